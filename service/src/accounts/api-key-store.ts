@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { Environment } from "./client-domain.ts";
 
 /** What the organization sees of a key. */
@@ -27,25 +27,9 @@ export interface LiveApiKeyRow {
   creates_per_second: number | null;
 }
 
-interface KeyColumns {
-  id: string;
-  organization_id: string;
-  client_domain_id: string | null;
-  name: string;
-  created_at: number;
-  last_used_at: number | null;
-}
-
-function toApiKeyRow(row: KeyColumns): ApiKeyRow {
-  return {
-    id: row.id,
-    organizationId: row.organization_id,
-    clientDomainId: row.client_domain_id,
-    name: row.name,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
-  };
-}
+const keyColumns = columns`
+  id, organization_id as "organizationId", client_domain_id as "clientDomainId", name, created_at as "createdAt",
+  last_used_at as "lastUsedAt"`;
 
 export async function findLiveApiKey(db: Queryable, id: string): Promise<LiveApiKeyRow | null> {
   const [row] = await db.query<LiveApiKeyRow>(
@@ -73,12 +57,11 @@ export async function insertApiKey(
 
 /** Live keys of the organization, management keys first. */
 export async function listLiveApiKeys(db: Queryable, organizationId: string): Promise<ApiKeyRow[]> {
-  const rows = await db.query<KeyColumns>(
-    sql`select id, organization_id, client_domain_id, name, created_at, last_used_at from api_key
+  return db.query<ApiKeyRow>(
+    sql`select ${keyColumns} from api_key
       where organization_id = ${organizationId} and revoked_at is null
       order by client_domain_id nulls first, created_at, id`,
   );
-  return rows.map(toApiKeyRow);
 }
 
 /** @returns the key, or null when there is no such live one */
@@ -87,12 +70,12 @@ export async function revokeApiKey(
   id: string,
   now: number,
 ): Promise<ApiKeyRow | null> {
-  const [row] = await tx.query<KeyColumns>(
+  const [row] = await tx.query<ApiKeyRow>(
     sql`update api_key set revoked_at = ${now} where id = ${id} and revoked_at is null
-      returning id, organization_id, client_domain_id, name, created_at, last_used_at`,
+      returning ${keyColumns}`,
   );
   await announceApiKey(tx, id);
-  return row === undefined ? null : toApiKeyRow(row);
+  return row ?? null;
 }
 
 export async function recordApiKeyUses(

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import { type ClientDomain, type Environment, type Profile, proofNeeded } from "./client-domain.ts";
 
 export interface DomainRow {
@@ -13,6 +13,10 @@ export interface DomainRow {
   callback_hosts: string[] | null;
   created_at: number;
 }
+
+const domainColumns = columns`
+  id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, callback_hosts,
+  created_at`;
 
 export function toDomain(row: DomainRow, profile: Profile): ClientDomain {
   return {
@@ -71,9 +75,7 @@ export async function setCallbackHosts(
 
 export async function findDomain(db: Queryable, id: string): Promise<DomainRow | null> {
   const [row] = await db.query<DomainRow>(
-    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since,
-        callback_hosts, created_at
-      from client_domain where id = ${id}`,
+    sql`select ${domainColumns} from client_domain where id = ${id}`,
   );
   return row ?? null;
 }
@@ -81,18 +83,14 @@ export async function findDomain(db: Queryable, id: string): Promise<DomainRow |
 /** Makes changes to what belongs to the domain take turns. */
 export async function lockDomain(tx: Queryable, id: string): Promise<DomainRow | null> {
   const [row] = await tx.query<DomainRow>(
-    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since,
-        callback_hosts, created_at
-      from client_domain where id = ${id} for update`,
+    sql`select ${domainColumns} from client_domain where id = ${id} for update`,
   );
   return row ?? null;
 }
 
 export async function listDomains(db: Queryable, organizationId: string): Promise<DomainRow[]> {
   return db.query<DomainRow>(
-    sql`select id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since,
-        callback_hosts, created_at
-      from client_domain where organization_id = ${organizationId} order by id`,
+    sql`select ${domainColumns} from client_domain where organization_id = ${organizationId} order by id`,
   );
 }
 

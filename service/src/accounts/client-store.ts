@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { ClientSettings } from "./client.ts";
 import type { Environment } from "./client-domain.ts";
 
@@ -75,6 +75,11 @@ export function toSettings(row: SettingsColumns): ClientSettings {
   };
 }
 
+const clientColumns = columns`
+  id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
+  backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, pushed_request_required,
+  id_token_algorithm, acr_minimum, created_at, disabled_at`;
+
 function toClientRow(row: ClientColumns): ClientRow {
   return {
     id: row.id,
@@ -105,10 +110,7 @@ export async function findLiveClient(db: Queryable, id: string): Promise<LiveCli
 
 export async function findClient(db: Queryable, id: string): Promise<ClientRow | null> {
   const [row] = await db.query<ClientColumns>(
-    sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
-        pushed_request_required, id_token_algorithm, acr_minimum, created_at, disabled_at
-      from oauth_client where id = ${id}`,
+    sql`select ${clientColumns} from oauth_client where id = ${id}`,
   );
   return row === undefined ? null : toClientRow(row);
 }
@@ -116,19 +118,14 @@ export async function findClient(db: Queryable, id: string): Promise<ClientRow |
 /** Makes changes to the client and its secrets take turns. */
 export async function lockClient(tx: Queryable, id: string): Promise<ClientRow | null> {
   const [row] = await tx.query<ClientColumns>(
-    sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
-        pushed_request_required, id_token_algorithm, acr_minimum, created_at, disabled_at
-      from oauth_client where id = ${id} for update`,
+    sql`select ${clientColumns} from oauth_client where id = ${id} for update`,
   );
   return row === undefined ? null : toClientRow(row);
 }
 
 export async function listClients(db: Queryable, clientDomainId: string): Promise<ClientRow[]> {
   const rows = await db.query<ClientColumns>(
-    sql`select id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
-        pushed_request_required, id_token_algorithm, acr_minimum, created_at, disabled_at
+    sql`select ${clientColumns}
       from oauth_client where client_domain_id = ${clientDomainId} order by created_at, id`,
   );
   return rows.map(toClientRow);

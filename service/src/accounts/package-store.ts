@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { KycPackage } from "./package.ts";
 
 interface PackageRow {
@@ -13,6 +13,10 @@ interface PackageRow {
   price_rappen: string;
   created_at: number;
 }
+
+const packageColumns = columns`
+  id, client_domain_id, name, source_key, fields, transfers_total, transfers_held, transfers_consumed,
+  price_rappen::text as price_rappen, created_at`;
 
 function toPackage(row: PackageRow): KycPackage {
   return {
@@ -43,18 +47,14 @@ export async function insertPackage(
 
 export async function listPackages(db: Queryable, clientDomainId: string): Promise<KycPackage[]> {
   const rows = await db.query<PackageRow>(
-    sql`select id, client_domain_id, name, source_key, fields, transfers_total, transfers_held, transfers_consumed,
-        price_rappen::text as price_rappen, created_at
-      from kyc_package where client_domain_id = ${clientDomainId} order by id`,
+    sql`select ${packageColumns} from kyc_package where client_domain_id = ${clientDomainId} order by id`,
   );
   return rows.map(toPackage);
 }
 
 export async function findPackage(db: Queryable, id: string): Promise<KycPackage | null> {
   const [row] = await db.query<PackageRow>(
-    sql`select id, client_domain_id, name, source_key, fields, transfers_total, transfers_held, transfers_consumed,
-        price_rappen::text as price_rappen, created_at
-      from kyc_package where id = ${id}`,
+    sql`select ${packageColumns} from kyc_package where id = ${id}`,
   );
   return row === undefined ? null : toPackage(row);
 }

@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 
 /** What is remembered of the chain; of the contracts nothing until the first start that has them. */
 export interface ChainIdentity {
@@ -11,11 +11,13 @@ export interface ChainIdentity {
   readonly sandbox: Address | null;
 }
 
+const identityColumns = columns`
+  chain_id as "chainId", registry, settlement, live_factory as live, sandbox_factory as sandbox`;
+
 /** Null before the first start. */
 export async function findIdentity(db: Queryable): Promise<ChainIdentity | null> {
   const [row] = await db.query<ChainIdentity>(sql`
-    select chain_id as "chainId", registry, settlement, live_factory as live, sandbox_factory as sandbox
-    from chain_identity`);
+    select ${identityColumns} from chain_identity`);
   return row ?? null;
 }
 
@@ -25,7 +27,7 @@ export async function keepIdentity(db: Queryable, chainId: number): Promise<Chai
     with added as (
       insert into chain_identity (chain_id) values (${chainId}) on conflict (single) do nothing returning *),
     one as (select * from added union all select * from chain_identity)
-    select chain_id as "chainId", registry, settlement, live_factory as live, sandbox_factory as sandbox from one`);
+    select ${identityColumns} from one`);
   // Another process added it between the two parts of the statement.
   return row ?? keepIdentity(db, chainId);
 }

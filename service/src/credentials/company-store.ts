@@ -1,6 +1,6 @@
 import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { EndedReason } from "./credential.ts";
 
@@ -149,6 +149,10 @@ export interface CompanyRecordRow {
   readonly endedReason: EndedReason | null;
 }
 
+const recordColumns = columns`
+  id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root, as_of as "asOf",
+  created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt", ended_reason as "endedReason"`;
+
 /** A record of one issuer. */
 export async function findRecord(
   db: Queryable,
@@ -156,10 +160,7 @@ export async function findRecord(
   id: string,
 ): Promise<CompanyRecordRow | null> {
   const [row] = await db.query<CompanyRecordRow>(
-    sql`select id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root,
-        as_of as "asOf", created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt",
-        ended_reason as "endedReason"
-      from company_record join credential on credential.id = credential_id
+    sql`select ${recordColumns} from company_record join credential on credential.id = credential_id
       where credential_id = ${id} and issuer_id = ${issuerId}`,
   );
   return row ?? null;
@@ -175,16 +176,10 @@ export async function listRecords(
   // Two statements: one for both would be planned once, and walk everything that the issuer ever issued.
   return db.query<CompanyRecordRow>(
     business === null
-      ? sql`select id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root,
-            as_of as "asOf", created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt",
-            ended_reason as "endedReason"
-          from company_record join credential on credential.id = credential_id
+      ? sql`select ${recordColumns} from company_record join credential on credential.id = credential_id
           where issuer_id = ${issuerId} and id < ${before}
           order by id desc limit ${limit}`
-      : sql`select id, issuer_id as "issuerId", environment, business, '0x' || encode(root, 'hex') as root,
-            as_of as "asOf", created_at as "createdAt", expires_at as "expiresAt", attested_at as "attestedAt",
-            ended_reason as "endedReason"
-          from company_record join credential on credential.id = credential_id
+      : sql`select ${recordColumns} from company_record join credential on credential.id = credential_id
           where business = ${business} and issuer_id = ${issuerId} and credential_id < ${before}
           order by credential_id desc limit ${limit}`,
   );

@@ -1,6 +1,6 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { CredentialTree, EndedReason } from "./credential.ts";
 
@@ -32,6 +32,10 @@ interface CredentialColumns {
   attested_at: number | null;
   ended_reason: EndedReason | null;
 }
+
+const credentialColumns = columns`
+  id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at, expires_at,
+  collected_at, attested_at, ended_reason`;
 
 function toCredential(row: CredentialColumns): CredentialRow {
   return {
@@ -87,9 +91,7 @@ function bytesOf(hashes: readonly Hex32[]): Buffer {
 /** A credential of a user; the record of a company is none. */
 export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
   const [row] = await db.query<CredentialColumns>(
-    sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
-        expires_at, collected_at, attested_at, ended_reason
-      from credential where id = ${id} and document <> 'COMPANY'`,
+    sql`select ${credentialColumns} from credential where id = ${id} and document <> 'COMPANY'`,
   );
   return row === undefined ? null : toCredential(row);
 }
@@ -112,14 +114,10 @@ export async function listIssued(
   // Two statements: one for both would be planned once, and walk everything that the issuer ever issued.
   const rows = await db.query<CredentialColumns>(
     user === null
-      ? sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
-            expires_at, collected_at, attested_at, ended_reason
-          from credential
+      ? sql`select ${credentialColumns} from credential
           where issuer_id = ${issuerId} and document <> 'COMPANY' and id < ${before}
           order by id desc limit ${limit}`
-      : sql`select id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at,
-            expires_at, collected_at, attested_at, ended_reason
-          from credential
+      : sql`select ${credentialColumns} from credential
           where user_address = ${user} and issuer_id = ${issuerId} and document <> 'COMPANY' and id < ${before}
           order by id desc limit ${limit}`,
   );

@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { BuiltInKind, Issuer, IssuerKind } from "./issuer.ts";
 
 interface IssuerColumns {
@@ -13,6 +13,9 @@ interface IssuerColumns {
   role_granted_at: number | null;
   distrusted_from: number | null;
 }
+
+const issuerColumns = columns`
+  id, kind, name, address, environment, created_at, role_granted_at, distrusted_from`;
 
 function toIssuer(row: IssuerColumns): Issuer {
   return {
@@ -42,8 +45,7 @@ export async function insertIssuer(
 
 export async function findIssuer(db: Queryable, id: string): Promise<Issuer | null> {
   const [row] = await db.query<IssuerColumns>(
-    sql`select id, kind, name, address, environment, created_at, role_granted_at, distrusted_from
-      from issuer where id = ${id}`,
+    sql`select ${issuerColumns} from issuer where id = ${id}`,
   );
   return row === undefined ? null : toIssuer(row);
 }
@@ -54,8 +56,7 @@ export async function findBuiltInIssuer(
   environment: Environment,
 ): Promise<Issuer | null> {
   const [row] = await db.query<IssuerColumns>(
-    sql`select id, kind, name, address, environment, created_at, role_granted_at, distrusted_from
-      from issuer where kind = ${kind} and environment = ${environment}`,
+    sql`select ${issuerColumns} from issuer where kind = ${kind} and environment = ${environment}`,
   );
   return row === undefined ? null : toIssuer(row);
 }
@@ -63,8 +64,7 @@ export async function findBuiltInIssuer(
 /** In the order of their creation. */
 export async function listIssuers(db: Queryable): Promise<Issuer[]> {
   const rows = await db.query<IssuerColumns>(
-    sql`select id, kind, name, address, environment, created_at, role_granted_at, distrusted_from
-      from issuer order by created_at, id`,
+    sql`select ${issuerColumns} from issuer order by created_at, id`,
   );
   return rows.map(toIssuer);
 }
@@ -235,23 +235,8 @@ export interface IssuerKeyRow {
   readonly lastUsedAt: number | null;
 }
 
-interface KeyColumns {
-  id: string;
-  issuer_id: string;
-  name: string;
-  created_at: number;
-  last_used_at: number | null;
-}
-
-function toKey(row: KeyColumns): IssuerKeyRow {
-  return {
-    id: row.id,
-    issuerId: row.issuer_id,
-    name: row.name,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
-  };
-}
+const keyColumns = columns`
+  id, issuer_id as "issuerId", name, created_at as "createdAt", last_used_at as "lastUsedAt"`;
 
 export async function insertIssuerKey(
   tx: Queryable,
@@ -270,11 +255,10 @@ export async function lockIssuer(tx: Queryable, id: string): Promise<void> {
 }
 
 export async function listIssuerKeys(db: Queryable, issuerId: string): Promise<IssuerKeyRow[]> {
-  const rows = await db.query<KeyColumns>(
-    sql`select id, issuer_id, name, created_at, last_used_at from issuer_key
+  return db.query<IssuerKeyRow>(
+    sql`select ${keyColumns} from issuer_key
       where issuer_id = ${issuerId} and revoked_at is null order by created_at, id`,
   );
-  return rows.map(toKey);
 }
 
 /** @returns the key, or null when there is no such live one */
@@ -283,12 +267,12 @@ export async function revokeIssuerKey(
   id: string,
   now: number,
 ): Promise<IssuerKeyRow | null> {
-  const [row] = await tx.query<KeyColumns>(
+  const [row] = await tx.query<IssuerKeyRow>(
     sql`update issuer_key set revoked_at = ${now} where id = ${id} and revoked_at is null
-      returning id, issuer_id, name, created_at, last_used_at`,
+      returning ${keyColumns}`,
   );
   await announceKey(tx, id);
-  return row === undefined ? null : toKey(row);
+  return row ?? null;
 }
 
 /** A live key with its issuer. */

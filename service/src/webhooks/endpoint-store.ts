@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { SecretRow } from "./endpoint-secret.ts";
 import type { Health } from "./quarantine.ts";
@@ -9,6 +9,8 @@ interface EndpointRow {
   readonly is_active: boolean;
   readonly created_at: number;
 }
+
+const endpointColumns = columns`url, secret_version, is_active, created_at`;
 
 function endpointOf([row]: readonly EndpointRow[]): Endpoint | null {
   if (row === undefined) return null;
@@ -31,7 +33,7 @@ export async function saveEndpoint(
       is_resuming = e.is_resuming or not e.is_active, resets = e.resets + 1,
       resumed_at_ms = case when e.is_active then e.resumed_at_ms else ${given.now * 1000}::bigint end,
       failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
-    returning url, secret_version, is_active, created_at`);
+    returning ${endpointColumns}`);
   const endpoint = endpointOf(rows);
   if (endpoint === null) throw new Error("the endpoint was not saved");
   return endpoint;
@@ -39,9 +41,7 @@ export async function saveEndpoint(
 
 export async function findEndpoint(tx: Queryable, id: string): Promise<Endpoint | null> {
   return endpointOf(
-    await tx.query<EndpointRow>(
-      sql`select url, secret_version, is_active, created_at from kyb_endpoint where id = ${id}`,
-    ),
+    await tx.query<EndpointRow>(sql`select ${endpointColumns} from kyb_endpoint where id = ${id}`),
   );
 }
 
@@ -50,7 +50,7 @@ export async function raiseSecretVersion(tx: Queryable, id: string): Promise<End
   return endpointOf(
     await tx.query<EndpointRow>(sql`
       update kyb_endpoint set secret_version = secret_version + 1 where id = ${id}
-      returning url, secret_version, is_active, created_at`),
+      returning ${endpointColumns}`),
   );
 }
 
@@ -60,7 +60,7 @@ export async function reactivate(tx: Queryable, id: string, now: number): Promis
     await tx.query<EndpointRow>(sql`
       update kyb_endpoint set is_active = true, is_resuming = true, resets = resets + 1, resumed_at_ms = ${now * 1000},
         failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
-      where id = ${id} and not is_active returning url, secret_version, is_active, created_at`),
+      where id = ${id} and not is_active returning ${endpointColumns}`),
   );
 }
 

@@ -5,7 +5,7 @@ import {
   hexOfBytes,
   type Hex32,
 } from "@svc/protocol";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
 import type { Ballot, BallotKind, MemberApproval } from "./ballot.ts";
@@ -24,6 +24,9 @@ interface BallotRow {
   expires_at: number;
   status: Ballot["status"];
 }
+
+const ballotColumns = columns`
+  id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status`;
 
 function toBallot(row: BallotRow): Ballot {
   return {
@@ -67,8 +70,7 @@ export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | nu
     sql`select 1 from business where address = (select business from ballot where id = ${id}) for share`,
   );
   const [row] = await tx.query<BallotRow>(
-    sql`select id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status
-      from ballot where id = ${id} for update`,
+    sql`select ${ballotColumns} from ballot where id = ${id} for update`,
   );
   return row === undefined ? null : toBallot(row);
 }
@@ -76,8 +78,7 @@ export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | nu
 /** Ballots whose time is over, for this transaction alone. Those that somebody votes on just now are left for later. */
 export async function lockDueBallots(tx: Queryable, now: number, limit: number): Promise<Ballot[]> {
   const rows = await tx.query<BallotRow>(
-    sql`select id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status
-      from ballot where status = 'open' and expires_at < ${now}
+    sql`select ${ballotColumns} from ballot where status = 'open' and expires_at < ${now}
       order by expires_at limit ${limit} for update skip locked`,
   );
   return rows.map(toBallot);
@@ -86,7 +87,7 @@ export async function lockDueBallots(tx: Queryable, now: number, limit: number):
 /** Open ballots of a business, for this transaction alone, in the order of their ids. */
 export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
   const rows = await tx.query<BallotRow>(
-    sql`select id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status
+    sql`select ${ballotColumns}
       from ballot where business = ${business} and status = 'open' order by id for update`,
   );
   return rows.map(toBallot);

@@ -1,6 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { type Business, type BusinessStatus, charterOfBytes } from "./business.ts";
 
 interface BusinessRow {
@@ -16,6 +16,9 @@ interface BusinessRow {
   registered_at: number | null;
   successor: Address | null;
 }
+
+const businessColumns = columns`
+  address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor`;
 
 function toBusiness(row: BusinessRow): Business {
   return {
@@ -36,8 +39,7 @@ function toBusiness(row: BusinessRow): Business {
 /** Whatever its status. */
 export async function findBusiness(db: Queryable, address: Address): Promise<Business | null> {
   const [row] = await db.query<BusinessRow>(
-    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
-      from business where address = ${address}`,
+    sql`select ${businessColumns} from business where address = ${address}`,
   );
   return row === undefined ? null : toBusiness(row);
 }
@@ -48,8 +50,7 @@ export async function listBusinessesAt(
   addresses: readonly Address[],
 ): Promise<Business[]> {
   const rows = await db.query<BusinessRow>(
-    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
-      from business where address = any(${[...addresses]}::text[])`,
+    sql`select ${businessColumns} from business where address = any(${[...addresses]}::text[])`,
   );
   return rows.map(toBusiness);
 }
@@ -57,8 +58,7 @@ export async function listBusinessesAt(
 /** The same as {@link findBusiness}, and it stays as it is until the transaction ends; others may hold it so as well. */
 export async function holdBusiness(tx: Queryable, address: Address): Promise<Business | null> {
   const [row] = await tx.query<BusinessRow>(
-    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
-      from business where address = ${address} for share`,
+    sql`select ${businessColumns} from business where address = ${address} for share`,
   );
   return row === undefined ? null : toBusiness(row);
 }
@@ -66,8 +66,7 @@ export async function holdBusiness(tx: Queryable, address: Address): Promise<Bus
 /** The same for whoever will change it. */
 export async function lockBusiness(tx: Queryable, address: Address): Promise<Business | null> {
   const [row] = await tx.query<BusinessRow>(
-    sql`select address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor
-      from business where address = ${address} for update`,
+    sql`select ${businessColumns} from business where address = ${address} for update`,
   );
   return row === undefined ? null : toBusiness(row);
 }

@@ -1,7 +1,7 @@
 import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
 import { lockSeeds } from "../../platform/database/advisory-locks.ts";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { BusinessStatus } from "./business.ts";
 
@@ -24,6 +24,10 @@ interface FoundingRow extends Omit<Founding, "salt" | "charter"> {
   readonly salt: Buffer;
   readonly charter: Buffer;
 }
+
+const foundingColumns = columns`
+  address, environment, name, status, creator, invitation_id as "invitationId", invitation_deadline as deadline,
+  business.salt, charter`;
 
 const toFounding = (row: FoundingRow): Founding => ({
   ...row,
@@ -88,8 +92,7 @@ export async function countOpenFoundings(tx: Queryable, creator: Address): Promi
 
 export async function findFounding(db: Queryable, address: Address): Promise<Founding | null> {
   const [row] = await db.query<FoundingRow>(
-    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
-        invitation_deadline as deadline, salt, charter from business where address = ${address}`,
+    sql`select ${foundingColumns} from business where address = ${address}`,
   );
   return row === undefined ? null : toFounding(row);
 }
@@ -100,9 +103,7 @@ export async function lockInvitation(
   of: { id: string; member: Address },
 ): Promise<(Founding & { hasSigned: boolean }) | null> {
   const [row] = await tx.query<FoundingRow>(
-    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
-        invitation_deadline as deadline, business.salt, charter
-      from business join business_member on business = address and member = ${of.member}
+    sql`select ${foundingColumns} from business join business_member on business = address and member = ${of.member}
       where invitation_id = ${of.id} for update of business`,
   );
   if (row === undefined) return null;
@@ -158,9 +159,7 @@ export async function listInvitationsTo(
   page: { after: string; limit: number; now: number },
 ): Promise<Founding[]> {
   const rows = await db.query<FoundingRow>(
-    sql`select address, environment, name, status, creator, invitation_id as "invitationId",
-        invitation_deadline as deadline, business.salt, charter
-      from business_member join business on address = business
+    sql`select ${foundingColumns} from business_member join business on address = business
       where member = ${member} and invitation_signature is null and status = 'inviting'
         and invitation_deadline >= ${page.now} and invitation_id > ${page.after}
       order by invitation_id limit ${page.limit}`,

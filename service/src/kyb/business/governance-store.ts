@@ -1,12 +1,16 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import { advisoryLocks, lockSeeds } from "../../platform/database/advisory-locks.ts";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { Proposal, ProposalStatus } from "./proposal.ts";
 
 interface ProposalRow extends Omit<Proposal, "arguments"> {
   readonly arguments: Buffer;
 }
+
+const proposalColumns = columns`
+  id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
+  created_at as "createdAt"`;
 
 const toProposal = (row: ProposalRow): Proposal => ({
   ...row,
@@ -43,9 +47,7 @@ export async function countPending(
 
 export async function listProposals(db: Queryable, ids: readonly string[]): Promise<Proposal[]> {
   const rows = await db.query<ProposalRow>(
-    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
-        created_at as "createdAt"
-      from business_proposal where id = any(${[...ids]}::text[])`,
+    sql`select ${proposalColumns} from business_proposal where id = any(${[...ids]}::text[])`,
   );
   return rows.map(toProposal);
 }
@@ -59,8 +61,7 @@ export async function findCharterChange(
   of: { business: Address; arguments: Hex },
 ): Promise<Proposal | null> {
   const [row] = await db.query<ProposalRow>(
-    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
-        created_at as "createdAt"
+    sql`select ${proposalColumns}
       from business_proposal where business = ${of.business} and operation = 'changeCharter'
         and arguments = ${bufferOfHex(of.arguments)}
         and exists (select from ballot where ballot.id = business_proposal.id and ballot.status = 'approved')
@@ -95,9 +96,7 @@ export async function listRefusedProposals(
   of: { business: Address; block: number },
 ): Promise<Proposal[]> {
   const rows = await tx.query<ProposalRow>(
-    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
-        created_at as "createdAt"
-      from business_proposal
+    sql`select ${proposalColumns} from business_proposal
       where business = ${of.business} and status = 'relaying' and refused_block <= ${of.block} order by id`,
   );
   return rows.map(toProposal);
@@ -112,9 +111,7 @@ export async function listDoubtfulWithdrawals(
   of: { business: Address; block: number; nonce: number },
 ): Promise<Proposal[]> {
   const rows = await db.query<ProposalRow>(
-    sql`select id, business, operation, arguments, names_sealed as "namesSealed", member, proposer, nonce, status,
-        created_at as "createdAt"
-      from business_proposal
+    sql`select ${proposalColumns} from business_proposal
       where business = ${of.business} and operation = 'withdraw'
         and (status = 'relaying' and refused_block <= ${of.block} or status = 'open' and nonce <> ${of.nonce})`,
   );

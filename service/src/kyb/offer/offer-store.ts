@@ -1,6 +1,6 @@
 import { type Address, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { Offer, OfferKind } from "./offer.ts";
 
@@ -21,6 +21,10 @@ interface OfferRow {
   digest: Buffer | null;
   request_sealed: Buffer | null;
 }
+
+const offerColumns = columns`
+  id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at, cancelled_at,
+  claimed_at, business, claimant, request_id, digest, request_sealed`;
 
 /** An offer with what is asked, as it was sealed; null once it was purged. */
 export interface StoredOffer {
@@ -66,9 +70,7 @@ export async function insertOffer(
 
 export async function findOffer(db: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await db.query<OfferRow>(
-    sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
-        cancelled_at, claimed_at, business, claimant, request_id, digest, request_sealed
-      from kyb_offer where id = ${id}`,
+    sql`select ${offerColumns} from kyb_offer where id = ${id}`,
   );
   return row === undefined ? null : toStored(row);
 }
@@ -92,9 +94,7 @@ export async function findObject(db: Queryable, id: string): Promise<string | nu
 /** An offer, for this transaction alone. */
 export async function lockOffer(tx: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await tx.query<OfferRow>(
-    sql`select id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at,
-        cancelled_at, claimed_at, business, claimant, request_id, digest, request_sealed
-      from kyb_offer where id = ${id} for update`,
+    sql`select ${offerColumns} from kyb_offer where id = ${id} for update`,
   );
   return row === undefined ? null : toStored(row);
 }

@@ -1,53 +1,12 @@
 import type { Address } from "@svc/protocol";
-import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { lastUlid } from "../../platform/ids.ts";
-import type {
-  DataRequest,
-  DataRequestReason,
-  DataRequestStatus,
-  RequestedField,
-} from "./data-request.ts";
+import type { DataRequest, DataRequestReason, DataRequestStatus } from "./data-request.ts";
 
-interface RequestRow {
-  id: string;
-  client_domain_id: string;
-  organization_id: string;
-  environment: Environment;
-  business: Address;
-  purpose: string;
-  reference: string | null;
-  fields: RequestedField[];
-  quoted_rappen: number;
-  status: DataRequestStatus;
-  reason: DataRequestReason | null;
-  sequence: number;
-  created_at: number;
-  expires_at: number;
-  fixed_optional: string[] | null;
-  approved_at: number | null;
-}
-
-function toRequest(row: RequestRow): DataRequest {
-  return {
-    id: row.id,
-    clientDomainId: row.client_domain_id,
-    organizationId: row.organization_id,
-    environment: row.environment,
-    business: row.business,
-    purpose: row.purpose,
-    reference: row.reference,
-    fields: row.fields,
-    quotedRappen: row.quoted_rappen,
-    status: row.status,
-    reason: row.reason,
-    sequence: row.sequence,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    fixedOptional: row.fixed_optional,
-    approvedAt: row.approved_at,
-  };
-}
+const requestColumns = columns`
+  id, client_domain_id as "clientDomainId", organization_id as "organizationId", environment, business, purpose,
+  reference, fields, quoted_rappen as "quotedRappen", status, reason, sequence, created_at as "createdAt",
+  expires_at as "expiresAt", fixed_optional as "fixedOptional", approved_at as "approvedAt"`;
 
 /** Opens a request unless the client domain has one open to that business. @returns false where it has */
 export async function insertRequest(tx: Queryable, request: DataRequest): Promise<boolean> {
@@ -82,12 +41,9 @@ export async function findRequest(db: Queryable, id: string): Promise<DataReques
 
 /** In any order. */
 export async function findRequests(db: Queryable, ids: readonly string[]): Promise<DataRequest[]> {
-  const rows = await db.query<RequestRow>(
-    sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
-        status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
-      from data_request where id = any(${[...ids]})`,
+  return db.query<DataRequest>(
+    sql`select ${requestColumns} from data_request where id = any(${[...ids]})`,
   );
-  return rows.map(toRequest);
 }
 
 /** Newest first. @param page.before the id they come before */
@@ -98,20 +54,15 @@ export async function listRequests(
 ): Promise<DataRequest[]> {
   const { status, before, limit } = { ...page, before: page.before ?? lastUlid };
   // Two statements: one for both would be planned once, and walk every request of the client domain.
-  const rows = await db.query<RequestRow>(
+  return db.query<DataRequest>(
     status === null
-      ? sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
-            status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
-          from data_request
+      ? sql`select ${requestColumns} from data_request
           where client_domain_id = ${clientDomainId} and id < ${before}
           order by id desc limit ${limit}`
-      : sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
-            status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
-          from data_request
+      : sql`select ${requestColumns} from data_request
           where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
           order by id desc limit ${limit}`,
   );
-  return rows.map(toRequest);
 }
 
 /** Ends an open request, one step on in its events. @returns null where it has ended already */
@@ -124,14 +75,13 @@ export async function endRequest(
     now: number;
   },
 ): Promise<DataRequest | null> {
-  const [row] = await tx.query<RequestRow>(
+  const [row] = await tx.query<DataRequest>(
     sql`update data_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
         sequence = sequence + 1
       where id = ${ended.id} and status = 'pending_approval'
-      returning id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
-        status, reason, sequence, created_at, expires_at, fixed_optional, approved_at`,
+      returning ${requestColumns}`,
   );
-  return row === undefined ? null : toRequest(row);
+  return row ?? null;
 }
 
 /** Which optional fields go; null opens the question again. */
@@ -182,12 +132,10 @@ export async function lockApproved(
   tx: Queryable,
   except: readonly string[],
 ): Promise<DataRequest | null> {
-  const [row] = await tx.query<RequestRow>(
-    sql`select id, client_domain_id, organization_id, environment, business, purpose, reference, fields, quoted_rappen,
-        status, reason, sequence, created_at, expires_at, fixed_optional, approved_at
-      from data_request
+  const [row] = await tx.query<DataRequest>(
+    sql`select ${requestColumns} from data_request
       where approved_at is not null and status = 'pending_approval' and id <> all(${[...except]})
       order by approved_at limit 1 for update skip locked`,
   );
-  return row === undefined ? null : toRequest(row);
+  return row ?? null;
 }

@@ -1,6 +1,6 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { lastUlid } from "../../platform/ids.ts";
 import type { SignatureReason, SignatureRequest, SignatureStatus } from "./signature-request.ts";
@@ -23,6 +23,10 @@ interface RequestRow {
   transaction_hash: Buffer | null;
   signed_at: number | null;
 }
+
+const requestColumns = columns`
+  id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status, reason,
+  sequence, created_at, expires_at, recordings, transaction_hash, signed_at`;
 
 function toRequest(row: RequestRow): SignatureRequest {
   return {
@@ -61,9 +65,7 @@ export async function insertRequest(
 
 export async function findRequest(db: Queryable, id: string): Promise<SignatureRequest | null> {
   const [row] = await db.query<RequestRow>(
-    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
-      from signature_request where id = ${id}`,
+    sql`select ${requestColumns} from signature_request where id = ${id}`,
   );
   return row === undefined ? null : toRequest(row);
 }
@@ -78,14 +80,10 @@ export async function listRequests(
   // Two statements: one for both would be planned once, and walk every request of the client domain.
   const rows = await db.query<RequestRow>(
     status === null
-      ? sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-            reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
-          from signature_request
+      ? sql`select ${requestColumns} from signature_request
           where client_domain_id = ${clientDomainId} and id < ${before}
           order by id desc limit ${limit}`
-      : sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-            reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at
-          from signature_request
+      : sql`select ${requestColumns} from signature_request
           where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
           order by id desc limit ${limit}`,
   );
@@ -123,8 +121,7 @@ export async function endRequest(
         sequence = sequence + 1, has_failed_recording = false
       where id = ${ended.id} and status = 'pending_approval'
         and (approved_at is null or ${ended.status} <> 'cancelled')
-      returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,
+      returning ${requestColumns}`,
   );
   return row === undefined ? null : toRequest(row);
 }
@@ -181,8 +178,7 @@ export async function markSigned(
     sql`update signature_request set status = 'signed', sequence = sequence + 1, ended_at = ${signed.now},
         signed_at = ${signed.at}, transaction_hash = ${bufferOfHex(signed.transactionHash)}, has_failed_recording = false
       where id = ${signed.id} and status = 'pending_approval'
-      returning id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at`,
+      returning ${requestColumns}`,
   );
   return row === undefined ? null : toRequest(row);
 }
@@ -213,8 +209,7 @@ export async function listFailedRecordings(
   { after, limit }: { after: string; limit: number },
 ): Promise<(SignatureRequest & { failedBlock: number })[]> {
   const rows = await db.query<RequestRow & { failed_block: number }>(
-    sql`select id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status,
-        reason, sequence, created_at, expires_at, recordings, transaction_hash, signed_at,
+    sql`select ${requestColumns},
         coalesce(failed_block, 0) as failed_block
       from signature_request where has_failed_recording and id > ${after} order by id limit ${limit}`,
   );

@@ -3,7 +3,16 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
 import { until } from "../../../../test/patience.ts";
-import { type Db, isOutage, openDb, sql, sqlState, type Queryable } from "./db.ts";
+import {
+  columns,
+  type Db,
+  isOutage,
+  openDb,
+  sql,
+  sqlState,
+  type Queryable,
+  type Statement,
+} from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
 
 const database = await openTestDatabase({ migrated: false });
@@ -49,6 +58,16 @@ test("statements of one place share a name, others have their own", () => {
   const [one, two] = [1, 2].map((value) => sql`select ${value}`.name);
   assert.equal(one, two);
   assert.notEqual(one, sql`select ${1} as one`.name);
+});
+
+test("columns that statements share stand in their text, and values around them stay parameters", async () => {
+  const noteColumns = columns`id, text`;
+  await insert(db, 1, "a");
+  const find = (least: number, text: string): Statement =>
+    sql`select ${least}::int as least, ${noteColumns} from note where text = ${text}`;
+  assert.equal(find(0, "a").text, "select $1::int as least, id, text from note where text = $2");
+  for (const least of [7, 8])
+    assert.deepEqual(await db.query(find(least, "a")), [{ least, id: 1, text: "a" }]);
 });
 
 test("integers of 8 bytes come as numbers", async () => {

@@ -38,21 +38,57 @@ export interface Db extends Queryable, AsyncDisposable {
   close(): Promise<void>;
 }
 
-const prepared = new WeakMap<TemplateStringsArray, { name: string; text: string }>();
+/** Text of a statement that several statements share; {@link columns} makes it. */
+class SharedText {
+  readonly text: string;
 
-function prepare(strings: TemplateStringsArray): { name: string; text: string } {
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/**
+ * Writes the columns that several statements select, as a constant of their store. It takes no values, so none can
+ * become text.
+ */
+export function columns(strings: TemplateStringsArray): SharedText {
+  return new SharedText(strings.join(""));
+}
+
+interface Prepared {
+  readonly name: string;
+  readonly text: string;
+  /** What became part of the text: no parameters. */
+  readonly shared: ReadonlySet<unknown>;
+}
+
+const prepared = new WeakMap<TemplateStringsArray, Prepared>();
+
+function prepare(strings: TemplateStringsArray, values: readonly unknown[]): Prepared {
   const known = prepared.get(strings);
   if (known !== undefined) return known;
-  const text = strings.reduce((joined, part, index) => `${joined}$${index}${part}`);
-  const made = { name: createHash("sha256").update(text).digest("hex").slice(0, 32), text };
+  const shared = new Set<unknown>();
+  let parameters = 0;
+  const text = strings.reduce((joined, part, index) => {
+    const value = values[index - 1];
+    if (!(value instanceof SharedText)) return `${joined}$${(parameters += 1)}${part}`;
+    shared.add(value);
+    return `${joined}${value.text}${part}`;
+  });
+  const name = createHash("sha256").update(text).digest("hex").slice(0, 32);
+  const made = { name, text, shared };
   prepared.set(strings, made);
   return made;
 }
 
-/** Writes a named prepared statement; every `${value}` becomes a parameter, never text. */
+/**
+ * Writes a named prepared statement. Every `${value}` becomes a parameter, never text; only {@link columns} are text,
+ * and a place in a statement always takes the same ones.
+ */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statement {
-  const { name, text } = prepare(strings);
-  return { name, text, values };
+  const { name, text, shared } = prepare(strings, values);
+  const parameters = shared.size === 0 ? values : values.filter((value) => !shared.has(value));
+  return { name, text, values: parameters };
 }
 
 const int8Oid = 20;
