@@ -1,0 +1,68 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { recordEnds } from "./attempt-ends.ts";
+import type { Ended } from "./delivery-store.ts";
+import type { WebhooksContext } from "./webhooks-context.ts";
+
+/** Attempts that end within this time are recorded by one statement. */
+const gatherMs = 5;
+const recordMax = 512;
+
+/** Ends of one process's attempts on their way to the database, many in one statement. */
+export class AttemptEndQueue {
+  readonly #ctx: WebhooksContext;
+  readonly #leaseMs: number;
+  readonly #onRecorded: () => void;
+  #waiting: Ended[] = [];
+  #recording: Promise<void> | null = null;
+
+  /** @param options.onRecorded called each time everything that waited has been recorded */
+  constructor(ctx: WebhooksContext, options: { leaseMs: number; onRecorded: () => void }) {
+    this.#ctx = ctx;
+    this.#leaseMs = options.leaseMs;
+    this.#onRecorded = options.onRecorded;
+  }
+
+  /** Whether ends wait, for the next statement or because the database did not take them. */
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  get isRecording(): boolean {
+    return this.#recording !== null;
+  }
+
+  add(ended: Ended): void {
+    this.#waiting.push(ended);
+    this.record();
+  }
+
+  /** Begins to record what waits; does not wait for its end. */
+  record(): void {
+    if (!this.hasWaiting) return;
+    this.#recording ??= this.#recordWaiting().finally(() => {
+      this.#recording = null;
+    });
+  }
+
+  /** Resolves when nothing is being recorded; what the database did not take still waits then. */
+  async settled(): Promise<void> {
+    await this.#recording;
+  }
+
+  async #recordWaiting(): Promise<void> {
+    await pause(gatherMs);
+    while (this.hasWaiting) {
+      const part = this.#waiting.splice(0, recordMax);
+      try {
+        await recordEnds(this.#ctx, part);
+      } catch (error) {
+        // They wait until they are asked for again; once a lease is over, the attempt is made again instead.
+        const oldestMs = this.#ctx.clock.nowMs() - this.#leaseMs;
+        this.#waiting.push(...part.filter((each) => each.begunAtMs > oldestMs));
+        this.#ctx.log.error({ err: error }, "ends of webhook attempts could not be kept");
+        return;
+      }
+    }
+    this.#onRecorded();
+  }
+}

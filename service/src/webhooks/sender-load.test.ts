@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Delivery } from "./delivery-store.ts";
+import { roomBeside } from "./sender-load.ts";
+
+const of = (clientDomainId: string, count: number, isLarge = false): Delivery[] =>
+  Array.from({ length: count }, () => ({ clientDomainId, isLarge }) as Delivery);
+
+const limitBeside = (underWay: number, underWayMax: number): number =>
+  roomBeside(of("a", underWay), underWayMax).limit;
+
+test("a claim takes half of what is free, and 512 deliveries at most", () => {
+  assert.equal(limitBeside(0, 4096), 512);
+  assert.equal(limitBeside(0, 64), 32);
+  assert.equal(limitBeside(61, 64), 2);
+  assert.equal(limitBeside(64, 64), 0);
+});
+
+const fullBeside = (a: number, b: number): readonly string[] =>
+  roomBeside([...of("a", a), ...of("b", b)], 64).fullDomains;
+
+test("a client domain gets no more once it has as many under way as are free", () => {
+  assert.deepEqual(fullBeside(31, 0), []);
+  assert.deepEqual(fullBeside(32, 0), ["a"]);
+  assert.deepEqual(fullBeside(31, 16), ["a"]);
+});
+
+test("a process holds 16 large bodies", () => {
+  assert.equal(roomBeside([...of("a", 5, true), ...of("a", 5)], 4096).large, 11);
+  assert.equal(roomBeside(of("a", 20, true), 4096).large, 0);
+});

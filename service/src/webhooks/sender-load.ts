@@ -1,0 +1,36 @@
+// What one process may begin beside what it has under way. Pure.
+import type { Delivery } from "./delivery-store.ts";
+
+/** Large bodies that one process holds: up to 14 MiB each. */
+const largeMax = 16;
+const claimMax = 512;
+
+/** What the next claim may take. */
+export interface Room {
+  /** Deliveries; none are left where it is 0. */
+  readonly limit: number;
+  /** Client domains that get no more: they have as many under way as are free. */
+  readonly fullDomains: readonly string[];
+  /** Large bodies among them. */
+  readonly large: number;
+}
+
+/**
+ * The room beside these deliveries. One that hangs stays for 15 s, so a client domain takes half of what the others
+ * leave at most: of a thousand receivers of one domain, a hundred that hang leave the others enough
+ * (`npm run bench -- kyc`).
+ *
+ * @param underWayMax deliveries that may be under way
+ */
+export function roomBeside(underWay: readonly Delivery[], underWayMax: number): Room {
+  const free = underWayMax - underWay.length;
+  const byDomain = Map.groupBy(underWay, (each) => each.clientDomainId);
+  const full = [...byDomain].filter(([, deliveries]) => deliveries.length >= free);
+  const large = underWay.filter((each) => each.isLarge).length;
+  return {
+    // All of it may be one domain's, so a claim leaves half of what is free.
+    limit: Math.max(0, Math.min(claimMax, Math.ceil(free / 2))),
+    fullDomains: full.map(([domain]) => domain),
+    large: Math.max(0, largeMax - large),
+  };
+}

@@ -1,0 +1,21 @@
+import { didHang, type Outcome } from "./schedule.ts";
+
+/** Endpoints remembered for hanging. */
+const slowMax = 1024;
+
+/** The endpoints that hung when one process last called them: they get one delivery at a time until they answer. */
+export class SlowEndpoints {
+  readonly #ids = new Set<string>();
+
+  note(endpointId: string, outcome: Outcome): void {
+    this.#ids.delete(endpointId);
+    if (!didHang(outcome)) return;
+    this.#ids.add(endpointId);
+    const [oldest] = this.#ids;
+    if (this.#ids.size > slowMax && oldest !== undefined) this.#ids.delete(oldest);
+  }
+
+  list(): string[] {
+    return [...this.#ids];
+  }
+}
