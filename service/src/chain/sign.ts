@@ -4,6 +4,7 @@ import { countNonces, estimateGas, readFees } from "./chain-view.ts";
 import { refuseOtherChain } from "./checked-node.ts";
 import type { ChainContext } from "./context.ts";
 import { RpcError } from "./node.ts";
+import { shareOfCap, spendOnBump, takeWithinCap } from "./spending-cap.ts";
 import * as store from "./transaction-store.ts";
 import {
   bumpedFees,
@@ -14,7 +15,6 @@ import {
   refusalPauseSeconds,
   refusalsMax,
   type SentTransaction,
-  spend,
 } from "./transaction.ts";
 
 /** Nodes drop what waits far behind the next nonce, and everything in flight is asked after at each look. */
@@ -134,7 +134,11 @@ async function signWilling(
   tx: Queryable,
   given: Locked,
 ): Promise<{ forms: store.SignedForm[]; nextNonce: number; spent: Locked["spent"] }> {
-  const { taken, waiting, spent } = payFor(ctx, given);
+  const { taken, waiting, spent } = takeWithinCap(
+    given.due,
+    ({ gasLimit }) => costOf(gasLimit, given.fees),
+    { spent: given.spent, now: ctx.clock.now(), capWei: capWeiOf(ctx) },
+  );
   const { nonces, nextNonce } = noncesFrom(given, taken.length);
   const signed = await Promise.all(
     taken.map(async (each, at) => signForm(ctx, each, { nonce: nonces[at], fees: given.fees })),
@@ -169,29 +173,6 @@ async function signForm(
   }
 }
 
-/** Those that the day's cap allows, in their order. What does not fit keeps nobody behind it waiting. */
-function payFor(
-  ctx: ChainContext,
-  { due, fees, ...locked }: Locked,
-): { taken: Prepared["due"]; waiting: Prepared["due"]; spent: Locked["spent"] } {
-  const now = ctx.clock.now();
-  const capWei = capWeiOf(ctx);
-  let { spent } = locked;
-  const taken: Prepared["due"][number][] = [];
-  const waiting: Prepared["due"][number][] = [];
-  for (const each of due) {
-    const unpaid = unpaidKinds.has(each.kind) ? { unpaidCapWei: shareWeiOf(ctx, each.kind) } : {};
-    const next = spend(spent, costOf(each.gasLimit, fees), { now, capWei, ...unpaid });
-    if (next === null) {
-      waiting.push(each);
-    } else {
-      taken.push(each);
-      spent = next;
-    }
-  }
-  return { taken, waiting, spent };
-}
-
 /** Puts off what does not fit. For one that alone costs more no other day helps: the cap must be raised or fees fall. */
 async function waitForCap(
   ctx: ChainContext,
@@ -202,30 +183,12 @@ async function waitForCap(
   metrics.raise("spend_cap", { waiting: due.length });
   for (const { id, kind, gasLimit } of due) {
     const costWei = costOf(gasLimit, fees);
-    if (costWei > shareWeiOf(ctx, kind))
+    if (costWei > shareOfCap(kind, capWeiOf(ctx)))
       metrics.raise("cost_above_cap", { id, kind, costWei: `${costWei}` });
   }
   const ids = due.map(({ id }) => id);
   const until = ctx.clock.now() + spendPauseSeconds;
   await store.putOff(tx, ids, until);
-}
-
-/**
- * What identities have the service pay for that nobody is charged for: anybody can make them without end, verify an e-mail
- * address with each, and withdraw it.
- */
-const unpaidKinds: ReadonlySet<string> = new Set([
-  "business.create",
-  "business.govern",
-  "business.keep",
-  "business.remove",
-  "credential.attest",
-  "credential.revoke",
-]);
-
-/** What all of such a kind may cost in a day: half of the cap is kept from what nobody pays for. */
-function shareWeiOf(ctx: ChainContext, kind: string): bigint {
-  return unpaidKinds.has(kind) ? capWeiOf(ctx) / 2n : capWeiOf(ctx);
 }
 
 function capWeiOf({ config }: ChainContext): bigint {
@@ -246,10 +209,8 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
       return null;
     }
     const more = costOf(gasLimit, fees) - costOf(gasLimit, found.fees);
-    const capWei = capWeiOf(ctx);
-    // Whatever it is, all that was signed after it waits for it: it may take from the whole cap.
-    const unpaid = unpaidKinds.has(sent.kind) ? { unpaidCapWei: capWei } : {};
-    const spent = spend(locked.spent, more, { now: clock.now(), capWei, ...unpaid });
+    const limits = { now: clock.now(), capWei: capWeiOf(ctx) };
+    const spent = spendOnBump(locked.spent, { kind: sent.kind, wei: more }, limits);
     if (spent === null) {
       chain.metrics.raise("spend_cap", { waiting: 1 });
       return null;

@@ -1,7 +1,8 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
-import type { Fees, SentTransaction, Spending } from "./transaction.ts";
+import type { Spending } from "./spending-cap.ts";
+import type { Fees, SentTransaction } from "./transaction.ts";
 
 // Bytes travel as hex text: the drivers' own form of bytea has no prefix.
 

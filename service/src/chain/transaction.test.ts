@@ -11,7 +11,6 @@ import {
   type Receipt,
   refusalPauseSeconds,
   type SentTransaction,
-  spend,
 } from "./transaction.ts";
 
 const [first, second, blockA, blockB] = ["11", "22", "aa", "bb"].map(
@@ -149,35 +148,6 @@ test("ten times the market's fee is the most that is offered", () => {
   const market = feesAt(100n, 10n);
   assert.equal(isOverpaid({ maxFee: 2100n, priorityFee: 1n }, market), false);
   assert.equal(isOverpaid({ maxFee: 2101n, priorityFee: 1n }, market), true);
-});
-
-test("a day's spending ends at the cap, and begins anew with the day", () => {
-  const day = Math.floor(now / 86_400);
-  const limits = { now, capWei: 100n };
-  const spent = { day, wei: 60n, unpaidWei: 10n };
-  assert.deepEqual(spend(spent, 40n, limits), { ...spent, wei: 100n });
-  assert.equal(spend(spent, 41n, limits), null);
-  const anew = { day, wei: 41n, unpaidWei: 0n };
-  assert.deepEqual(spend({ ...spent, day: day - 1 }, 41n, limits), anew);
-  const ahead = { ...spent, day: day + 1 };
-  assert.equal(spend(ahead, 41n, limits), null, "another process is ahead");
-  assert.deepEqual(spend(ahead, 40n, limits), { ...ahead, wei: 100n });
-  assert.deepEqual(spend({ ...spent, day: day + 2 }, 41n, limits), anew);
-  assert.deepEqual(spend(spent, 0n, { now, capWei: 0n }), spent);
-});
-
-test("what nobody is charged for ends at its own share of a day, however little was spent, and at the cap", () => {
-  const day = Math.floor(now / 86_400);
-  const limits = { now, capWei: 100n, unpaidCapWei: 50n };
-  const spent = { day, wei: 60n, unpaidWei: 20n };
-  assert.deepEqual(spend(spent, 30n, limits), { day, wei: 90n, unpaidWei: 50n });
-  assert.equal(spend(spent, 31n, limits), null);
-  assert.equal(spend({ ...spent, wei: 71n }, 30n, limits), null);
-  assert.deepEqual(spend({ ...spent, day: day - 1 }, 50n, limits), {
-    day,
-    wei: 50n,
-    unpaidWei: 50n,
-  });
 });
 
 test("holes are filled before new nonces are given out", () => {

@@ -141,38 +141,6 @@ export function costOf(gasLimit: bigint, fees: Fees): bigint {
   return gasLimit * fees.maxFee;
 }
 
-/** What was spent on a day (days since 1970, UTC), in wei. */
-export interface Spending {
-  readonly day: number;
-  readonly wei: bigint;
-  /** As much of it went to what nobody is charged for. */
-  readonly unpaidWei: bigint;
-}
-
-/** What a day may cost. */
-export interface SpendLimits {
-  readonly now: number;
-  readonly capWei: bigint;
-  /** Of what nobody is charged for: what all of that may cost. */
-  readonly unpaidCapWei?: bigint;
-}
-
-/** The day's spending with one more cost, or null when that is more than the cap. */
-export function spend(
-  spent: Spending,
-  cost: bigint,
-  { now, capWei, unpaidCapWei }: SpendLimits,
-): Spending | null {
-  const today = Math.floor(now / 86_400);
-  // A process whose clock is a little ahead may have begun the next day already.
-  const day = spent.day === today + 1 ? spent.day : today;
-  const before = spent.day === day ? spent : { wei: 0n, unpaidWei: 0n };
-  const wei = before.wei + cost;
-  const unpaidWei = before.unpaidWei + (unpaidCapWei === undefined ? 0n : cost);
-  const isOver = wei > capWei || (unpaidCapWei !== undefined && unpaidWei > unpaidCapWei);
-  return cost > 0n && isOver ? null : { day, wei, unpaidWei };
-}
-
 /** Nonces to give out next: holes below what was given out come first, because everything above one waits for it. */
 export function noncesFrom(
   given: { chainCount: number; nextNonce: number; holes: readonly number[] },

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { shareOfCap, spend, spendOnBump, takeWithinCap } from "./spending-cap.ts";
+
+const now = 1_000_000;
+const today = Math.floor(now / 86_400);
+
+test("a day's spending ends at the cap, and begins anew with the day", () => {
+  const day = today;
+  const limits = { now, capWei: 100n };
+  const spent = { day, wei: 60n, unpaidWei: 10n };
+  assert.deepEqual(spend(spent, 40n, limits), { ...spent, wei: 100n });
+  assert.equal(spend(spent, 41n, limits), null);
+  const anew = { day, wei: 41n, unpaidWei: 0n };
+  assert.deepEqual(spend({ ...spent, day: day - 1 }, 41n, limits), anew);
+  const ahead = { ...spent, day: day + 1 };
+  assert.equal(spend(ahead, 41n, limits), null, "another process is ahead");
+  assert.deepEqual(spend(ahead, 40n, limits), { ...ahead, wei: 100n });
+  assert.deepEqual(spend({ ...spent, day: day + 2 }, 41n, limits), anew);
+  assert.deepEqual(spend(spent, 0n, { now, capWei: 0n }), spent);
+});
+
+test("what nobody is charged for ends at its own share of a day, however little was spent, and at the cap", () => {
+  const day = today;
+  const limits = { now, capWei: 100n, unpaidCapWei: 50n };
+  const spent = { day, wei: 60n, unpaidWei: 20n };
+  assert.deepEqual(spend(spent, 30n, limits), { day, wei: 90n, unpaidWei: 50n });
+  assert.equal(spend(spent, 31n, limits), null);
+  assert.equal(spend({ ...spent, wei: 71n }, 30n, limits), null);
+  assert.deepEqual(spend({ ...spent, day: day - 1 }, 50n, limits), {
+    day,
+    wei: 50n,
+    unpaidWei: 50n,
+  });
+});
+
+const nothing = { day: today, wei: 0n, unpaidWei: 0n };
+
+test("what does not fit into the day keeps nobody behind it waiting", () => {
+  const due = [
+    { kind: "kyc.initiate", wei: 60n },
+    { kind: "business.create", wei: 51n },
+    { kind: "kyc.confirm", wei: 41n },
+    { kind: "business.create", wei: 40n },
+  ];
+  const limits = { spent: nothing, now, capWei: 100n };
+  const { taken, waiting, spent } = takeWithinCap(due, ({ wei }) => wei, limits);
+  assert.deepEqual(taken, [due[0], due[3]]);
+  assert.deepEqual(waiting, [due[1], due[2]]);
+  assert.deepEqual(spent, { day: today, wei: 100n, unpaidWei: 40n });
+});
+
+test("a higher fee takes from the whole cap, also for what nobody is charged for", () => {
+  assert.equal(shareOfCap("business.create", 100n), 50n);
+  const limits = { now, capWei: 100n };
+  assert.deepEqual(spendOnBump(nothing, { kind: "business.create", wei: 80n }, limits), {
+    day: today,
+    wei: 80n,
+    unpaidWei: 80n,
+  });
+  assert.equal(spendOnBump(nothing, { kind: "business.create", wei: 101n }, limits), null);
+});

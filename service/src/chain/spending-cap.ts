@@ -1,0 +1,97 @@
+// The cap on what transactions may cost in a day (`CHAIN_SPEND_CAP`). Pure.
+
+/** What was spent on a day (days since 1970, UTC), in wei. */
+export interface Spending {
+  readonly day: number;
+  readonly wei: bigint;
+  /** As much of it went to what nobody is charged for. */
+  readonly unpaidWei: bigint;
+}
+
+/** What a day may cost. */
+export interface SpendLimits {
+  readonly now: number;
+  readonly capWei: bigint;
+  /** Of what nobody is charged for: what all of that may cost. */
+  readonly unpaidCapWei?: bigint;
+}
+
+/**
+ * Kinds that identities have the service send and that nobody is charged for. There is no end to them: anybody can make
+ * identities, verify an e-mail address with each, and withdraw it.
+ */
+const unpaidKinds: ReadonlySet<string> = new Set([
+  "business.create",
+  "business.govern",
+  "business.keep",
+  "business.remove",
+  "credential.attest",
+  "credential.revoke",
+]);
+
+/**
+ * What all transactions of such a kind may cost in a day: what nobody is charged for leaves half of the cap to the rest.
+ */
+export function shareOfCap(kind: string, capWei: bigint): bigint {
+  return unpaidKinds.has(kind) ? capWei / 2n : capWei;
+}
+
+/**
+ * Shares transactions out between today and later, in their order: one that does not fit keeps nobody behind it waiting.
+ *
+ * @param costOf in wei
+ * @returns `spent` with what all that were taken cost
+ */
+export function takeWithinCap<T extends { readonly kind: string }>(
+  due: readonly T[],
+  costOf: (each: T) => bigint,
+  given: { spent: Spending; now: number; capWei: bigint },
+): { taken: T[]; waiting: T[]; spent: Spending } {
+  const { now, capWei } = given;
+  let { spent } = given;
+  const taken: T[] = [];
+  const waiting: T[] = [];
+  for (const each of due) {
+    const unpaidCapWei = shareOfCap(each.kind, capWei);
+    const limits = unpaidKinds.has(each.kind) ? { now, capWei, unpaidCapWei } : { now, capWei };
+    const next = spend(spent, costOf(each), limits);
+    if (next === null) {
+      waiting.push(each);
+    } else {
+      taken.push(each);
+      spent = next;
+    }
+  }
+  return { taken, waiting, spent };
+}
+
+/**
+ * The day's spending with a higher fee for a transaction that was sent, or null when that is more than the cap. All that
+ * was signed after it waits for it, so whatever its kind it may take from the whole cap.
+ */
+export function spendOnBump(
+  spent: Spending,
+  more: { readonly kind: string; readonly wei: bigint },
+  { now, capWei }: { now: number; capWei: bigint },
+): Spending | null {
+  const limits = unpaidKinds.has(more.kind)
+    ? { now, capWei, unpaidCapWei: capWei }
+    : { now, capWei };
+  return spend(spent, more.wei, limits);
+}
+
+/** The day's spending with one more cost, or null when that is more than the cap. */
+export function spend(
+  spent: Spending,
+  cost: bigint,
+  { now, capWei, unpaidCapWei }: SpendLimits,
+): Spending | null {
+  const today = Math.floor(now / 86_400);
+  // A process whose clock is a little ahead may have begun the next day already.
+  const day = spent.day === today + 1 ? spent.day : today;
+  const before = spent.day === day ? spent : { wei: 0n, unpaidWei: 0n };
+  const wei = before.wei + cost;
+  const unpaidWei = before.unpaidWei + (unpaidCapWei === undefined ? 0n : cost);
+  const isOver = wei > capWei || (unpaidCapWei !== undefined && unpaidWei > unpaidCapWei);
+  return cost > 0n && isOver ? null : { day, wei, unpaidWei };
+}
