@@ -3,7 +3,7 @@ import { syntheticIdentitySealedColumns } from "./synthetic-identity.ts";
 
 export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
 export { announceInvalidated, listHandedOver } from "./handed-over.ts";
-export { forgetOrders } from "./forgetting.ts";
+export { forgetOrders } from "./user-deletion.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext } from "./kyc-context.ts";
 export { kycRoutes } from "./routes.ts";

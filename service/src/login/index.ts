@@ -22,7 +22,7 @@ export { endLogin, listLogins, loginWalletRoutes };
 export type { BusinessDirectory } from "./business/business-directory.ts";
 export { businessLoginRules, endBusinessLogins } from "./business/business-login.ts";
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./keys/manage-signing-keys.ts";
-export { deleteUser } from "./retention.ts";
+export { deleteUser } from "./user-deletion.ts";
 export { keyPurposes } from "./keys/signing-key.ts";
 export { limitContractSignatures } from "./contract-signature-limits.ts";
 export { signRequestObject } from "./attempt/request-object.ts";

@@ -3,7 +3,7 @@ import type { InvalidLeaf } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { forgetStreams } from "../webhooks/index.ts";
 import { announceInvalidated } from "./handed-over.ts";
-import * as store from "./forgetting-store.ts";
+import * as store from "./user-deletion-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { isOngoing, steps } from "./order.ts";
 import { deleteIdentity } from "./synthetic-identity-store.ts";

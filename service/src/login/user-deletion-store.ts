@@ -1,0 +1,71 @@
+import { type Queryable, sql } from "../platform/database/db.ts";
+
+/**
+ * Holds the sign-up that every approval of the user looks at, for this transaction alone; where there is none, one that
+ * keeps a first login waiting.
+ *
+ * @returns whether there was one
+ */
+export async function lockSignUp(tx: Queryable, user: string, now: number): Promise<boolean> {
+  const made = await tx.query(sql`
+    insert into svc_user (address, created_at) values (${user}, ${now}) on conflict do nothing returning address`);
+  await tx.query(sql`select from svc_user where address = ${user} for update`);
+  return made.length === 0;
+}
+
+/**
+ * Holds the user's logins that a browser may still finish, for this transaction alone.
+ *
+ * @param opened when a login began that is still open: its index knows no more of it
+ */
+export async function lockOpenLogins(
+  tx: Queryable,
+  user: string,
+  opened: { since: number; until: number },
+): Promise<void> {
+  await tx.query(sql`
+    select from login where claimed_by = ${user} and status in ('claimed', 'gathering', 'approved')
+      and created_at between ${opened.since} and ${opened.until} order by id for update`);
+}
+
+export async function listOpenSessions(db: Queryable, user: string): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    select id from session where user_address = ${user} and ended_at is null`);
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Removes the user's logins that began in this time, in Unix seconds, and takes the user's name out of those of others.
+ * Reads all that began in it: an index on users would make every login write it.
+ */
+export async function deleteLogins(
+  tx: Queryable,
+  user: string,
+  { from, before }: { from: number; before: number },
+): Promise<void> {
+  // A hint binds nobody: such logins are anybody's.
+  await tx.query(sql`
+    with named as materialized (
+      select id, (claimed_by = ${user} or request ->> 'expectedUser' = ${user}) is true as is_own from login
+      where created_at >= ${from} and created_at < ${before}
+        and (claimed_by = ${user} or request ->> 'expectedUser' = ${user} or request ->> 'hintedUser' = ${user})),
+    deleted as (
+      delete from login where id = any(array(select id from named where is_own))
+        and (claimed_by = ${user} or request ->> 'expectedUser' = ${user}))
+    update login set request = request - 'hintedUser'
+    where id = any(array(select id from named where not is_own))`);
+}
+
+/**
+ * Removes every row of a user but logins, the audit trail and the logouts that clients are still to be told of, which
+ * the purge takes afterwards.
+ */
+export async function deleteUser(tx: Queryable, user: string): Promise<void> {
+  await tx.query(sql`
+    delete from logout_delivery where user_address = ${user} and ended_at is not null`);
+  await tx.query(sql`
+    update logout_delivery set is_user_deleted = true where user_address = ${user}`);
+  await tx.query(sql`delete from token_family where user_address = ${user}`);
+  await tx.query(sql`delete from session where user_address = ${user}`);
+  await tx.query(sql`delete from svc_user where address = ${user}`);
+}

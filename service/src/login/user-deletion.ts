@@ -1,0 +1,52 @@
+import type { Address } from "@svc/protocol";
+import type { Queryable } from "../platform/database/db.ts";
+import { withdrawOpenLogin } from "./business/business-login.ts";
+import { retentionSeconds } from "./retention.ts";
+import { endSession } from "./session/session-end.ts";
+import * as store from "./user-deletion-store.ts";
+
+/** Longer than any login stays open, and than clocks differ. */
+const openSecondsMax = 3600;
+const daySeconds = 86_400;
+
+/** What a deletion needs to know and to call. */
+export interface Deletion {
+  readonly now: number;
+  /** Ends the question that a login put to members of a business, which this slice does not know. */
+  readonly withdraw: (loginId: string) => Promise<void>;
+}
+
+/**
+ * Deletes a user in the caller's transaction: sessions end as by a logout, so clients are told, and every row goes but
+ * the audit trail (decisions section 8, Retention). Members of a business are not asked any more for its login.
+ *
+ * @returns false for an identity that never logged in
+ */
+export async function deleteUser(
+  tx: Queryable,
+  user: Address,
+  { now, withdraw }: Deletion,
+): Promise<boolean> {
+  const opened = { since: now - openSecondsMax, until: now + openSecondsMax };
+  // First: approvals on their way are waited for, and from here on none of the user's commits before what is below.
+  const isKnown = await store.lockSignUp(tx, user, now);
+  await withdrawOpenLogin(tx, user, { opened, withdraw });
+  // A login that is finished comes before its session; once it has a code, whoever redeems that has the session first.
+  await store.lockOpenLogins(tx, user, opened);
+  for (const sessionId of await store.listOpenSessions(tx, user)) {
+    await endSession(tx, sessionId, now);
+  }
+  for (const day of daysOfLogins(now)) await store.deleteLogins(tx, user, day);
+  await store.deleteUser(tx, user);
+  return isKnown;
+}
+
+/**
+ * The times at which logins may have begun that are still kept, day by day: all of them at once would take longer than a
+ * statement may.
+ */
+function daysOfLogins(now: number): { from: number; before: number }[] {
+  const starts: number[] = [0];
+  for (let at = now - retentionSeconds; at <= now; at += daySeconds) starts.push(at);
+  return starts.map((from, at) => ({ from, before: starts[at + 1] ?? now + daySeconds }));
+}
