@@ -11,7 +11,7 @@ import { pushedRequestRoutes } from "./authorization/pushed-request-routes.ts";
 import { createRecentAttempts } from "./attempt/recent-attempts.ts";
 import { retentionJobs } from "./retention.ts";
 import { openLiveClaims } from "./token/live-claims.ts";
-import { createSealedCopies, type SealedCopies } from "./token/sealed-copies.ts";
+import { createRefreshSuccessors, type RefreshSuccessors } from "./token/refresh-successors.ts";
 import { ensureKeys, openSigningKeys } from "./keys/signing-keys.ts";
 import { createStatusStreams } from "./attempt/status-stream.ts";
 import { tokenJobs } from "./token/token-jobs.ts";
@@ -29,7 +29,7 @@ export { signRequestObject } from "./attempt/request-object.ts";
 export { signingKeyColumns } from "./keys/signing-keys.ts";
 
 /** The login slice of one process. */
-export type Login = BaseContext & { readonly copies: SealedCopies };
+export type Login = BaseContext & { readonly successors: RefreshSuccessors };
 
 /** Opens what the slice keeps in memory: signing keys, recent attempts; all of it is read again when it changes. */
 export async function openLogin(
@@ -41,7 +41,7 @@ export async function openLogin(
     ...ctx,
     signingKeys: await openSigningKeys(ctx),
     recent: createRecentAttempts(),
-    copies: createSealedCopies(ctx),
+    successors: createRefreshSuccessors(ctx),
     ...openLiveClaims(ctx),
   };
 }
@@ -59,9 +59,9 @@ export async function addBrowserRoutes(ctx: Login, http: Http): Promise<void> {
 }
 
 export async function addTokenRoutes(ctx: Login, http: Http): Promise<void> {
-  await tokenRoutes(ctx, http, { copies: ctx.copies });
+  await tokenRoutes(ctx, http, { successors: ctx.successors });
 }
 
 export function loginJobs(ctx: Login): readonly Job[] {
-  return [...tokenJobs(ctx, ctx.copies), ...retentionJobs(ctx)];
+  return [...tokenJobs(ctx, ctx.successors), ...retentionJobs(ctx)];
 }

@@ -18,7 +18,7 @@ import { countWithoutNotes } from "../platform/database/test-call-count-store.ts
 import { openTestDatabase, type TestDatabase } from "../platform/database/test-database.ts";
 import type { BusinessDirectory } from "./business/business-directory.ts";
 import { openLiveClaims } from "./token/live-claims.ts";
-import { createSealedCopies, type SealedCopies } from "./token/sealed-copies.ts";
+import { createRefreshSuccessors, type RefreshSuccessors } from "./token/refresh-successors.ts";
 import { openSigningKeys } from "./keys/signing-keys.ts";
 import * as store from "./test-login-store.ts";
 import { familyOf, readAccessToken } from "./token/access-token.ts";
@@ -48,7 +48,7 @@ export function createTestClock(): TestClock {
 export interface TestLogin extends AsyncDisposable {
   readonly ctx: TokenContext;
   readonly clock: TestClock;
-  readonly copies: SealedCopies;
+  readonly successors: RefreshSuccessors;
   readonly http: Http;
   readonly database: TestDatabase;
 }
@@ -107,14 +107,14 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     signingKeys: await openSigningKeys(withKeys),
     ...openLiveClaims(withKeys),
   };
-  const copies = createSealedCopies(ctx);
+  const successors = createRefreshSuccessors(ctx);
   const http = createHttp(ctx);
-  await tokenRoutes(ctx, http, { copies });
+  await tokenRoutes(ctx, http, { successors });
   await http.ready();
   return {
     ctx,
     clock,
-    copies,
+    successors,
     http,
     database,
     async [Symbol.asyncDispose]() {

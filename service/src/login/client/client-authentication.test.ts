@@ -466,7 +466,7 @@ test("an assertion counts once for as long as it holds, whatever was forgotten m
   };
   assert.equal((await ask(form)).status, 200);
   login.clock.advance(299);
-  const jobs = tokenJobs(login.ctx, login.copies);
+  const jobs = tokenJobs(login.ctx, login.successors);
   await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));
   const before = (await listTestFamilies(login.ctx.db)).length;
   refused(await ask(form), 401, "invalid_client");

@@ -7,7 +7,7 @@ import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.
 import { deliverLogouts } from "./back-channel.ts";
 import { endDelivery, leaseDeliveries, postponeDelivery } from "./back-channel-store.ts";
 import { endSession } from "./session-end.ts";
-import { createSealedCopies } from "../token/sealed-copies.ts";
+import { createRefreshSuccessors } from "../token/refresh-successors.ts";
 import {
   addClient,
   addCode,
@@ -373,25 +373,25 @@ test("clients of one organization that hang, however many they are, delay no oth
   await deliverLogouts(login.ctx, open);
 });
 
-test("the jobs remove sealed copies after the grace and families that are over", async () => {
+test("the jobs remove sealed successors after the grace and families that are over", async () => {
   await using own = await openTestLogin();
   const shop = await addClient(own);
   const run = async (name: string): Promise<void> => {
-    for (const job of tokenJobs(own.ctx, own.copies))
+    for (const job of tokenJobs(own.ctx, own.successors))
       if (job.name === name) await job.run(AbortSignal.any([]));
   };
   const hasCopy = async (): Promise<boolean> =>
     (await listTestFamilies(own.ctx.db)).some((row) => row.hasSealedCopy);
   const tokens = (await redeem(own, shop, await addCode(own, shop))).body;
   const next = await refresh(own, shop, tokens["refresh_token"]);
-  await run("sealed-copies");
+  await run("refresh-successors");
   assert.equal(await hasCopy(), true);
   own.clock.advance(10);
-  await run("sealed-copies");
+  await run("refresh-successors");
   assert.equal(await hasCopy(), false);
 
   // A copy of a process that was killed is found by the sweep over all.
-  const killed = createSealedCopies(own.ctx);
+  const killed = createRefreshSuccessors(own.ctx);
   await refresh(own, shop, next.body["refresh_token"]);
   own.clock.advance(10);
   assert.equal(await hasCopy(), true);
@@ -414,7 +414,7 @@ test("the jobs remove sealed copies after the grace and families that are over",
   assert.equal(await countAfter(86_400), 2, "whoever looks into a reuse has a day for it");
   assert.equal(await countAfter(1), 1);
   own.clock.advance(31 * 86_400);
-  for (const { name } of tokenJobs(own.ctx, own.copies)) await run(name);
+  for (const { name } of tokenJobs(own.ctx, own.successors)) await run(name);
   assert.equal((await listTestFamilies(own.ctx.db)).length, 0);
 });
 
@@ -424,7 +424,7 @@ test("what a client was told of a logout is kept for 30 days", async () => {
   const now = own.clock.now();
   await insertTestLogouts(own.ctx.db, { clientId, user, dueAt: now, count: 1 });
   await own.ctx.db.query(sql`update logout_delivery set ended_at = ${now}`);
-  const job = tokenJobs(own.ctx, own.copies).find(({ name }) => name === "logout-records");
+  const job = tokenJobs(own.ctx, own.successors).find(({ name }) => name === "logout-records");
   own.clock.advance(30 * 86_400);
   await job?.run(AbortSignal.any([]));
   assert.equal((await listTestLogouts(own.ctx.db)).length, 1);

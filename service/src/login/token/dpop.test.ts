@@ -189,7 +189,7 @@ test("a proof counts once also after a process whose clock is early forgot what 
   own.clock.advance(60);
   const { clock } = own;
   const early = { nowMs: () => clock.nowMs() + 4000, now: () => clock.now() + 4 };
-  const jobs = tokenJobs({ ...own.ctx, clock: early }, own.copies);
+  const jobs = tokenJobs({ ...own.ctx, clock: early }, own.successors);
   await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));
   refused(await spend(), 400, "invalid_dpop_proof");
 });

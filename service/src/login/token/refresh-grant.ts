@@ -1,17 +1,17 @@
 import { databaseNowMs } from "../../platform/clock.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
-import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
 import { valueOf } from "../client/client-authentication.ts";
+import { judgeRefreshUse } from "./refresh-reuse.ts";
 import { makeRefreshToken, parseRefreshToken, type RefreshToken } from "./refresh-token.ts";
-import type { SealedCopies } from "./sealed-copies.ts";
+import type { RefreshSuccessors } from "./refresh-successors.ts";
 import type { TokenContext } from "../token-context.ts";
 import { getValue, refuseReplays, type TokenRequest, type TokenResponse } from "./token-request.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
 
-/** What a refresh asks for, beside the token. */
-interface Wish {
+/** What a refresh presents and asks for. */
+interface Presented {
   readonly token: RefreshToken;
   /** Null: all that was granted. */
   readonly scopes: readonly string[] | null;
@@ -28,10 +28,10 @@ interface Wish {
 export async function refreshTokens(
   ctx: TokenContext,
   request: TokenRequest,
-  copies: SealedCopies,
+  successors: RefreshSuccessors,
 ): Promise<TokenResponse> {
-  const wish = readWish(ctx, request);
-  const { token } = wish;
+  const presented = readPresented(ctx, request);
+  const { token } = presented;
   const generation = token.generation + 1;
   const key = ctx.keys.hmac("refresh-token");
   const successor = makeRefreshToken(key, { id: token.familyId, generation }, ctx.random);
@@ -43,9 +43,9 @@ export async function refreshTokens(
     oldSha256: token.sha256,
     newSha256: successor.sha256,
     generation,
-    successorSealed: hasGrace ? copies.seal(token, successor) : null,
-    scopes: wish.scopes,
-    audience: wish.audience,
+    successorSealed: hasGrace ? successors.seal(token, successor) : null,
+    scopes: presented.scopes,
+    audience: presented.audience,
     clientAudiences: audiencesOf(request.client),
     dpopJkt: request.dpopJkt,
     mayChangeKey: request.isConfidential,
@@ -56,13 +56,13 @@ export async function refreshTokens(
   });
   if (row === null) {
     refuseReplays(request, spent);
-    return repeatOrRefuse(ctx, request, { wish, copies });
+    return repeatOrRefuse(ctx, request, { presented, successors });
   }
-  if (hasGrace) copies.note(token.familyId, rotatedAtMs);
-  return issue(ctx, request, { wish, family: row, refreshToken: successor.text });
+  if (hasGrace) successors.note(token.familyId, rotatedAtMs);
+  return issue(ctx, request, { presented, family: row, refreshToken: successor.text });
 }
 
-function readWish(ctx: TokenContext, { form }: TokenRequest): Wish {
+function readPresented(ctx: TokenContext, { form }: TokenRequest): Presented {
   const text = getValue(form, "refresh_token");
   const token = parseRefreshToken(ctx.keys.hmac("refresh-token"), text);
   if (token === null) throw grantFault("the refresh token is unknown");
@@ -77,11 +77,11 @@ function readWish(ctx: TokenContext, { form }: TokenRequest): Wish {
 function issue(
   ctx: TokenContext,
   request: TokenRequest,
-  made: { wish: Wish; family: store.FamilyRow; refreshToken: string },
+  made: { presented: Presented; family: store.FamilyRow; refreshToken: string },
 ): TokenResponse {
-  const scope = made.wish.scopes?.join(" ") ?? made.family.scope;
+  const scope = made.presented.scopes?.join(" ") ?? made.family.scope;
   return issueTokens(ctx, request, {
-    familyId: made.wish.token.familyId,
+    familyId: made.presented.token.familyId,
     family: made.family,
     scope,
     refreshToken: made.refreshToken,
@@ -96,7 +96,7 @@ function grantFault(description: string): OAuthProblem {
 interface Asked {
   readonly family: store.RefreshRow;
   readonly request: TokenRequest;
-  readonly wish: Wish;
+  readonly presented: Presented;
 }
 
 type Check = (asked: Asked) => OAuthProblem | null;
@@ -119,24 +119,25 @@ const checkDpopKey: Check = ({ family, request }) => {
   return isConfidential ? null : grantFault("the refresh token is bound to another DPoP key");
 };
 
-const checkScope: Check = ({ family, wish }) => {
+const checkScope: Check = ({ family, presented }) => {
   const granted = family.scope.split(" ");
-  const isNarrower = wish.scopes === null || wish.scopes.every((scope) => granted.includes(scope));
+  const isNarrower =
+    presented.scopes === null || presented.scopes.every((scope) => granted.includes(scope));
   return isNarrower
     ? null
     : new OAuthProblem("invalid_scope", "scope may be narrowed, never widened");
 };
 
-const checkAudience: Check = ({ family, request, wish }) => {
-  if (!wish.audience.every((audience) => family.audience.includes(audience)))
+const checkAudience: Check = ({ family, request, presented }) => {
+  if (!presented.audience.every((audience) => family.audience.includes(audience)))
     return new OAuthProblem("invalid_target", "this audience was not granted with the login");
   return lostAudienceFault(family.audience, request.client);
 };
 
-/** Why a refresh is refused whatever its token's age: the first that does not hold. */
+/** Why a refresh is refused, however old its token is: the first that does not hold. */
 const checks: readonly Check[] = [checkClient, checkLife];
-/** Likewise, what it asks for with the newest token, or with a repeat of the last. */
-const wishChecks: readonly Check[] = [checkDpopKey, checkScope, checkAudience];
+/** Likewise for the newest token and a repeat of the one before. */
+const presentedChecks: readonly Check[] = [checkDpopKey, checkScope, checkAudience];
 
 function refuseFaulty(asked: Asked, by: readonly Check[]): void {
   for (const check of by) {
@@ -148,41 +149,31 @@ function refuseFaulty(asked: Asked, by: readonly Check[]): void {
 async function repeatOrRefuse(
   ctx: TokenContext,
   request: TokenRequest,
-  { wish, copies }: { wish: Wish; copies: SealedCopies },
+  { presented, successors }: { presented: Presented; successors: RefreshSuccessors },
 ): Promise<TokenResponse> {
-  const family = await store.findRefresh(ctx.db, wish.token.familyId);
+  const family = await store.findRefresh(ctx.db, presented.token.familyId);
   if (family === null) throw grantFault("the refresh token is unknown");
-  const asked = { family, request, wish };
+  const asked = { family, request, presented };
   refuseFaulty(asked, checks);
-  const isNewest =
-    family.refreshSha256 !== null && equalBytes(family.refreshSha256, wish.token.sha256);
-  const isRepeated = isRepeat(family, wish.token, {
-    request,
+  const use = judgeRefreshUse(family, presented.token, {
+    dpopJkt: request.dpopJkt,
     nowMs: databaseNowMs(ctx.clock),
     graceMs: ctx.config.refreshGraceSeconds * 1000,
   });
-  // A thief who was faster chose the key that the family is bound to: it must not hide that two hold its tokens.
-  if (isNewest || isRepeated) refuseFaulty(asked, wishChecks);
-  if (isNewest) throw new Error("the newest refresh token of a family was refused for no reason");
-  const successor = isRepeated ? copies.open(wish.token, family.successorSealed) : null;
-  if (successor !== null) return issue(ctx, request, { wish, family, refreshToken: successor });
+  // Of a reused token nothing more is checked: a thief who was faster chose the key that the family is bound to, and that
+  // must not hide the reuse.
+  if (use !== "reused") refuseFaulty(asked, presentedChecks);
+  if (use === "newest")
+    throw new Error("the newest refresh token of a family was refused for no reason");
+  const successor =
+    use === "repeated" ? successors.open(presented.token, family.successorSealed) : null;
+  if (successor !== null)
+    return issue(ctx, request, { presented, family, refreshToken: successor });
   // Its mac proves that it is one of ours, and it is not the newest: two parties hold tokens of this family.
   ctx.log.warn(
     { clientId: family.clientId },
     "a refresh token was used twice; its family is revoked",
   );
-  await store.revokeFamily(ctx.db, wish.token.familyId, { reason: "reuse", now: request.now });
+  await store.revokeFamily(ctx.db, presented.token.familyId, { reason: "reuse", now: request.now });
   throw grantFault("the refresh token was used before; the login is revoked");
-}
-
-/** Whether this is the token that was replaced last, a moment ago, with the same key. */
-function isRepeat(
-  family: store.RefreshRow,
-  token: RefreshToken,
-  { request, nowMs, graceMs }: { request: TokenRequest; nowMs: number; graceMs: number },
-): boolean {
-  if (family.previousSha256 === null || family.rotatedAtMs === null) return false;
-  const isLast = equalBytes(family.previousSha256, token.sha256);
-  const isRecent = nowMs - family.rotatedAtMs < graceMs;
-  return isLast && isRecent && family.dpopJkt === request.dpopJkt;
 }

@@ -4,7 +4,7 @@ import { purgeByPages, purgeInBatches } from "../../platform/database/purge.ts";
 import { deliverLogouts } from "../session/back-channel.ts";
 import { purgeDeliveries } from "../session/back-channel-store.ts";
 import { purgeFamilies } from "./family-purge-store.ts";
-import type { SealedCopies } from "./sealed-copies.ts";
+import type { RefreshSuccessors } from "./refresh-successors.ts";
 import { ensureKeys } from "../keys/signing-keys.ts";
 import type { TokenContext } from "../token-context.ts";
 import { deleteUsedOnce } from "./used-once-store.ts";
@@ -15,7 +15,7 @@ const revokedRetentionSeconds = 86_400;
 const logoutRetentionSeconds = 30 * 86_400;
 
 /** The jobs of the token side. */
-export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job[] {
+export function tokenJobs(ctx: TokenContext, successors: RefreshSuccessors): readonly Job[] {
   return [
     {
       name: "logout-delivery",
@@ -23,14 +23,18 @@ export function tokenJobs(ctx: TokenContext, copies: SealedCopies): readonly Job
       wakeOn: "logout",
       run: async (closing) => void (await deliverLogouts(ctx, closing)),
     },
-    { name: "sealed-copies", everySeconds: 2, run: async () => copies.sweep() },
+    { name: "refresh-successors", everySeconds: 2, run: async () => successors.sweep() },
     { name: "signing-keys", everySeconds: 15, run: async () => followKeys(ctx) },
     {
       name: "used-once",
       everySeconds: 60,
       run: async () => purgeUsedOnce(ctx),
     },
-    { name: "sealed-copies-of-all", everySeconds: 600, run: async () => copies.sweepAll() },
+    {
+      name: "refresh-successors-of-all",
+      everySeconds: 600,
+      run: async () => successors.sweepAll(),
+    },
     { name: "token-families", everySeconds: 3_600, run: async () => purgeEndedFamilies(ctx) },
     {
       name: "logout-records",

@@ -12,7 +12,7 @@ import { discoveryDocument, introspectionPath, revocationPath } from "./discover
 import { introspect } from "./introspection.ts";
 import { logoutRoutes } from "../session/logout-routes.ts";
 import { revoke } from "./revocation.ts";
-import type { SealedCopies } from "./sealed-copies.ts";
+import type { RefreshSuccessors } from "./refresh-successors.ts";
 import type { TokenContext } from "../token-context.ts";
 import { answerTokenCall } from "./token.ts";
 import { tokenPath } from "./token-request.ts";
@@ -59,7 +59,7 @@ const userinfoFailures = oauthRefusals({
 export async function tokenRoutes(
   ctx: TokenContext,
   http: Http,
-  { copies }: { copies: SealedCopies },
+  { successors }: { successors: RefreshSuccessors },
 ): Promise<void> {
   await http.register(async (scope: Http) => {
     useOAuthErrors(ctx, scope);
@@ -67,7 +67,7 @@ export async function tokenRoutes(
     scope.removeContentTypeParser("application/json");
     const paths = [tokenPath, revocationPath, userinfoPath];
     allowClientOrigins(ctx, scope, { paths, origins: createRegisteredOrigins(ctx) });
-    tokenRoute(ctx, scope, copies);
+    tokenRoute(ctx, scope, successors);
     introspectionRoute(ctx, scope);
     revocationRoute(ctx, scope);
     userinfoRoutes(ctx, scope);
@@ -91,7 +91,7 @@ export function dpopOf(request: FastifyRequest): string | undefined {
   return header === undefined ? undefined : String(header);
 }
 
-function tokenRoute(ctx: TokenContext, scope: Http, copies: SealedCopies): void {
+function tokenRoute(ctx: TokenContext, scope: Http, successors: RefreshSuccessors): void {
   const summary = "Exchange a code or refresh token, or client credentials, for tokens";
   const schema = {
     body: TokenForm,
@@ -103,7 +103,7 @@ function tokenRoute(ctx: TokenContext, scope: Http, copies: SealedCopies): void 
   };
   scope.post(tokenPath, { schema }, async (request, reply) => {
     const call = { ...clientCallOf(ctx, request), dpop: dpopOf(request) };
-    const tokens = await answerTokenCall(ctx, call, copies);
+    const tokens = await answerTokenCall(ctx, call, successors);
     return reply.header("pragma", "no-cache").send(tokens);
   });
 }

@@ -2,7 +2,7 @@ import { OAuthProblem } from "../../platform/http/problems.ts";
 import { grantToClient } from "./client-credentials-grant.ts";
 import { redeemCode } from "./code-grant.ts";
 import { refreshTokens } from "./refresh-grant.ts";
-import type { SealedCopies } from "./sealed-copies.ts";
+import type { RefreshSuccessors } from "./refresh-successors.ts";
 import type { TokenContext } from "../token-context.ts";
 import {
   getValue,
@@ -15,7 +15,7 @@ import {
 type Grant = (
   ctx: TokenContext,
   request: TokenRequest,
-  copies: SealedCopies,
+  successors: RefreshSuccessors,
 ) => Promise<TokenResponse>;
 
 /** Every grant there is (decisions section 2, Grants); each is a list of checks of its own. */
@@ -36,7 +36,7 @@ export const grantTypes: readonly string[] = [...grants.keys()];
 export async function answerTokenCall(
   ctx: TokenContext,
   call: TokenCall,
-  copies: SealedCopies,
+  successors: RefreshSuccessors,
 ): Promise<TokenResponse> {
   const request = await readTokenRequest(ctx, call);
   const grant = grants.get(getValue(call.form, "grant_type"));
@@ -45,5 +45,5 @@ export async function answerTokenCall(
       "unsupported_grant_type",
       `grant_type must be one of ${grantTypes.join(", ")}`,
     );
-  return grant(ctx, request, copies);
+  return grant(ctx, request, successors);
 }

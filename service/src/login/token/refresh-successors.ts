@@ -2,14 +2,14 @@ import { databaseNowMs, endedForAll } from "../../platform/clock.ts";
 import { purgeByPages } from "../../platform/database/purge.ts";
 import { SealBroken, openWith, sealWith } from "../../platform/cryptography/seal.ts";
 import type { RefreshToken } from "./refresh-token.ts";
-import * as store from "./sealed-copy-store.ts";
+import * as store from "./refresh-successor-store.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /**
  * Successors of refresh tokens, sealed for whoever holds the token before: the database alone does not open them. The
  * copies go as soon as the grace is over.
  */
-export interface SealedCopies {
+export interface RefreshSuccessors {
   seal(previous: RefreshToken, successor: RefreshToken): Buffer;
   /** Null when there is none, or it was sealed for another token. */
   open(previous: RefreshToken, sealed: Buffer | null): string | null;
@@ -26,9 +26,9 @@ const context = "refresh-successor";
 const notedMax = 100_000;
 
 /** An index on what tells the copies apart would cost every refresh more than remembering them here does. */
-export function createSealedCopies(
+export function createRefreshSuccessors(
   ctx: Pick<TokenContext, "config" | "db" | "clock">,
-): SealedCopies {
+): RefreshSuccessors {
   const noted = new Map<string, number>();
   const graceMs = ctx.config.refreshGraceSeconds * 1000;
   return {
