@@ -6,7 +6,6 @@ import {
   zeroHash,
 } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Attempt, connectionOf } from "./attempt.ts";
@@ -24,6 +23,7 @@ import {
 } from "./claim.ts";
 import { endUndecided } from "./end-attempt.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
+import { checkNumberGiven, isNumberRight, refuseNumber } from "./number-matching.ts";
 import { toldOf } from "./request-object.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 
@@ -61,14 +61,11 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   checkClaim(attempt, answer, user);
   const part = businessPartOf(attempt, answer.business);
   const { code = "" } = answer;
-  const isNumberNeeded = toldOf(attempt).numberMatching;
-  if (isNumberNeeded && code === "") throw new Problem("number_required");
-  if (!isNumberNeeded && code !== "")
-    throw new Problem("signature_wrong", { message: "this login takes no number" });
+  checkNumberGiven(attempt, code);
   const { signature, callerAddress } = answer;
   const signed = { user, signature, attempt, code, callerAddress };
   if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
-  if (isNumberNeeded && !equalBytes(Buffer.from(code), Buffer.from(attempt.digits ?? ""))) {
+  if (!isNumberRight(attempt, code)) {
     const isEnded = await endUndecided(ctx, attempt, "wrong_number");
     throw new Problem(isEnded ? "wrong_number" : "login_over");
   }
@@ -204,8 +201,7 @@ async function approveWithoutClaim(
   if (mode === "static" || client.numberMatching) throw new Problem("not_claimed");
   const acr = acrOf(attempt, "qr", answer.callerAddress);
   refuseUnfit(attempt, { user, acr });
-  if (answer.code !== undefined && answer.code !== "")
-    throw new Problem("signature_wrong", { message: "this login takes no number" });
+  refuseNumber(answer.code ?? "");
   if (!(await isResultSigned(ctx, answer, user))) throw new Problem("signature_wrong");
   const approval = {
     user,

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { createSecretKey } from "node:crypto";
 import { test } from "node:test";
 import { skewLimitMs } from "../../platform/clock.ts";
-import { errorLocation, judgeSession, pageSteps, stepAt } from "./attempt.ts";
+import { errorLocation } from "./attempt.ts";
+import { judgeSession, pageSteps, stepAt } from "./rotating-code.ts";
 
 const key = createSecretKey(Buffer.alloc(32, 7));
 const createdAt = 1_700_000_000;

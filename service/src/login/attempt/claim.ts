@@ -5,10 +5,12 @@ import { networkOf } from "../../platform/http/client-address.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Acr, acrAtLeast } from "../authorization/acr.ts";
-import { type Attempt, type Channel, connectionOf, judgeSession } from "./attempt.ts";
+import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import type { LoginContext } from "../login-context.ts";
+import { drawDigits, needsNumber } from "./number-matching.ts";
 import { signLoginObject } from "./request-object.ts";
+import { judgeSession } from "./rotating-code.ts";
 
 export interface ClaimInput {
   readonly loginId: string;
@@ -145,7 +147,7 @@ function claimedAttempt(
   ctx: LoginContext,
   { attempt, client, input, user, acr, isStatic }: ClaimFacts,
 ): Claimed {
-  const numberMatching = input.channel === "qr" && (client.numberMatching || isStatic);
+  const numberMatching = needsNumber(client, { channel: input.channel, isStatic });
   return {
     ...attempt,
     status: "claimed",
@@ -155,7 +157,7 @@ function claimedAttempt(
     connection: connectionOf(ctx.config.baseUrl, input.channel, attempt.id),
     claimedBy: user,
     claimSha256: input.claim,
-    digits: String(ctx.random.below(100)).padStart(2, "0"),
+    digits: drawDigits(ctx.random),
     acr,
     requestObject: signLoginObject(ctx, {
       attempt,

@@ -1,7 +1,7 @@
 import { parseAddress, shortAddress } from "@svc/protocol";
 import { type Attempt, type AttemptFailure, errorLocation, restartsMax } from "./attempt.ts";
 import type { LoginContext } from "../login-context.ts";
-import { toldOf } from "./request-object.ts";
+import { shownDigits } from "./number-matching.ts";
 
 /** What the page of an attempt may know; the same words go over the status channel. */
 export type LoginState =
@@ -40,7 +40,7 @@ export function stateOf(ctx: LoginContext, attempt: Attempt): LoginState {
   const user = parseAddress(attempt.claimedBy ?? "");
   return {
     kind: "claimed",
-    digits: toldOf(attempt).numberMatching ? attempt.digits : null,
+    digits: shownDigits(attempt),
     identity: user === null ? "" : shortAddress(user),
     contested: attempt.isContested,
   };

@@ -1,5 +1,6 @@
 import { qrSvg } from "../../platform/qr/qr-svg.ts";
-import { attemptFailures, connectionOf, qrLink, stepAt } from "../attempt/attempt.ts";
+import { attemptFailures, connectionOf, qrLink } from "../attempt/attempt.ts";
+import { stepAt } from "../attempt/rotating-code.ts";
 import {
   renderApproved,
   renderClaimed,

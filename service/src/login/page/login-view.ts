@@ -1,5 +1,6 @@
 import type { Client } from "../../accounts/index.ts";
-import { type Attempt, pageSteps, restartsMax, sameDeviceLink } from "../attempt/attempt.ts";
+import { type Attempt, restartsMax, sameDeviceLink } from "../attempt/attempt.ts";
+import { pageSteps } from "../attempt/rotating-code.ts";
 import type { LoginContext } from "../login-context.ts";
 import { isStaticCodeOver } from "../attempt/claim.ts";
 import { backLocation, stateOf } from "../attempt/login-state.ts";
