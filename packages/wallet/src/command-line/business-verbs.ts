@@ -16,7 +16,7 @@ import {
 import { WalletRefusal } from "../refusal.ts";
 import { shownText } from "../shown-text.ts";
 import type { Wallet } from "../wallet.ts";
-import { businessOption, readBusinessOption } from "./business-option.ts";
+import { businessOption, withBusiness } from "./business-option.ts";
 import type { Home } from "./home.ts";
 import { identityOptions, withWallet } from "./identity-options.ts";
 import { findPerson } from "./member-names.ts";
@@ -147,8 +147,7 @@ export const businessVerbs: readonly Verb[] = [
     options: ownOptions,
     example: "business retract 01JD3Z.. --as alice",
     run: async (home, input) =>
-      withWallet(home, input, async (wallet) => {
-        const business = await wallet.chooseBusiness(readBusinessOption(input));
+      withBusiness(home, input, async (wallet, business) => {
         const proposalId = input.text("proposal");
         await wallet.retractProposal(business, proposalId);
         return { value: { proposalId, status: "retracted" } };
@@ -160,8 +159,7 @@ export const businessVerbs: readonly Verb[] = [
     options: ownOptions,
     example: "business keep --as carol",
     run: async (home, input) =>
-      withWallet(home, input, async (wallet) => {
-        const business = await wallet.chooseBusiness(readBusinessOption(input));
+      withBusiness(home, input, async (wallet, business) => {
         const { ended } = await wallet.keepMembership(business);
         return { value: { address: business.address, ended } };
       }),
@@ -172,10 +170,9 @@ export const businessVerbs: readonly Verb[] = [
     options: ownOptions,
     example: "business releases --as alice",
     run: async (home, input) =>
-      withWallet(home, input, async (wallet) => {
-        const business = await wallet.chooseBusiness(readBusinessOption(input));
-        return { value: { address: business.address, items: await wallet.releases(business) } };
-      }),
+      withBusiness(home, input, async (wallet, business) => ({
+        value: { address: business.address, items: await wallet.releases(business) },
+      })),
   },
   {
     name: "business block",
@@ -186,8 +183,7 @@ export const businessVerbs: readonly Verb[] = [
     options: { ...ownOptions, undo: { description: "Take them again." } },
     example: "business block 01JD3Z.. --as alice",
     run: async (home, input) =>
-      withWallet(home, input, async (wallet) => {
-        const business = await wallet.chooseBusiness(readBusinessOption(input));
+      withBusiness(home, input, async (wallet, business) => {
         const block = { requestId: input.text("request"), isBlocked: !input.flag("undo") };
         await wallet.blockRequester(business, block);
         return { value: { address: business.address, ...block } };
@@ -200,10 +196,9 @@ export const businessVerbs: readonly Verb[] = [
     options: ownOptions,
     example: "business blocks --as alice",
     run: async (home, input) =>
-      withWallet(home, input, async (wallet) => {
-        const business = await wallet.chooseBusiness(readBusinessOption(input));
-        return { value: { address: business.address, items: await wallet.blocks(business) } };
-      }),
+      withBusiness(home, input, async (wallet, business) => ({
+        value: { address: business.address, items: await wallet.blocks(business) },
+      })),
   },
   {
     name: "business move",
@@ -276,9 +271,7 @@ async function act(
   input: Input,
   proposalOf: (business: OwnBusiness) => Promise<Proposal>,
 ): Promise<Reply> {
-  const named = readBusinessOption(input);
-  return withWallet(home, input, async (wallet) => {
-    const business = await wallet.chooseBusiness(named);
+  return withBusiness(home, input, async (wallet, business) => {
     const proposal = await proposalOf(business);
     if (input.flag("show")) {
       const words = await wallet.sayProposed(business, proposal);
