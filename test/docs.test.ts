@@ -192,6 +192,16 @@ test("every relative link and image leads to something that is there", () => {
   assert.deepEqual(broken, []);
 });
 
+test("every page of the documentation is on its index", () => {
+  const index = read("docs/README.md");
+  const all = pages.filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
+  assert.ok(all.length > 20);
+  assert.deepEqual(
+    all.filter((path) => !index.includes(`](${path.slice("docs/".length)})`)),
+    [],
+  );
+});
+
 test("every picture that is taken stands on a page", () => {
   const shown = pages.map(read).join("\n");
   const pictures = globSync("docs/images/*", { cwd: root }).map((path) => basename(path));
