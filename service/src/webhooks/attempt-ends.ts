@@ -6,9 +6,9 @@ import { type EndedAttempt, healthAfter } from "./quarantine.ts";
 import * as store from "./delivery-store.ts";
 
 /**
- * Records how attempts ended, and with that what they tell of KYB endpoints. Once an endpoint goes into quarantine all of
- * its events are held soon after, also those whose last attempt this was; none goes out meanwhile. An event that failed
- * before its endpoint began anew begins its schedule again, as a held one does.
+ * Records how attempts ended, and updates the health of the KYB endpoints they were made at. Once an endpoint goes into
+ * quarantine, all of its events are held soon after, even those whose last attempt this was; none is sent meanwhile. An
+ * event that failed at an endpoint that has been reset since restarts its schedule, as a held one does.
  */
 export async function recordEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
@@ -48,17 +48,17 @@ function tellsOfEndpoint(each: store.Ended): each is EndedAtEndpoint {
   return each.kybEndpointId !== null && each.outcome !== null;
 }
 
-/** What came of attempts, by endpoint. */
+/** What the attempts mean for their endpoints. */
 interface Noted {
-  /** Those that are in quarantine. */
+  /** Endpoints that are in quarantine. */
   readonly inactive: ReadonlySet<string>;
   /** Those of them that these attempts put there. */
   readonly out: ReadonlySet<string>;
-  /** Events whose attempt began before the owner made the endpoint begin anew, there or at another address. */
+  /** Events whose attempt began before the owner reset the endpoint, at the same address or another one. */
   readonly stale: ReadonlySet<string>;
 }
 
-/** An attempt from before an endpoint began anew tells nothing of it. */
+/** An attempt that began before the endpoint was reset says nothing about its health. */
 async function noteHealth(tx: Queryable, ended: readonly EndedAtEndpoint[]): Promise<Noted> {
   const inOrder = ended.toSorted((a, b) => a.begunAtMs - b.begunAtMs);
   const byEndpoint = Map.groupBy(inOrder, (each) => each.kybEndpointId);
@@ -67,7 +67,7 @@ async function noteHealth(tx: Queryable, ended: readonly EndedAtEndpoint[]): Pro
   const after = before.map(({ id, resets, health }) => {
     const all = byEndpoint.get(id) ?? [];
     const isOfNow = (each: EndedAtEndpoint): boolean => each.kybEndpointResets === resets;
-    // Null where the attempt never knew its endpoint.
+    // Null where the attempt never got as far as reading its endpoint.
     for (const each of all)
       if ((each.kybEndpointResets ?? resets) !== resets) stale.add(each.eventId);
     return { id, health: all.filter(isOfNow).reduce(healthAfter, health) };

@@ -6,7 +6,7 @@ import type * as store from "./delivery-store.ts";
 import type { Target } from "./targets.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
 
-/** Decisions section 7: from the beginning to the end of the answer's body. */
+/** From the start of the attempt to the end of the answer's body (decisions section 7). */
 const timeoutMs = 15_000;
 const answerBytesMax = 16 * 1024;
 const answerBytesKept = 4 * 1024;
@@ -19,8 +19,9 @@ interface Exchange {
 /**
  * Makes one attempt.
  *
- * @param given.target null where nothing can sign: the attempt fails, and the next may find a key
- * @throws when the outbound client was closed: then nothing is known of the attempt
+ * @param given.target null where there is no key to sign with: the attempt fails, and the next may find one
+ * @returns `outcome` null where no attempt was made because the body is gone
+ * @throws when the outbound client was closed: what became of the attempt is unknown then
  */
 export async function makeAttempt(
   ctx: WebhooksContext,
@@ -96,7 +97,7 @@ async function exchange(
   return { outcome: answered(result), answer: result.body };
 }
 
-/** A refusal counts as one however its body goes on: only a success has to come to its end. */
+/** Any status but 2xx is an answer even if its body never ends: only a success has to be complete. */
 function outcomeOf({ reason, head }: Extract<OutboundResult, { kind: "failed" }>): Outcome {
   const isRefusal = head !== undefined && (head.status < 200 || head.status >= 300);
   return isRefusal
@@ -108,7 +109,7 @@ function answered({ status, headers }: { status: number; headers: Record<string,
   return { kind: "answered", status, retryAfter: headers["retry-after"] ?? null } as const;
 }
 
-/** Our own fault is tried again on the schedule, and told to whoever runs the service. */
+/** A fault of the service's own: the delivery is retried on its schedule, and the operator is told by the log. */
 function fault(ctx: WebhooksContext, eventId: string, error: unknown): Exchange {
   ctx.log.error({ err: error, eventId }, "a webhook could not be made ready");
   return { outcome: { kind: "failed", reason: "error" }, answer: null };

@@ -2,11 +2,11 @@ import { type Queryable, sql, type Statement } from "../platform/database/db.ts"
 import type { Channel } from "./event.ts";
 import type { OutcomeName } from "./schedule.ts";
 
-/** Between attempts at one endpoint: 50 in a second; 5 after a quarantine, until the first 2xx. */
+/** Between attempts at one endpoint: 50 a second; after a quarantine 5, until the first 2xx. */
 const intervalMs = 20;
 const resumingIntervalMs = 200;
 
-/** A pace that leads further ahead was set by a clock that was wrong, and holds for nobody. */
+/** A pace that reaches further into the future was written by a process whose clock was wrong, and is ignored. */
 export const paceMsMax = 10_000;
 
 /**
@@ -18,7 +18,7 @@ export const resentStep = -1;
 /** Sorts before every endpoint. */
 export const firstEndpoint = "00000000-0000-0000-0000-000000000000";
 
-/** What one process asks for. */
+/** What one process may take, and from where. */
 export interface Claim {
   readonly nowMs: number;
   readonly lease: string;
@@ -30,39 +30,41 @@ export interface Claim {
   readonly endpointsMax: number;
   /** Deliveries under way to one endpoint, of all processes together. */
   readonly slots: number;
-  /** These get one at a time. */
+  /** Endpoints that get one delivery at a time. */
   readonly slow: readonly string[];
-  /** Client domains that get nothing now. */
+  /** Client domains whose deliveries are left out. */
   readonly fullDomains: readonly string[];
-  /** Large bodies at most. */
+  /** Deliveries with large bodies, at most. */
   readonly largeMax: number;
 }
 
-/** A delivery that this process makes now. */
+/** A delivery that this process has claimed and now makes. */
 export interface Delivery {
   readonly eventId: string;
   readonly endpointId: string;
   readonly clientDomainId: string;
   readonly channel: Channel;
-  /** With `url`: null for KYB, whose endpoint has both. */
+  /** Null for KYB, as `url` is: the endpoint has both. */
   readonly keyId: string | null;
   readonly url: string | null;
   readonly body: string | null;
   readonly bodySealed: Buffer | null;
   readonly purgeAt: number | null;
   readonly isLarge: boolean;
-  /** Attempts before, in all and in this run of the schedule. */
+  /** Attempts made before. */
   readonly attempts: number;
+  /** Those of them in this run of the schedule. */
   readonly step: number;
-  /** The pace of its endpoint: not sooner. */
+  /** Not to be started earlier, which keeps the pace of its endpoint. */
   readonly startAtMs: number;
 }
 
 export interface Claimed {
-  /** False when another process was at it. */
+  /** False when another process was claiming at the same time; nothing was taken then. */
   readonly hasTurn: boolean;
-  /** What was due, counted to one more than the limit. */
+  /** Deliveries that were due, counted up to one more than the limit. */
   readonly due: number;
+  /** Endpoints that were looked at, and the last of them. */
   readonly scanned: number;
   readonly lastEndpoint: string | null;
   readonly deliveries: readonly Delivery[];
@@ -80,9 +82,9 @@ type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
 };
 
 /**
- * Takes deliveries that are due, from one endpoint after the other, so that a long queue of one hides no other; of each
- * stream's untried events the first alone, and of what was held for an endpoint none before an older one. The turn
- * makes the counts right: only a statement that began after the claim before it had ended can write its row.
+ * Claims deliveries that are due, endpoint by endpoint, so that a long queue at one endpoint hides no other. Of a
+ * stream's untried events only the first is taken, and events that were held for an endpoint go out oldest first. The
+ * row `webhook_turn` lets one claim run at a time, since a claim counts what the others have under way.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const rows = await db.query<ClaimRow>(plannedAnew(claimStatement(given)));
@@ -161,9 +163,9 @@ function claimStatement(given: Claim): Statement {
 }
 
 /**
- * Without a name a statement is planned each time, which takes 5 ms for up to 512 deliveries: a plan that was made while
- * the queue was empty would read all of a full one over and over. For the same reason nothing is joined with the queue
- * above in a way that leaves the order to the planner: its statistics may say that the queue is empty.
+ * A statement without a name is planned at each run. That takes 5 ms for up to 512 deliveries, but a plan made while the
+ * queue was empty would scan a full queue over and over. For the same reason the statement above never leaves the order
+ * of a join with the queue to the planner: its statistics may say that the queue is empty.
  */
 function plannedAnew(statement: Statement): Statement {
   return { ...statement, name: "" };
@@ -191,14 +193,14 @@ function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
   };
 }
 
-/** What was due first begins first; where that is the same, the ids tell their time. */
+/** By due time; events due at the same time by id, which begins with the time of its making. */
 function byDueTime(a: ClaimRow, b: ClaimRow): number {
   const beforeMs = (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0);
   if (beforeMs !== 0) return beforeMs;
   return (a.eventId ?? "") < (b.eventId ?? "") ? -1 : 1;
 }
 
-/** Whether anything waits that is due. */
+/** Whether any delivery is due. */
 export async function hasDue(db: Queryable, nowMs: number): Promise<boolean> {
   const rows = await db.query(
     sql`select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs} limit 1`,
@@ -210,7 +212,7 @@ export async function hasDue(db: Queryable, nowMs: number): Promise<boolean> {
 export interface Ended {
   readonly eventId: string;
   readonly lease: string;
-  /** Null when none was made, since the body was purged. */
+  /** Null when no attempt was made because the body was purged. */
   readonly outcome: OutcomeName | null;
   readonly number: number;
   readonly status: number | null;
@@ -221,13 +223,13 @@ export interface Ended {
   readonly deliveredAt: number | null;
   /** Of the next attempt; null when there is none. */
   readonly dueAtMs: number | null;
-  /** The endpoint whose health this tells of; null for KYC, which has no quarantine. */
+  /** The endpoint whose health this attempt affects; null for KYC, which has no quarantine. */
   readonly kybEndpointId: string | null;
-  /** How often its owner had made it begin anew when the attempt was made. */
+  /** How often its owner had reset it when the attempt was made. */
   readonly kybEndpointResets: number | null;
 }
 
-/** A process that stood still past its lease may have claimed the same event again: then only the later attempt can count. */
+/** A process that was suspended past its lease may have claimed the same event twice: only the later attempt counts. */
 function newestOfEach(ended: readonly Ended[]): Ended[] {
   const newest = new Map<string, Ended>();
   for (const each of ended) {
@@ -238,10 +240,10 @@ function newestOfEach(ended: readonly Ended[]): Ended[] {
 }
 
 /**
- * Keeps what came of attempts, any number in one statement. A process that lost its lease changes nothing, since another
- * one makes the attempt again.
+ * Records the ends of any number of attempts in one statement. Where the lease was lost nothing changes, since another
+ * process makes that attempt again.
  *
- * @param purge.keptUntil Unix seconds: bodies without personal data stay until then at least
+ * @param purge.keptUntil Unix seconds until which bodies without personal data are kept at least
  */
 export async function finish(
   db: Queryable,
@@ -300,7 +302,7 @@ export async function finish(
   await db.query(plannedAnew(statement));
 }
 
-/** Lets deliveries that are due once more begin their schedule again. */
+/** Restarts the schedule of deliveries that will be tried again. */
 export async function restart(tx: Queryable, eventIds: readonly string[]): Promise<void> {
   await tx.query(sql`
     update webhook_delivery set step = 0 where event_id = any(${eventIds}::text[]) and lease is null`);
@@ -310,7 +312,7 @@ function hasNext({ dueAtMs }: Ended): boolean {
   return dueAtMs !== null;
 }
 
-/** Gives back what was claimed and not tried, due at once; what was held takes its old place. */
+/** Gives back deliveries that were claimed and not tried: due at once, those that had been held in their old place. */
 export async function release(
   db: Queryable,
   given: readonly { eventId: string; lease: string }[],
@@ -324,7 +326,7 @@ export async function release(
     where d.event_id = g.event_id and d.lease = g.lease`);
 }
 
-/** Frees what a process claimed that has died or hangs: its lease is over. */
+/** Frees deliveries whose lease has ended: the process that claimed them died or hangs. */
 export async function endLeases(db: Queryable, nowMs: number): Promise<void> {
   await db.query(sql`
     update webhook_delivery d set lease = null, step = greatest(d.step, 0),
@@ -332,12 +334,12 @@ export async function endLeases(db: Queryable, nowMs: number): Promise<void> {
     where d.lease is not null and d.due_at_ms <= ${nowMs}`);
 }
 
-/** What waits, and when the oldest of it was due; what is under way counts as waiting, what is held does not. */
+/** How many deliveries wait or are under way, and when the oldest of them was due. Held ones do not count. */
 export async function readBacklog(
   db: Queryable,
 ): Promise<{ count: number; oldestDueAtMs: number | null }> {
   const [row] = await db.query<{ count: number; oldest: number | null }>(
-    // One index has what waits, another what is under way; neither has what is held.
+    // One index covers waiting deliveries, another those under way; neither covers held ones.
     sql`select waiting.count + leased.count as count, least(waiting.oldest, leased.oldest) as oldest
       from (select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where lease is null and not is_held) as waiting,
         (select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where lease is not null) as leased`,

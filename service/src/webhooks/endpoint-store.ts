@@ -18,10 +18,10 @@ function endpointOf([row]: readonly EndpointRow[]): Endpoint | null {
   return { url, secretVersion, active, createdAt };
 }
 
-/** Where {@link wakeReconciling} is heard. */
+/** The channel on which {@link wakeReconciling} notifies. */
 export const heldChannel = "webhook_held";
 
-/** Registers or replaces, with the next version for a secret. Whoever leaves a quarantine resumes slowly. */
+/** Registers or replaces, with the next version for a secret. An endpoint that leaves a quarantine resumes slowly. */
 export async function saveEndpoint(
   tx: Queryable,
   given: { id: string; clientDomainId: string; url: string; now: number },
@@ -45,7 +45,7 @@ export async function findEndpoint(tx: Queryable, id: string): Promise<Endpoint 
   );
 }
 
-/** The version of one more secret; null where there is no endpoint. */
+/** Takes the version of one more secret; null where there is no endpoint. */
 export async function raiseSecretVersion(tx: Queryable, id: string): Promise<Endpoint | null> {
   return endpointOf(
     await tx.query<EndpointRow>(sql`
@@ -96,8 +96,8 @@ async function insertSecret(tx: Queryable, id: string, row: SecretRow): Promise<
 }
 
 /**
- * Makes what is held for an active endpoint due, the oldest events first, each with a schedule of its own. In a statement
- * after the one that made the endpoint active: it then sees whatever was held until that.
+ * Makes deliveries held for an active endpoint due, the oldest events first, each on a new run of the schedule. This has to
+ * be a later statement than the one that made the endpoint active, so that it sees everything held until then.
  *
  * @returns how many, at most the limit
  */
@@ -126,7 +126,7 @@ export async function wakeReconciling(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify(${heldChannel}, '')`);
 }
 
-/** Endpoints in quarantine for which something waits that is not held, and others for which something is held. */
+/** Endpoints in quarantine with waiting deliveries that are not held yet, and active ones with deliveries still held. */
 export async function listUnreconciled(db: Queryable): Promise<string[]> {
   const rows = await db.query<{ id: string }>(sql`
     with recursive holding as (

@@ -14,8 +14,9 @@ export interface Endpoint {
 }
 
 /**
- * What limits are counted by, as a UUID: a client domain's address, without its query, which often differs from order to
- * order while the receiver is the same. For KYB the client domain alone, whose one endpoint stays itself when it moves.
+ * The UUID by which limits are counted. For KYC it stands for an address of a client domain, without the query, which often
+ * differs from order to order while the receiver is the same. For KYB it stands for the client domain alone, whose one
+ * endpoint stays the same when its address changes.
  *
  * @param of.url of a KYC event
  */

@@ -16,8 +16,8 @@ export interface EndpointWithSecret extends Endpoint {
 type EndpointContext = Pick<Ctx, "clock" | "random" | "seal" | "config">;
 
 /**
- * Registers or replaces the endpoint of a client domain. Secrets that it had end at once, a quarantine too: what was held
- * goes to the new address.
+ * Registers or replaces the endpoint of a client domain. Its old secrets end at once, and so does a quarantine: what was
+ * held goes to the new address.
  *
  * @param given.ownHosts our own hosts, which no endpoint may name
  * @throws {Problem} invalid_request for an address that the policy refuses (decisions section 7, Address policy)
@@ -44,7 +44,7 @@ export async function registerEndpoint(
 }
 
 /**
- * Makes a new secret. The one before it signs beside it for 24 hours, or ends at once; older ones end in any case.
+ * Makes a new secret. The one before keeps signing beside it for 24 hours, or ends at once; older ones end in any case.
  *
  * @throws {Problem} no_webhook_endpoint
  */
@@ -89,14 +89,14 @@ export async function getEndpoint(tx: Queryable, clientDomainId: string): Promis
   return endpoint;
 }
 
-/** Whether one is registered; one in quarantine is. */
+/** Whether one is registered, be it in quarantine or not. */
 export async function hasEndpoint(tx: Queryable, clientDomainId: string): Promise<boolean> {
   return (await store.findEndpoint(tx, idOf(clientDomainId))) !== null;
 }
 
 /**
- * Where the next test event of an endpoint stands: a stream of the endpoint's own, without a gap. Taken in the
- * transaction that announces it.
+ * Takes the stream and sequence number of the next test event, in the transaction that announces it. Test events are a
+ * stream of their own for each endpoint.
  *
  * @throws {Problem} no_webhook_endpoint
  */

@@ -15,7 +15,7 @@ export interface EventRow extends Omit<AnnouncedEvent, "body" | "payloadExpiresA
   readonly purgeAt: number;
 }
 
-/** Events and their deliveries, due at once; whoever delivers is woken when the transaction commits. */
+/** Inserts events with their deliveries, due at once; the senders are woken when the transaction commits. */
 export async function insertEvents(
   tx: Queryable,
   rows: readonly EventRow[],
@@ -56,11 +56,11 @@ export interface ListedRow {
   readonly purgeAt: number | null;
   readonly body: string | null;
   readonly bodySealed: Buffer | null;
-  /** How many there are from the place where the page begins, counted to its limit. */
+  /** How many there are from the start of the page on, counted up to its limit. */
   readonly found: number;
 }
 
-/** The next events, as many as stay together within the bytes; the first in any case. Lengths are known without the bodies. */
+/** The next events, as many as fit into the bytes, and one in any case. Lengths are known without reading the bodies. */
 export async function listEvents(
   db: Queryable,
   streamId: string,
@@ -94,8 +94,8 @@ export interface EventFilter {
 }
 
 /**
- * Newest first, as many as stay together within the bytes; the first in any case. Each kind is read from where the page
- * begins, and no further than its limit, however long ago its last event was.
+ * Newest first, as many as fit into the bytes, and one in any case. Each kind is read from the start of the page, and no
+ * further than its limit, however rare its events are.
  */
 export async function listKybEvents(
   db: Queryable,
@@ -175,8 +175,8 @@ interface ResendableRow {
 }
 
 /**
- * Locks the deliveries of a stream that are left, before its events: whoever keeps how an attempt ended has the delivery
- * first, and would wait in a circle with whoever has the event.
+ * Locks the remaining deliveries of a stream, before its events: the recording of an attempt locks the delivery first, so
+ * the other order could deadlock.
  */
 export async function lockDeliveries(
   tx: Queryable,
@@ -188,7 +188,7 @@ export async function lockDeliveries(
     order by event_id for update`);
 }
 
-/** The events that a resend means; their bodies stay until the transaction ends. Locked by id, as all do who lock several. */
+/** The events of a resend, locked so that their bodies stay; by id, as everywhere several are locked. */
 export async function listResendable(
   tx: Queryable,
   of: { streamId: string; eventId: string | null; now: number },
@@ -202,8 +202,8 @@ export async function listResendable(
 }
 
 /**
- * Makes them due now at their addresses, from the first step of the schedule. Those that are being sent have that step
- * before them once the attempt has failed (see {@link resentStep}); where it is their first, it comes next anyway.
+ * Makes them due now at their addresses, on a new run of the schedule. For one that is being sent, that run begins once
+ * the attempt has failed (see {@link resentStep}); where it is the first attempt, the first step comes next anyway.
  */
 export async function requeueEvents(
   tx: Queryable,
@@ -231,9 +231,9 @@ export async function requeueEvents(
 }
 
 /**
- * Lets the deliveries that a stream has left begin anew at another address, which their events get too; those with
- * personal data stay. The rows are deleted first, as at the end of an attempt, and written anew: a claim that has read
- * the earlier address and waits for a row finds it gone.
+ * Restarts the remaining deliveries of a stream at another address, which their events get too; those with personal data
+ * stay. The rows are deleted first, as at the end of an attempt, and then inserted again: a claim that has read the
+ * earlier address and waits for a row finds it gone.
  */
 export async function moveEvents(
   tx: Queryable,

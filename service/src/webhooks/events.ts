@@ -46,7 +46,7 @@ export async function enqueueEvents(
   await store.insertEvents(tx, rows, ctx.clock.nowMs());
 }
 
-/** Where it goes, as far as the event itself says that. */
+/** Where it goes, as far as the event itself says. */
 function placeOf(event: NewEvent): {
   endpointId: string;
   keyId: string | null;
@@ -73,7 +73,7 @@ export interface ListedEvent {
   readonly body: string | null;
 }
 
-/** Stored bytes of the bodies of one page: an order with images has events of 14 MiB, and 100 of them fill the memory. */
+/** Stored bytes of the bodies of one page: events of an order with images take 14 MiB, and 100 of them would fill the memory. */
 export const pageBytesMax = 8 * 1024 * 1024;
 
 /** How lists of the events of a stream are described. */
@@ -81,7 +81,7 @@ export const eventPagesHint =
   `For receivers that missed some: ask for what comes after the last one you have. A page holds at most ${pageBytesMax / 1024 ** 2} MiB` +
   " of them, and one at least, so it may be shorter than `limit`: without `nextCursor` it is the last.";
 
-/** An event as merchants see it in a list, beside the sequence, which goes by two names. */
+/** An event as merchants see it in a list, without its sequence, which has another name in each API. */
 export const eventMembers = {
   eventId: Type.String(),
   event: Type.String(),
@@ -149,7 +149,7 @@ export interface PlacedEvent extends ListedEvent {
 }
 
 /**
- * Events for the KYB endpoint of a client domain, of whatever they tell, newest first: no more than fit into
+ * Events for the KYB endpoint of a client domain, of all streams, newest first: no more than fit into
  * {@link pageBytesMax}, and one at least.
  *
  * @param page.before the id that they come before; null begins
@@ -177,14 +177,14 @@ export interface ListedDelivery {
   readonly attempt: number;
   /** When it began, Unix seconds. */
   readonly at: number;
-  /** `refused` is any answer but a 2xx; one word for all that had none, since more would map our network. */
+  /** `refused` is any answer but a 2xx. Attempts without an answer share one word: details would reveal our network. */
   readonly outcome: "delivered" | "refused" | "failed";
   /** Of the answer; with the time that it took. */
   readonly status?: number;
   readonly durationMs?: number;
 }
 
-/** Its members as merchants see them, beside the sequence, which goes by two names. */
+/** Its members as merchants see them, without the sequence, which has another name in each API. */
 export const deliveryMembers = {
   eventId: Type.String(),
   event: Type.String(),
@@ -218,24 +218,24 @@ export async function listDeliveriesOf(
 function deliveryOf(row: store.AttemptRow): ListedDelivery {
   const { eventId, sequence: seq, kind: event, number: attempt, status } = row;
   const begun = { eventId, seq, event, attempt, at: Math.floor(row.begunAtMs / 1000) };
-  // How long it took to fail would tell apart what the outcome does not.
+  // The duration would tell apart kinds of failure that the outcome hides.
   if (status === null) return { ...begun, outcome: "failed" };
   const outcome = row.outcome === "delivered" ? "delivered" : "refused";
   return { ...begun, outcome, status, durationMs: row.durationMs };
 }
 
-/** Which events, and where to. */
+/** Which events to send again, and where to. */
 interface Resend {
   readonly streamId: string;
-  /** Without it all of the stream that still have a body. */
+  /** Without it, all events of the stream that still have a body. */
   readonly eventId?: string;
-  /** Of a KYC stream: where its events go now, but for personal data, which stays where its user was shown that it goes. */
+  /** Of a KYC stream: where its events go now. Personal data still goes only to the address that its user was shown. */
   readonly url?: string;
 }
 
 /**
- * Sends events of a stream again in the caller's transaction, in their order: a new run of the schedule for each. For one
- * that is being sent just now it begins once that attempt has failed. One that is held is left alone, and both count.
+ * Sends events of a stream again in the caller's transaction, in order, each with a new run of the schedule. For one that
+ * is being sent, that run begins once the attempt has failed. One that is held is left as it is. Both are counted.
  *
  * @returns how many are on their way
  * @throws {Problem} event_not_found; payload_expired for one whose body was purged, or when no event has one
@@ -260,8 +260,8 @@ export async function redeliverEvents(
 }
 
 /**
- * What waits of an order goes to another address, in the caller's transaction: at once and in its order. An attempt under
- * way counts for nothing and is made anew. Personal data stays with the address that its user was shown.
+ * Redirects the waiting events of an order to another address in the caller's transaction: they are due at once, in order.
+ * An attempt under way is ignored and made again. Personal data stays with the address that its user was shown.
  */
 export async function moveEvents(
   ctx: Pick<Ctx, "clock">,
@@ -273,7 +273,7 @@ export async function moveEvents(
   await store.moveEvents(tx, { streamId, url, endpointId }, ctx.clock.nowMs());
 }
 
-/** The body of an event, the way it is kept where it holds personal data. */
+/** The body of an event with personal data, sealed as it is stored. */
 export function sealBody(
   ctx: Pick<Ctx, "seal">,
   { id, body }: { id: string; body: string },

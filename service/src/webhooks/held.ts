@@ -6,8 +6,8 @@ import * as store from "./endpoint-store.ts";
 const batch = 5000;
 
 /**
- * Makes what is held for an endpoint due again, in the transaction that makes it active: the oldest at once, so that they
- * stand before whatever is new, and the others soon after.
+ * Makes held deliveries of an endpoint due again, in the transaction that makes it active: the oldest at once, so that they
+ * go before any new event, and the others soon after.
  */
 export async function releaseOldest(
   ctx: Pick<Ctx, "clock">,
@@ -19,9 +19,8 @@ export async function releaseOldest(
 }
 
 /**
- * Holds all that waits for endpoints in quarantine, and makes due what is still held for others. Any number of
- * processes may do so side by side: one statement at a time has an endpoint, in turn with those that keep the ends of
- * its attempts.
+ * Holds everything that waits for endpoints in quarantine, and makes due what is still held for active ones. Any number
+ * of processes may do so at once: each statement locks the endpoint, as the recording of its attempts does.
  */
 export async function reconcileHeld(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   for (const id of await store.listUnreconciled(ctx.db)) {

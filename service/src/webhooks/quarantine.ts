@@ -5,12 +5,12 @@ import type { OutcomeName } from "./schedule.ts";
 export interface Health {
   /** False in quarantine. */
   readonly isActive: boolean;
-  /** Slow after a quarantine, until the first 2xx. */
+  /** Back from a quarantine and slow, until the first 2xx. */
   readonly isResuming: boolean;
   /** Failed attempts since the last 2xx, and the first of them. */
   readonly failures: number;
   readonly failingSinceMs: number | null;
-  /** Those of them that the address policy refused. */
+  /** Those of the failures that the address policy refused, and the first of them. */
   readonly refusals: number;
   readonly refusedSinceMs: number | null;
 }

@@ -1,6 +1,6 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** Events whose bodies' time is over. */
+/** Events whose bodies are due to be purged. */
 export async function listExpired(
   db: Queryable,
   { now, limit }: { now: number; limit: number },
@@ -11,8 +11,8 @@ export async function listExpired(
 }
 
 /**
- * Takes the bodies of these events where their time is over, with the keys that sealed them and what receivers answered.
- * Deliveries are locked first, as whoever keeps ends of attempts does.
+ * Purges the bodies of these events if their time is over, with the keys that sealed them and the answers of receivers.
+ * Deliveries are locked first, as by the recording of attempts.
  */
 export async function emptyExpired(
   tx: Queryable,
@@ -32,8 +32,8 @@ export async function emptyExpired(
 }
 
 /**
- * Takes the bodies of these streams, with what receivers answered: personal ones at once, others where nothing is still
- * to be delivered. Deliveries are locked first, as whoever keeps ends of attempts does.
+ * Purges the bodies of these streams, with the answers of receivers: personal ones in any case, others unless they are
+ * still to be delivered. Deliveries are locked first, as by the recording of attempts.
  */
 export async function emptyStreams(tx: Queryable, streamIds: readonly string[]): Promise<void> {
   await tx.query(sql`
@@ -49,7 +49,7 @@ export async function emptyStreams(tx: Queryable, streamIds: readonly string[]):
     where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null`);
 }
 
-/** The bodies that these streams have left, of events without personal data. */
+/** The bodies that these streams still have, of events without personal data. */
 export async function listBodies(
   tx: Queryable,
   streamIds: readonly string[],
@@ -59,7 +59,7 @@ export async function listBodies(
     order by id for no key update`);
 }
 
-/** From now on these are events with personal data, whose bodies go at the latest then. */
+/** Makes these events with personal data, whose bodies are purged at that time at the latest. */
 export async function makePersonal(
   tx: Queryable,
   sealed: readonly { id: string; bodySealed: Buffer }[],
@@ -98,7 +98,7 @@ export async function deleteTombstones(
   return rows.length;
 }
 
-/** Forgets the pace of endpoints that nothing was sent to since. */
+/** Forgets the pace of endpoints to which nothing has been sent since. */
 export async function deletePaces(
   db: Queryable,
   { beforeMs, limit }: { beforeMs: number; limit: number },

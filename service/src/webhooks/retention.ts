@@ -6,7 +6,7 @@ import { forgottenSeconds } from "./event.ts";
 import { sealBody } from "./events.ts";
 import * as store from "./retention-store.ts";
 
-/** A row of these takes others with it. */
+/** Smaller than usual: purging one of these rows changes rows of other tables too. */
 const batch = 500;
 const daySeconds = 86_400;
 const attemptsDays = 30;
@@ -16,7 +16,7 @@ const idPrefixes = ["", "evt_"];
 
 type RetentionContext = Pick<Ctx, "db" | "clock">;
 
-/** Takes bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data). */
+/** Purges bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data). */
 export async function purgeBodies(ctx: RetentionContext): Promise<void> {
   const now = ctx.clock.now();
   await purgeInBatches(async (limit) => {
@@ -28,8 +28,8 @@ export async function purgeBodies(ctx: RetentionContext): Promise<void> {
 }
 
 /**
- * Forgets these streams in the caller's transaction. Nobody can ask for their events any more, so what is still to be
- * delivered is kept as personal data is: sealed, and for a day after its 2xx.
+ * Forgets these streams in the caller's transaction. Nobody can ask for their events any more, so bodies that are still
+ * to be delivered are from now on treated as personal data: sealed, and purged a day after their 2xx.
  */
 export async function forgetStreams(
   ctx: Pick<Ctx, "clock" | "seal">,
@@ -59,7 +59,7 @@ export async function forgetOld(ctx: RetentionContext): Promise<void> {
   );
 }
 
-/** Event ids tell their time: those of orders behind a prefix. */
+/** The first id of that time. Event ids are ULIDs, those of orders behind a prefix, and begin with their time. */
 function firstUlidAt(ms: number): string {
   const zeros = {
     bytes: (length: number) => Buffer.alloc(length),

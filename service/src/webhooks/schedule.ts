@@ -6,7 +6,7 @@ export type Outcome =
       readonly kind: "answered";
       readonly status: number;
       readonly retryAfter: string | null;
-      /** It did not end in time; only what is no success is an answer then. */
+      /** Its body did not end in time, which only a status other than 2xx may do and still be an answer. */
       readonly isLate?: boolean;
     }
   | { readonly kind: "failed"; readonly reason: FailureReason };
@@ -25,25 +25,25 @@ type NextStep =
 const pausesSeconds = [
   5, 30, 120, 600, 1800, 3600, 7200, 18_000, 36_000, 50_400, 72_000, 86_400,
 ] as const;
-/** A receiver that is overloaded or hangs gets this pause at least. */
+/** A receiver that is overloaded or hangs is left alone for this long at least. */
 const calmSeconds = 60;
 const retryAfterSecondsMax = 86_400;
-/** Before the purge, the last attempt still gets its time. */
+/** The last attempt is made this long before the purge, so that it can end. */
 const purgeMarginSeconds = 60;
-/** Pauses are stretched by up to this share, so that what failed together does not come back together. */
+/** Pauses are stretched by up to this share, so that deliveries that failed together are not retried together. */
 const jitter = 0.2;
 
 interface Situation {
   /** Attempts made before this one in this run of the schedule. */
   readonly step: number;
   readonly nowMs: number;
-  /** When the body goes, Unix seconds. */
+  /** When the body is purged, Unix seconds. */
   readonly purgeAt: number;
   /** 0..1, uniform. */
   readonly fraction: number;
 }
 
-/** What follows an attempt that ended now. No attempt is planned past the purge: the last one comes before it. */
+/** What follows an attempt that ended now. No attempt is scheduled past the purge; the last one is moved before it. */
 export function nextStepOf(
   outcome: Outcome,
   { step, nowMs, purgeAt, fraction }: Situation,
@@ -70,7 +70,7 @@ function isBusy(outcome: Outcome): boolean {
   return didHang(outcome) || (outcome.kind === "answered" && outcome.status === 429);
 }
 
-/** Whether it took all of its time, with the beginning of an answer or without. */
+/** Whether the receiver used up the whole time-out, whether or not it had begun to answer. */
 export function didHang(outcome: Outcome): boolean {
   return outcome.kind === "failed" ? outcome.reason === "timeout" : outcome.isLate === true;
 }

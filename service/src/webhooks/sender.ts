@@ -161,7 +161,7 @@ export class Sender implements AsyncDisposable {
     const made = this.#make(work, target).then(
       () => void this.#underWay.delete(work),
       (error: unknown) => {
-        // Our own end, not the receiver's: it stays claimed and is given back, or its lease ends.
+        // This process is closing: the delivery stays claimed until it is given back, or its lease ends.
         if (this.#closing.signal.aborted) return;
         const { eventId } = work.delivery;
         this.#ctx.log.error({ err: error, eventId }, "an attempt broke off");

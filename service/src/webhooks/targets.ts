@@ -3,16 +3,16 @@ import { listTargets, type TargetRow } from "./endpoint-store.ts";
 import type { Delivery } from "./delivery-store.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
 
-/** Where a delivery goes now, and what signs it. */
+/** Where a delivery goes now, and the secrets that sign it. */
 export interface Target {
   readonly url: string;
-  /** Of a KYB endpoint: how often its owner has made it begin anew. */
+  /** Of a KYB endpoint: how often its owner has reset it. */
   readonly resets: number | null;
   /** The newest first. */
   readonly secrets: readonly Secret[];
 }
 
-/** Of a delivery: `held` while its endpoint is not active, null where nothing can sign. */
+/** The target of a delivery: `held` while its endpoint is not active, null where there is no key to sign with. */
 export type FindTarget = (delivery: Delivery) => Target | "held" | null;
 
 /** Looks up where deliveries go, once for all of them. */
