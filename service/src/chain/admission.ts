@@ -1,5 +1,5 @@
-// What may enter the journal of the embedded chain. A transaction that is written there is mined for ever, so
-// everything that a node would refuse is refused before.
+// What may enter the journal of the embedded chain. What is written there is mined at every replay, so everything that
+// a node would refuse is refused beforehand.
 import type { Address, Hex } from "@svc/protocol";
 import type { Signature, TransactionSerializable, TransactionSerialized } from "viem";
 import { keccak256, parseTransaction, serializeTransaction } from "viem/utils";
@@ -64,9 +64,9 @@ function parse(serialized: TransactionSerialized) {
 }
 
 /**
- * Whether the bytes are the only ones that this transaction has (RLP of the yellow paper, appendix B). A node refuses
- * others, while the signature recovers all the same: by writing somebody's transaction in other bytes anyone could use
- * up a nonce without a transaction.
+ * Whether the bytes are the canonical encoding of the transaction (RLP, appendix B of the yellow paper). A node refuses
+ * any other encoding although its signature recovers, so by re-encoding somebody's transaction anyone could use up a
+ * nonce without a transaction.
  */
 function isCanonical(parsed: ReturnType<typeof parse>, serialized: TransactionSerialized): boolean {
   if (parsed.r === undefined || parsed.s === undefined) return false;
@@ -116,7 +116,7 @@ export function checkTurn(
     throw refused("insufficient funds for gas * price + value");
 }
 
-/** Checks that each unit of gas is paid for, where blocks ask for nothing themselves. @throws {RpcError} */
+/** Checks that each unit of gas is paid for, since blocks of this chain have no base fee. @throws {RpcError} */
 export function checkPrice(raw: Hex, leastWei: bigint): void {
   const { maxFeePerGas, maxPriorityFeePerGas = 0n, gasPrice } = parse(raw as TransactionSerialized);
   const tip = maxFeePerGas === undefined ? (gasPrice ?? 0n) : maxPriorityFeePerGas;

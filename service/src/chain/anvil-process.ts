@@ -36,9 +36,9 @@ const faucetWei = 10n ** 27n;
 const historyAccount = "0x0000F90827F1C53a10cb7A02335B175320002935";
 
 /**
- * Starts the node. It listens on a Unix socket in a directory of mode 0700 and, because it cannot be told not to, on a
- * random port and, under Linux, address of loopback that nobody is told; it mines only when told, and ends with this
- * process in any way.
+ * Starts the node. It listens on a Unix socket in a directory of mode 0700. It cannot be kept from listening on TCP
+ * too, so it gets a random port and, on Linux, a random loopback address, which nobody is told. It mines only when
+ * told, and ends however this process ends.
  *
  * @throws when this platform has no node, or it does not start
  */
@@ -78,7 +78,7 @@ export async function startAnvilProcess(
   }
 }
 
-/** Removes what a node left behind whose process was killed, given where it listened. */
+/** Removes the files of a node whose process was killed, given the path of its socket. */
 export function removeLeftovers(path: string | null): void {
   const isOurs =
     path !== null &&
@@ -114,8 +114,9 @@ function flagsOf(genesis: Genesis, { path, genesisPath }: Record<"path" | "genes
 }
 
 /**
- * Pages of any site may open web sockets to this machine, and the node asks none where it comes from. A port is soon
- * found by trying all; together with an address of 127.0.0.0/8, all of which Linux takes as loopback, it is not.
+ * Any web page may open web sockets to this machine, and the node does not check their origin. A port alone is soon
+ * found by trying all of them; together with a random address of 127.0.0.0/8, all of which is loopback on Linux, it is
+ * not.
  */
 function loopbackAddress(): string {
   if (process.platform !== "linux") return "127.0.0.1";
@@ -140,7 +141,7 @@ function genesisOf({ chainId, time, faucet }: Genesis): object {
   };
 }
 
-/** The platform's own binary: the package's wrapper has a child that a kill would orphan. */
+/** The binary itself: the package's wrapper script runs it as a child, which a kill of the wrapper would orphan. */
 function binaryPath(): string {
   const system = process.platform === "darwin" ? "darwin" : "linux";
   const architecture = process.arch === "arm64" ? "arm64" : "amd64";

@@ -1,7 +1,7 @@
 import { Counter, Gauge } from "prom-client";
 import type { Ctx } from "../platform/context.ts";
 
-/** What keeps a transaction from its way; each is tried again by itself. */
+/** What holds transactions up. Each is retried automatically. */
 type Alarm =
   | "node_unreachable"
   | "node_refused"
@@ -35,7 +35,10 @@ const weiPerCoin = 1e18;
 /** Prometheus gives up after ten seconds, and then has nothing of the process at all. */
 const totalsWithinMs = 3_000;
 
-/** @param readTotals asked once at each scrape, never otherwise; where it does not answer in time its gauges have no value */
+/**
+ * @param readTotals called once at each scrape, and at no other time; if it does not answer in time, its gauges have no
+ * value
+ */
 export function openChainMetrics(
   ctx: Pick<Ctx, "metrics" | "log" | "clock">,
   readTotals: () => Promise<ChainTotals>,
@@ -92,7 +95,7 @@ export function openChainMetrics(
   };
 }
 
-/** Null where the database is away or hangs: what else the process counts is wanted most just then. */
+/** Null while the database is away or hangs: that is when the other metrics of the process are needed most. */
 async function readInTime(readTotals: () => Promise<ChainTotals>): Promise<ChainTotals | null> {
   const late = Promise.withResolvers<null>();
   const timer = setTimeout(() => late.resolve(null), totalsWithinMs);

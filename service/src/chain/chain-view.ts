@@ -12,10 +12,10 @@ interface Block {
   readonly baseFee: bigint;
 }
 
-/** As much of a chain as the outbox needs. */
+/** The part of a chain that the outbox needs. */
 export type Readable = Pick<Chain, "node" | "isEmbedded" | "confirmations">;
 
-/** Where a node does not say what a hurried sender adds: 1 gwei. */
+/** Used when a node does not suggest a priority fee: 1 gwei. */
 const priorityFeeFallback = 1_000_000_000n;
 
 /**
@@ -38,7 +38,7 @@ export async function readView(
     Promise.all(hashes.map(async (hash) => findReceipt(chain, hash))),
   ]);
   const found = receipts.filter((receipt) => receipt !== null);
-  // Read after the receipts: what these blocks were before does not matter.
+  // Read after the receipts: if one of these blocks was replaced meanwhile, its hash differs from the receipt's.
   const numbers = [...new Set(found.map((receipt) => receipt.blockNumber))];
   const blocks = await Promise.all(
     numbers.map(async (number) =>
@@ -75,7 +75,7 @@ export async function readHead(chain: Pick<Chain, "node">): Promise<number> {
   return Number(await readQuantity(chain, "eth_blockNumber", []));
 }
 
-/** When a block was, Unix seconds. @throws when the node does not have it */
+/** The time of a block, Unix seconds. @throws when the node does not have it */
 export async function readTime(chain: Pick<Chain, "node">, block: number): Promise<number> {
   return (await readBlock(chain, block)).time;
 }
@@ -94,7 +94,7 @@ export async function countNonces(
   return Number(await readQuantity(chain, "eth_getTransactionCount", [signer, block]));
 }
 
-/** 0, which settles nothing, where the node has forgotten that block's state. */
+/** 0, which proves nothing, if the node has pruned that block's state. */
 async function countFinalNonces(
   chain: Readable,
   signer: Address,

@@ -40,7 +40,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const examine = async (): Promise<void> => {
     try {
       refuseOther(await node.readChainId(), identity);
-      // Before anything is sent in its name: whoever has sent something counts as known from then on.
+      // Checked before anything is sent: an account that has sent something counts as known from then on.
       if (!isKnown && identity.registry !== null) await refuseStranger(chain);
       await ensureContracts({ ...ctx, chain }, Object.values(deployments));
     } catch (error) {
@@ -87,8 +87,8 @@ function chainOver(
 }
 
 /**
- * The chain of a node that was not there at the start: it counts as away until the examination of a start succeeds, and
- * while that finds another chain an alarm says so.
+ * The chain behind a node that was unreachable at the start. It counts as away until the checks of a start succeed;
+ * while they find another chain, an alarm is raised.
  */
 function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
   const node = examineFirst(chain.node, async () => {
@@ -115,7 +115,10 @@ export interface ChainReport {
   readonly balanceCoins: string;
 }
 
-/** Looks at the chain without changing anything there: before the first start the contracts are where they will be. */
+/**
+ * Describes the chain without changing anything there. Before the first start it tells the addresses that the contracts
+ * will have.
+ */
 export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   await using stack = new AsyncDisposableStack();
   const signer = stack.use(await openSigner(ctx));
@@ -146,8 +149,8 @@ function refuseOther(found: number, { chainId }: ChainIdentity): void {
 }
 
 /**
- * An account that never sent anything here and that the registry does not obey would have everything refused: its key is
- * a mistake.
+ * Refuses an account that never sent anything here and that the registry does not obey: everything it sent would
+ * revert, so its key is a mistake.
  *
  * @throws {WrongChain}
  */
@@ -179,7 +182,7 @@ async function againWhenOwnerGoes(isEmbedded: boolean, work: () => Promise<void>
   }
 }
 
-/** The HTTP client takes a tenth of a start to load; the embedded chain does without. */
+/** Loading the HTTP client takes a tenth of the start-up time, and the embedded chain does not need it. */
 async function openNode(ctx: Ctx): Promise<ChainNode> {
   const { chainRpcUrl } = ctx.config;
   if (chainRpcUrl === null) return openEmbeddedChain(ctx);

@@ -3,15 +3,15 @@ import type { ChainContext } from "./context.ts";
 import { type ChainNode, NodeAway, refusedAsAway } from "./node.ts";
 
 /**
- * For how long a node is believed to be on the chain that it was: the check is one call in this time, in the batch of
- * another.
+ * For how long a node is believed to be on the chain that it was on. The check costs one call in this time, in a batch
+ * with another.
  */
 const believedMs = 3_000;
 
 /**
- * A node whose answers count only while it answers for the chain that this installation settles on: another chain may
- * come to stand behind the same address, and what it tells of contracts and balances would pass for ours. Whoever
- * signs, or must not miss anything, calls {@link refuseOtherChain} each time.
+ * A node whose answers count only while it is on the chain that this installation settles on. Another chain may come to
+ * stand behind the same address, and its contracts and balances would pass for ours. Code that signs, or must not miss
+ * anything, calls {@link refuseOtherChain} each time.
  *
  * @param of.chainId what it must be
  */
@@ -33,7 +33,7 @@ export function checkReads(
     if (Math.abs(of.clock.nowMs() - checkedMs) < believedMs) return;
     if (check === null) {
       check = look();
-      // What is asked in one turn travels together, and is answered by one node.
+      // Calls of one turn of the event loop travel together, and are answered by one node.
       setImmediate(() => (check = null));
     }
     await check;
@@ -52,8 +52,8 @@ export function checkReads(
 }
 
 /**
- * A node that was pointed at another chain would take our transactions there, and tell of its own. The embedded one
- * cannot be.
+ * Refuses a node that has been pointed at another chain: it would send our transactions there, and answer about its
+ * own. The embedded chain cannot change.
  *
  * @throws {NodeAway} with an alarm
  */

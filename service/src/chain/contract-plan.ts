@@ -30,7 +30,7 @@ export function planContracts(given: {
     initCode: settlement.bytecode,
     codeHash: settlement.deployedBytecodeHash,
   });
-  // Made of the operator's account, so it tells installations on one chain apart.
+  // Derived from the operator's account, so it differs between installations on one chain.
   const installation = identity.registry ?? registry.address;
   const factoryOf = (environment: "live" | "sandbox"): Deployment =>
     planFactory(salt, ["svc-business-v1", identity.chainId, installation, environment]);
@@ -48,7 +48,10 @@ export function planContracts(given: {
   };
 }
 
-/** Live, sandbox and every installation differ, so no business wallet of the one exists in another (decisions section 6). */
+/**
+ * The salt differs for live, sandbox and every installation, so that no business wallet of one exists in another
+ * (decisions section 6).
+ */
 function planFactory(salt: Hex32, environment: readonly (string | number)[]): Deployment {
   const { abi, bytecode, deployedBytecodeHash, immutablesAt } = businessFactory;
   const args = [keccak256(toBytes(canonicalJson(environment)))] as const;

@@ -14,11 +14,11 @@ import type { Chain } from "./context.ts";
 type View = "pure" | "view";
 
 /**
- * Asks a function of a contract that changes nothing, as of the newest block or the one that is named. It never follows
- * an off-chain lookup (EIP-3668), which could lead anywhere.
+ * Calls a view function of a contract, as of the newest block or the given one. It never follows an off-chain lookup
+ * (EIP-3668), which could lead anywhere.
  *
  * @throws {RpcError} where it reverts, or the node refuses; {@link NodeAway}; an error of the library where the answer
- *   is none of this function: no contract is there, or another one
+ * is none of this function: no contract is there, or another one
  */
 export async function readContract<
   const abi extends Abi,

@@ -30,7 +30,7 @@ export function planDeployment(given: Omit<Deployment, "address">): Deployment {
   return { ...given, address: address.toLowerCase() as Address };
 }
 
-/** A block may take its time, a wrong setting must not wait for ever. */
+/** A slow chain gets ten minutes to mine; a wrong setting must not wait for ever. */
 const looksMax = 600;
 const lookMs = { embedded: 50, remote: 1000 };
 
@@ -80,7 +80,8 @@ async function tellWaiting(ctx: ChainContext, contracts: string): Promise<void> 
 }
 
 /**
- * Looks once more. How a transaction ended is read before the code: another process may see it mined in between.
+ * Checks once more. The outcome of a transaction is read before the code, since another process may see it mined in
+ * between.
  *
  * @throws for one that was mined once and cannot be again: the chain is not what it was, or refused it
  */

@@ -8,34 +8,35 @@ import * as store from "./embedded-store.ts";
 import { type Ipc, openIpc } from "./ipc.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
-/** Transactions of one block. */
+/** Transactions of one block, at most. */
 const blockMax = 300;
-/** Gas of one block: about a second of computing at most, so that every block can be mined, and replayed. */
+/** Gas of one block, at most: about a second of computing, so that every block can be mined, and replayed. */
 const blockGasMax = 60_000_000;
-/** Transactions of one message to the node; of more it loses the order. */
+/** Transactions in one message to the node, which does not keep the order of more. */
 const batchMax = 30;
-/** The pause between two looks; notifications only shorten it. */
+/** How often the journal is polled; notifications only make it sooner. */
 const pollMs = 1_000;
 /**
- * A fold is made after this many blocks and transactions together, so that a start replays no more, in about a second.
- * Each {@link foldGas} of what they may use counts as one more, which bounds the replay to a quarter of a minute.
+ * The state is folded (dumped into one row) after this many blocks and transactions together, so that a start has no
+ * more to replay, which takes about a second. Each {@link foldGas} of their gas limits counts as one more, which bounds
+ * the replay to a quarter of a minute.
  */
 const foldEvery = 3_000;
 const foldGas = 250_000;
-/** How long calls to a node that was replaced are still waited for. */
+/** For how long a replaced node is kept to answer calls that are under way. */
 const retireMs = 5_000;
 const replayPage = 500;
 const openWithinMs = 30_000;
-/** A jump of the shared clock by this much or more has a block mined. */
+/** A block is mined when the shared clock jumps by this much or more. */
 const jumpMs = 500;
 
 /** What is kept sealed: the faucet's key. */
 const faucetPlace = { table: "embedded_chain", id: "true", column: "faucet_key_sealed" };
 
 /**
- * Opens the embedded chain. Of all processes over the database one has it (an advisory lock): it runs the node, mines
- * and replays; the others write transactions to the journal and read over the same socket. When the owner dies, its
- * node dies with it and the next one replays the journal, with the same block hashes.
+ * Opens the embedded chain. Of all processes over the database one owns it (by an advisory lock): it runs the node,
+ * mines and replays. The others write transactions to the journal and read from the node over the same socket. When the
+ * owner dies, its node dies with it, and the next owner replays the journal, with the same block hashes.
  *
  * @throws when no node can be started or reached in 30 s, or the replayed chain is not the one that was
  */
@@ -64,7 +65,7 @@ function newIdentity(ctx: Ctx): store.EmbeddedIdentity {
 
 const noHash: Hex32 = `0x${"0".repeat(64)}`;
 
-/** The right to run the node, for as long as its connection to the database lives; the node has the whole chain. */
+/** The right to run the node, for as long as the connection that holds the lock lives. The node has the whole chain. */
 interface Ownership {
   readonly session: LockSession;
   node: AnvilProcess;
@@ -85,7 +86,7 @@ class EmbeddedChain implements ChainNode {
   #isAsked = false;
   #offsetMs: number;
   #sinceFold = 0;
-  /** Nodes that others took the place of, until what was asked of them is answered. */
+  /** Nodes that were replaced, kept until the calls to them are answered. */
   readonly #retired = new Map<AnvilProcess, NodeJS.Timeout>();
   /** Why the last turn failed. */
   #fault: unknown = null;
@@ -102,7 +103,7 @@ class EmbeddedChain implements ChainNode {
     const hurry = (): void => this.#hurry();
     this.#unsubscribe = [
       await notifications.subscribe("embedded_chain", hurry),
-      // The clock's own handler reads the new offset first or meanwhile; the poll sees it at the latest.
+      // The clock's own handler may read the new offset a little later; the next poll sees it in any case.
       await notifications.subscribe("clock", () => void setTimeout(hurry, 20)),
       await notifications.subscribe("embedded_chain_owner", () => this.#readElsewhere()),
     ];
@@ -123,7 +124,7 @@ class EmbeddedChain implements ChainNode {
   }
 
   async request(method: string, params: readonly unknown[] = []): Promise<unknown> {
-    // The node knows what is mined; what waits is in the journal.
+    // The node only knows what is mined; waiting transactions are in the journal.
     if (method === "eth_getTransactionCount" && params[1] === "pending") {
       const signer = parseAddress(String(params[0]));
       if (signer !== null) {
@@ -154,7 +155,7 @@ class EmbeddedChain implements ChainNode {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     for (const end of this.#unsubscribe) end();
-    // Why it failed was told to whoever opened, or ended the process.
+    // A failure has already been reported to whoever opened the chain, or has ended the process.
     await this.#work.catch(() => undefined);
     this.#reading?.ipc.close();
     await this.#letGo();
@@ -169,29 +170,29 @@ class EmbeddedChain implements ChainNode {
     const balanceWei = await this.#balanceOf(transaction.signer);
     checkTurn(transaction, { ...known, balanceWei });
     if (await store.insertTransaction(db, transaction, clock.now())) return;
-    // Somebody used the nonce since it was looked at, perhaps with these bytes.
+    // The nonce was taken since it was checked, perhaps by these very bytes.
     const after = await store.readSigner(db, transaction.signer, transaction.hash);
     if (!after.isKnown) checkTurn(transaction, { ...after, balanceWei });
   }
 
-  /** Of the node that mines: the one before it has not what was mined since, and answers for a while. */
+  /** Asks the node that mines: a replaced node still answers for a while, and does not know what was mined since. */
   async #balanceOf(signer: Address): Promise<bigint> {
     for (;;) {
       const balance = BigInt(String(await this.request("eth_getBalance", [signer, "latest"])));
       if (this.#owned !== null) return balance;
-      // A node that takes the place of another is told of before it mines.
+      // The path of a new node is stored before it mines.
       const path = await store.findPath(this.#ctx.db);
       if (this.#reading?.path === path) return balance;
       this.#readElsewhere();
     }
   }
 
-  /** There is something to mine; a process that does not own the chain leaves it to the owner. */
+  /** Mines soon; in a process that does not own the chain nothing happens, since the owner will. */
   #hurry(): void {
     if (this.#owned !== null) this.#wake();
   }
 
-  /** Asks for a turn. Turns never overlap: what one of them mines or replays is not to be mixed with another's. */
+  /** Asks for a turn. Turns never overlap, so that no two of them mine or replay at the same time. */
   #wake(): void {
     if (this.#isClosed || this.#isAsked) return;
     this.#isAsked = true;
@@ -205,7 +206,7 @@ class EmbeddedChain implements ChainNode {
   }
 
   /**
-   * One look at everything; what fails is logged and tried again at the next.
+   * Does whatever is due. A failure is logged, and the next turn tries again.
    *
    * @throws {ChainDiffers} which ends the process unless it is just starting: nobody handles it, on purpose
    */
@@ -255,14 +256,14 @@ class EmbeddedChain implements ChainNode {
     );
   }
 
-  /** Another process, or this one in its next turn, begins anew where the lock or the node went. */
+  /** Notices the loss of the lock or the node: then another process starts over, or this one in its next turn. */
   async #watch(owned: Ownership): Promise<void> {
     const { node, session } = owned;
     await Promise.race([node.exited.catch(() => undefined), session.closed]);
-    // Then it is the node after it that is watched.
+    // The node was replaced on purpose, and its successor is watched.
     if (owned.node !== node) return;
     owned.isLost = true;
-    // Whoever waits for an answer of it, a turn too, stops waiting.
+    // Calls that wait for its answer fail now, those of a turn included.
     node.ipc.close();
     if (this.#isClosed || this.#owned !== owned) return;
     this.#ctx.log.warn({}, "the embedded chain was lost and will be replayed");
@@ -274,11 +275,11 @@ class EmbeddedChain implements ChainNode {
     this.#owned = null;
     this.#session = null;
     await owned?.node[Symbol.asyncDispose]();
-    // The lock goes last, so that there are never two nodes.
+    // The lock is released last, so that there are never two nodes.
     await session?.[Symbol.asyncDispose]();
   }
 
-  /** Makes the chain again out of the journal. @throws {ChainDiffers} */
+  /** Rebuilds the chain from the journal. @throws {ChainDiffers} */
   async #replay(owned: Ownership): Promise<void> {
     const { db } = this.#ctx;
     let after = await this.#unfold(owned.node.ipc);
@@ -286,7 +287,7 @@ class EmbeddedChain implements ChainNode {
     for (;;) {
       const blocks = await store.listBlocks(db, { after, limit: replayPage });
       for (const [index, block] of blocks.entries()) {
-        // Hashes are chained, so looking at the last of each page is looking at all.
+        // Hashes are chained, so comparing the last one of each page compares all of them.
         const isLast = index === blocks.length - 1;
         await this.#mineBlock(owned, block, { compare: isLast });
       }
@@ -310,7 +311,8 @@ class EmbeddedChain implements ChainNode {
     const { clock } = this.#ctx;
     const offsetMs = clock.nowMs() - Date.now();
     let mayBeEmpty = offsetMs - this.#offsetMs > jumpMs;
-    // What was handed over before the end is mined; what others hand over meanwhile is for who comes next.
+    // What was in the journal when this process began to close is still mined; what comes later is left to the next
+    // owner.
     for (let isFirst = true; isFirst || !this.#isClosed; isFirst = false) {
       const given = { time: clock.now(), max: blockMax, gasMax: blockGasMax, mayBeEmpty };
       const block = await store.decideBlock(owned.session, given);
@@ -331,7 +333,8 @@ class EmbeddedChain implements ChainNode {
       const raws = block.raws.slice(from, from + batchMax);
       const answers = await ipc.batch(raws.map((raw) => ["eth_sendRawTransaction", [raw]]));
       for (const answer of answers) {
-        // Admission is stricter than the node; a refusal here would come again in every replay, so the chain stays one.
+        // Admission is stricter than the node, so this should not happen. If it does, it happens in every replay too,
+        // and the chain stays the same.
         if (answer instanceof RpcError)
           this.#ctx.log.error(
             { err: answer },
@@ -368,8 +371,8 @@ class EmbeddedChain implements ChainNode {
   }
 
   /**
-   * Goes on in a node that has the fold, as every later replay does: a fold keeps no hashes of blocks, so a contract that
-   * asks for one (BLOCKHASH) is answered otherwise in the node that mined them.
+   * Continues in a node that was started from the fold, as every later replay will be: a fold holds no block hashes, so
+   * BLOCKHASH would answer differently in the node that mined the blocks.
    */
   async #goOnFromFold(owned: Ownership): Promise<void> {
     const before = owned.node;
@@ -383,7 +386,7 @@ class EmbeddedChain implements ChainNode {
     owned.node = node;
     const timer = setTimeout(() => void this.#end(before), retireMs);
     this.#retired.set(before, timer.unref());
-    // While the chain is being opened nobody knows of a node yet, and nobody watches it.
+    // While the chain is still being opened, no node is known to others or watched.
     if (this.#owned === owned) {
       await store.tellPath(owned.session, node.path);
       void this.#watch(owned);
@@ -396,7 +399,7 @@ class EmbeddedChain implements ChainNode {
     await node[Symbol.asyncDispose]();
   }
 
-  /** What was asked of the node before is answered there, or not at all. */
+  /** Calls under way stay with the node that they were made to. */
   #readElsewhere(): void {
     const before = this.#reading?.ipc;
     this.#reading = null;
@@ -436,7 +439,10 @@ class EmbeddedChain implements ChainNode {
   }
 }
 
-/** The replayed chain is not the one that was: the journal or the node changed. Going on would fork what others rely on. */
+/**
+ * The replayed chain differs from the original one: the journal or the node has changed. Continuing would fork a chain
+ * that others rely on.
+ */
 class ChainDiffers extends Error {
   constructor(number: number) {
     super(
@@ -454,15 +460,18 @@ function headOf(block: unknown): { number: number; hash: Hex32 } {
   return { number: Number(number), hash: hash as Hex32 };
 }
 
-/** One node mines, so the newest block is final; the node itself looks for the final one in states that it does not keep. */
+/**
+ * Only one node mines, so the newest block is final. Asked for `finalized`, anvil would look for a state that it does
+ * not keep.
+ */
 const toNewest = (param: unknown): unknown =>
   param === "finalized" || param === "safe" ? "latest" : param;
 
 const askedByTime = new Set(["eth_call", "eth_estimateGas"]);
 
 /**
- * On an idle chain the last block is hours old, or from before the clock was moved: what depends on the time is asked as
- * of now.
+ * On an idle chain the last block may be hours old, or from before the clock was moved: calls that depend on the time
+ * are made as of now.
  */
 function atPresent(method: string, params: readonly unknown[], now: number): readonly unknown[] {
   const [call, block = "latest", overrides = null] = params;
@@ -471,7 +480,7 @@ function atPresent(method: string, params: readonly unknown[], now: number): rea
   return [call, block, overrides, { time: `0x${now.toString(16)}` }];
 }
 
-/** Whom the coin of the genesis block belongs to. */
+/** The account that holds the coin of the genesis block. */
 export async function findFaucet(
   ctx: Ctx,
 ): Promise<{ address: Address; privateKey: Uint8Array; chainId: number } | null> {

@@ -2,8 +2,8 @@ import { Client, type PoolConfig } from "pg";
 import { type Queryable, withSessionOptions } from "../platform/database/db.ts";
 
 /**
- * A connection of its own that holds the lock of the embedded chain, or waits for it. What only the owner may write goes
- * through it: with the connection the database drops the lock, so nothing is written by one who was owner.
+ * A separate connection that holds the lock of the embedded chain, or waits for it. Whatever only the owner may write
+ * goes through it: the database drops the lock together with the connection, so a former owner can write nothing.
  */
 export interface LockSession extends Queryable, AsyncDisposable {
   /** Takes the lock unless somebody else has it. */

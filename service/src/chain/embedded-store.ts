@@ -42,7 +42,7 @@ export async function findIdentity(db: Queryable): Promise<EmbeddedIdentity | nu
       };
 }
 
-/** Tells every process where the node listens now. */
+/** Stores where the node listens now, and notifies every process. */
 export async function tellPath(db: Queryable, path: string): Promise<void> {
   await db.query(
     sql`with told as (update embedded_chain set ipc_path = ${path} returning 1)
@@ -63,15 +63,15 @@ export interface Admitted {
   readonly raw: Hex;
   readonly signer: Address;
   readonly nonce: number;
-  /** What it may use. */
+  /** Its gas limit. */
   readonly gas: bigint;
   readonly costWei: bigint;
 }
 
-/** What a new transaction is judged by. */
+/** What the admission of a new transaction depends on. */
 export interface SignerJournal {
   readonly nextNonce: number;
-  /** The most that those of its transactions may cost whose block the node may not have. */
+  /** The most that its transactions may cost whose blocks the node may not have yet. */
   readonly openWei: bigint;
   /** Whether the transaction is in the journal already. */
   readonly isKnown: boolean;
@@ -121,20 +121,20 @@ export async function insertTransaction(
 export interface Block {
   readonly number: number;
   readonly time: number;
-  /** Null where it was never mined yet. */
+  /** Null where it has not been mined yet. */
   readonly hash: Hex32 | null;
   readonly raws: readonly Hex[];
-  /** What they may use together. */
+  /** The sum of the gas limits. */
   readonly gas: number;
 }
 
 /**
- * Decides the next block: what waits, in the order of the journal, at `time` or the time of the block before, whichever
- * is later. From here on it will always be this block.
+ * Decides the next block for good: the waiting transactions in the order of the journal, at `time` or the time of the
+ * block before, whichever is later.
  *
  * @param given.gasMax what all of it may use; the first that waits is taken whatever it may use
- * @param db the connection that holds the lock: a block that somebody decides who is no longer owner would be unknown to
- *   the next one, who mines another in its place
+ * @param db the connection that holds the lock: a block that somebody decides who is no longer owner would be unknown
+ * to the next one, who mines another in its place
  * @returns null where nothing waits and no empty block was asked for
  */
 export async function decideBlock(
@@ -177,7 +177,7 @@ export async function decideBlock(
   return { number: Number(first.number), time: Number(first.time), hash: null, raws, gas };
 }
 
-/** The block was mined; whoever waits for transactions looks now. */
+/** Stores the hash of a mined block, and wakes the processes that wait for its transactions. */
 export async function keepHash(db: Queryable, number: number, hash: Hex32): Promise<void> {
   await db.query(
     sql`with kept as (update embedded_block set hash = ${hash} where number = ${number} returning 1)

@@ -1,8 +1,8 @@
 import type { ChainNode } from "./node.ts";
 
 /**
- * A node that could not be asked when this process started: nothing is asked of it and nothing is handed to it before an
- * examination succeeds, which every call tries again.
+ * A node that was unreachable when this process started: it gets no call and no transaction before the checks of a
+ * start have succeeded, which every call tries again.
  *
  * @param examine what a start would have looked at; it throws while the node is away or another chain's
  */

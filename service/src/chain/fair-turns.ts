@@ -1,4 +1,4 @@
-/** Runs work of many owners, some of it at once; of those who wait, each owner has its turn after the others. */
+/** Runs work of many owners, a few pieces at a time; owners whose work waits take turns. */
 export type FairTurns = <Result>(owner: string, work: () => Promise<Result>) => Promise<Result>;
 
 /**

@@ -72,20 +72,23 @@ export async function verifySignature(
   return isContractSignature(ctx, claim);
 }
 
-/** Stands where a process runs without a chain. */
+/** Stands in for the chain in a process that has none. */
 const absentChain = new Proxy(
   {},
   {
     get(_target, name) {
       if (name === Symbol.asyncDispose) return async () => undefined;
-      // Whoever awaits it looks whether it is a promise.
+      // `await` looks for this property.
       if (name === "then") return undefined;
       throw new Error(`this process runs without a chain (CHAIN=off): ${String(name)}`);
     },
   },
 ) as Chain;
 
-/** Loaded when first needed, as all that encodes calls of contracts: verbs of the command line do without the library. */
+/**
+ * Loaded when first needed, like everything that encodes contract calls: most verbs of the command line never need the
+ * library.
+ */
 export async function loadContractRead() {
   const { readContract } = await import("./contract-read.ts");
   return readContract;

@@ -18,9 +18,9 @@ export interface Ipc {
 const timeoutMs = 30_000;
 /** A dump of the whole state is the longest answer. V8 holds no text of 2^29 characters, so half of that. */
 const answerCharactersMax = 2 ** 28;
-/** Of an answer that is longer: enough to find whose it is. */
+/** What is kept of a longer answer: enough to find the call that it belongs to. */
 const beginningCharacters = 200;
-/** What nodes answer themselves where an answer would be too long (EIP-1474). */
+/** The code that nodes themselves use when an answer would be too long (EIP-1474). */
 const limitExceededCode = -32_005;
 
 interface Waiting {
@@ -111,7 +111,7 @@ async function connectTo(path: string): Promise<Socket> {
   });
 }
 
-/** Of a line that is too long only the beginning is kept, and it is told of as not whole. */
+/** Splits what arrives into lines. Of a line that is too long only the beginning is passed on, marked as incomplete. */
 function readLines(socket: Socket, onLine: (line: string, isWhole: boolean) => void): void {
   let parts: string[] = [];
   let beginning = "";
@@ -136,7 +136,7 @@ function readLines(socket: Socket, onLine: (line: string, isWhole: boolean) => v
   });
 }
 
-/** Tells whoever asked for so much, and nobody else: the node is as good as before. @throws when it does not say whom */
+/** Fails the one call that asked for so much; the connection can still be used. @throws when it does not say whom */
 function refuseLong(waiting: Map<number, Waiting>, beginning: string): void {
   const id = /"id":(\d+)/.exec(beginning)?.[1];
   if (id === undefined) throw new Error("an answer without an id");
@@ -161,7 +161,9 @@ function settleLine(waiting: Map<number, Waiting>, line: string): void {
 
 const overtakenTriesMax = 5;
 
-/** anvil asks itself for the newest block, and fails where it mined another meanwhile: the same question again is answered. */
+/**
+ * anvil looks up its newest block in two steps, and fails if it mines another one in between; asked again, it answers.
+ */
 async function againWhenOvertaken(ask: () => Promise<unknown>): Promise<unknown> {
   for (let tries = 1; ; tries += 1) {
     try {

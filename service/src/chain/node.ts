@@ -2,7 +2,7 @@ import type { Hex } from "@svc/protocol";
 
 /** A chain as this process reaches it: the embedded one, or a node behind `CHAIN_RPC_URL`. */
 export interface ChainNode extends AsyncDisposable {
-  /** Which chain it answers for now. @throws {NodeAway} when it does not tell */
+  /** The id of the chain that it answers for now. @throws {NodeAway} when it does not tell */
   readChainId(): Promise<number>;
   /**
    * One JSON-RPC call.
@@ -11,7 +11,7 @@ export interface ChainNode extends AsyncDisposable {
    */
   request(method: string, params?: readonly unknown[]): Promise<unknown>;
   /**
-   * Hands signed transactions over, in this order. The same bytes may be handed over again and again.
+   * Sends signed transactions, in this order. The same bytes may be sent any number of times.
    *
    * @throws {RpcError} the first refusal other than that the bytes are known already; the others were handed over all
    * the same
@@ -22,7 +22,7 @@ export interface ChainNode extends AsyncDisposable {
 /** The node's own answer to a call: an error of JSON-RPC 2.0, section 5.1. */
 export class RpcError extends Error {
   readonly code: number;
-  /** What came with it; for a call that reverted, its reason. */
+  /** The error's data; for a call that reverted, its reason. */
   readonly data: unknown;
 
   constructor(code: number, message: string, data?: unknown) {
@@ -33,7 +33,7 @@ export class RpcError extends Error {
   }
 }
 
-/** The node answers, and not as the chain that this installation settles on, or that obeys its operator. */
+/** The node is on another chain than this installation settles on, or on one that does not obey its operator. */
 export class WrongChain extends Error {
   constructor(message: string) {
     super(message);
@@ -41,7 +41,7 @@ export class WrongChain extends Error {
   }
 }
 
-/** The chain's node cannot be asked now: it does not answer, or for another chain. Whoever waits tries again. */
+/** The node cannot be used now: it does not answer, or is on another chain. The caller tries again later. */
 export class NodeAway extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -49,11 +49,11 @@ export class NodeAway extends Error {
   }
 }
 
-/** It answered at more length than we read: for less it would be asked with success. */
+/** Its answer was too long to be read; a call that asks for less would succeed. */
 export class AnswerTooLong extends NodeAway {}
 
 /**
- * Throws what failed of several things: that the node is away only where nothing else failed.
+ * Throws the gravest of several failures: that the node is away counts only if nothing else failed.
  *
  * @param message of the error that holds several
  */
@@ -65,8 +65,8 @@ export function throwGravest(faults: readonly unknown[], message: string): void 
 }
 
 /**
- * Rethrows what failed while a node was examined: that it refuses is no answer to the call that waits for the
- * examination, so it counts as away.
+ * Rethrows a failure of the checks of a node. A refusal is no answer to the call that waits for these checks, so the
+ * node counts as away.
  */
 export function refusedAsAway(error: unknown): never {
   if (!(error instanceof RpcError)) throw error;

@@ -23,28 +23,28 @@ export interface FinalTransaction {
 }
 
 /**
- * Who is told of final transactions, by kind; called in the database transaction that marks them final, with all of
- * the kind that became final together. When it throws nothing is marked, and it is called again.
+ * Handlers of final transactions, by kind. Each is called in the database transaction that marks them final, with all
+ * of its kind that became final together. If it throws, nothing is marked, and it is called again later.
  */
 export type FinalHandlers = Readonly<
   Record<string, (tx: Queryable, done: readonly FinalTransaction[]) => Promise<void>>
 >;
 
 /**
- * In this time one process alone looks after sent transactions. Where one block is final the chain is a local one, and
- * every process is woken by each of its blocks.
+ * For this long only one process observes sent transactions. `quick` is for chains that are final after one block,
+ * which are local ones: every process is woken by each of their blocks.
  */
 const observeMs = { quick: 25, deep: 3_000 };
 /** More than can be in flight. */
 const sentMax = 200;
-/** Those with the lowest nonces hold up the others. */
+/** How many fees one run raises: the lowest nonces hold up all others. */
 const bumpsMax = 4;
-/** What one run does at most before others get their turn. */
+/** How many rounds one run makes at most, so that other jobs get their turn. */
 const roundsMax = 20;
 
 /**
- * Does what is due: signs and sends what is queued, and looks after what was sent. Any number of processes may do so
- * at once. Without work it costs one database call.
+ * Signs and sends what is queued, and observes what was sent. Any number of processes may do so at once. Without work
+ * it costs one database call.
  *
  * @param options.only looks after this kind alone; for the start, when nobody can be told yet
  */
@@ -62,7 +62,7 @@ export async function workOutbox(
     };
     const lookAfter = async (): Promise<void> => {
       if (!hasSent && signed.count === 0) return;
-      // A chain that mines what it is handed has done so by now.
+      // A local chain mines at once, so what was just signed can be observed already.
       const isMined = chain.confirmations === 1 && signed.count > 0;
       if (isMined || (await claimObservation(ctx))) await observe(ctx, handlers, options);
     };
@@ -72,7 +72,7 @@ export async function workOutbox(
 }
 
 /**
- * Does one after the other, whatever becomes of those before.
+ * Runs the steps one after the other, even if earlier ones fail.
  *
  * @throws what failed; that a node or signer is away only where nothing else failed
  */
@@ -104,7 +104,7 @@ async function observe(
       async () => finish(ctx, judged, handlers),
       async () => note(ctx, judged),
       async () => push(ctx, judged),
-      // Of one kind alone it is not known what lies between.
+      // With one kind alone, other transactions may have the nonces in between.
       async () =>
         only === undefined ? closeGap(ctx, signer, { from: view.nonces, below }) : undefined,
     ]);
@@ -119,17 +119,17 @@ async function judgeAll(
 ): Promise<{ view: { nonces: number }; judged: Judged[] }> {
   const { chain, clock } = ctx;
   const hashes = sent.flatMap((each) => each.hashes);
-  // On another chain the same account has other nonces, and none of our transactions.
+  // On another chain the account has other nonces and none of our transactions, and everything would look lost.
   const [view] = await Promise.all([readView(chain, signer, hashes), refuseOtherChain(ctx)]);
   const { embedded, remote } = patienceOf;
-  // Nobody can sign for an account that is not the operator's any more.
+  // Fees of a former operator's account cannot be raised: nobody here can sign for it.
   const others = { ...remote, bumpSeconds: null };
   const patience = chain.isEmbedded ? embedded : signer === chain.operator ? remote : others;
   const rules = { now: clock.now(), patience };
   return { view, judged: sent.map((each) => ({ sent: each, verdict: judge(each, view, rules) })) };
 }
 
-/** Marks what is final, kind by kind, so that one kind's failure keeps no other waiting. */
+/** Marks what is final, kind by kind, so that a failing handler holds up no other kind. */
 async function finish(
   ctx: ChainContext,
   judged: readonly Judged[],
@@ -182,7 +182,7 @@ function announced(mark: Mark): FinalTransaction {
   return { id, kind, subjectId, hash, signer, status, blockNumber, blockTime };
 }
 
-/** Writes down what was seen, where it is news. */
+/** Stores what was observed, if it is new. */
 async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const { db, clock, chain } = ctx;
   for (const { sent, verdict } of judged) {
@@ -203,7 +203,7 @@ async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void>
   }
 }
 
-/** Hands over again what is overdue or was lost with its block; the first few that wait too long are outbid. */
+/** Sends again what is overdue or was lost with its block, and raises the fees of the first few that wait too long. */
 async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const late = judged.filter(({ verdict: { is } }) => is === "overdue" || is === "lost");
   if (late.length === 0) return;
@@ -225,8 +225,8 @@ async function resend(ctx: ChainContext, ids: readonly string[]): Promise<Recept
 }
 
 /**
- * Hands each over once more first: what the account cannot pay, or the node refuses for another reason than its fee,
- * would only become dearer.
+ * Raises the fees of slow transactions. Each is first sent once more as it is: if the account cannot pay for it, or the
+ * node refuses it for another reason than its fee, a higher fee would only make it dearer.
  *
  * @param resent gets the ids of those that were handed over, also where one fails
  */
@@ -248,9 +248,9 @@ async function bumpSlow(
 }
 
 /**
- * Everything that waits is above a nonce that the chain has not seen: either a reorganisation deeper than
- * `CONFIRMATIONS` took final transactions back, whose bytes are handed over again, or the foreign transaction that used
- * it is gone, and an empty one takes its place.
+ * Fills a gap: everything that waits is above a nonce that the chain has not seen. Either a reorganisation deeper than
+ * `CONFIRMATIONS` took final transactions back, and their bytes are sent again; or a foreign transaction that had used
+ * the nonce is gone, and an empty one takes its place.
  */
 async function closeGap(
   ctx: ChainContext,

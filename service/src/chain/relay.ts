@@ -14,8 +14,8 @@ const logBlocksMax = 10_000;
 const feeBlocksMax = 100;
 
 /**
- * What gas of others costs on the embedded chain outside `dev`: whatever they have computed is computed again at every
- * start, so it takes coin, which the operator hands out.
+ * What others pay per unit of gas on the embedded chain outside `dev`. Their computation is repeated at every start, so
+ * it costs coin, which the operator hands out.
  */
 const weiPerGas = 1_000_000_000n;
 
@@ -58,8 +58,8 @@ const codes = {
 };
 
 /**
- * What computes as long as the caller likes, in this process: the node keeps time for the service itself, and no caller
- * keeps it from the others.
+ * Calls that may compute for long. They take turns by caller, so that the node has time left for the service itself,
+ * and no caller crowds out the others.
  */
 const computing = new Set(["eth_call", "eth_estimateGas"]);
 const takeTurn = createFairTurns({
@@ -119,7 +119,7 @@ async function ask(
   return method === "eth_feeHistory" && costsGas(ctx) ? withOurPrice(result) : result;
 }
 
-/** The service's own transactions pay nothing, so what was paid says too little. */
+/** The service's own transactions pay nothing, so the node's fee history would suggest too low a price. */
 function withOurPrice(history: unknown): unknown {
   if (!isRecord(history) || !Array.isArray(history["reward"])) return history;
   const ours = `0x${weiPerGas.toString(16)}`;
@@ -133,7 +133,10 @@ function withOurPrice(history: unknown): unknown {
   };
 }
 
-/** The embedded chain writes it to its journal first: there an answer means that it will be mined, elsewhere that the node has it. */
+/**
+ * The embedded chain writes it to its journal first, so there an answer means that it will be mined; elsewhere it means
+ * that the node has it.
+ */
 async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   if (typeof raw !== "string" || !/^0x(?:[0-9a-fA-F]{2})+$/.test(raw))
     throw new RpcError(codes.params, "a transaction is hex");
@@ -146,7 +149,10 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   return hash;
 }
 
-/** What the node refuses the sender hears, since nobody follows it up here; one that it has may be sent again. */
+/**
+ * A refusal by the node goes back to the sender, since the service does not try again. Sending a known transaction
+ * again is no error.
+ */
 async function hand(node: ChainNode, { raw, hash }: { raw: Hex; hash: Hex }): Promise<void> {
   try {
     await node.request("eth_sendRawTransaction", [raw]);
@@ -160,7 +166,7 @@ async function hand(node: ChainNode, { raw, hash }: { raw: Hex; hash: Hex }): Pr
 /** Without overrides of state or block, and with a bound on its gas. */
 function checkCall(params: Params): Params {
   const [call, block = "latest", ...overrides] = params;
-  // Left out silently, they would lead to an answer to another question.
+  // If they were dropped silently, the answer would be to another question.
   if (overrides.some((each) => each !== undefined && each !== null))
     throw new RpcError(codes.params, "overrides are not available here");
   if (!isRecord(call)) throw new RpcError(codes.params, "the call must be an object");

@@ -1,12 +1,12 @@
 import { type ChainNode, isHeldAlready, NodeAway, RpcError } from "./node.ts";
 import { openRpc } from "./rpc.ts";
 
-/** For one exchange; a node that is slower than this is no help, and the outbox asks again. */
+/** For one exchange. A slower node is of no use, and the outbox asks again. */
 const timeoutMs = 10_000;
-/** What public nodes take in one batch. */
+/** The batch size that public nodes accept. */
 const batchMax = 50;
 
-/** A chain by JSON-RPC over HTTP (`CHAIN_RPC_URL`). Nothing is asked of it before somebody asks. */
+/** A chain reached by JSON-RPC over HTTP (`CHAIN_RPC_URL`). Opening it makes no call. */
 export function openRemoteNode(url: string): ChainNode {
   const rpc = openRpc(url, { timeoutMs, batchMax, name: "the chain's node" });
   return {

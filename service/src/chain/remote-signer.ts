@@ -5,7 +5,7 @@ import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openRpc } from "./rpc.ts";
 import { digestOf, type Signer, type UnsignedTransaction, withSignature } from "./signer.ts";
 
-/** A key that has not signed by then keeps everything else of its account waiting. */
+/** A signature that takes longer would hold up everything else of the account. */
 const timeoutMs = 5_000;
 
 /**

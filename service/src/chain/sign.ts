@@ -17,27 +17,28 @@ import {
   type SentTransaction,
 } from "./transaction.ts";
 
-/** Nodes drop what waits far behind the next nonce, and everything in flight is asked after at each look. */
+/** Nodes drop transactions far beyond the next nonce, and each observation asks for everything in flight. */
 const inFlightMax = 32;
 /** The most that one transaction may take (EIP-7825). */
 const gasMax = 16_777_216n;
-/** For what is sent though the chain says that it would revert: enough to find out. */
+/** For a transaction that is sent although the chain says that it would revert: enough gas to find out. */
 const gasOfRefused = 3_000_000n;
 const spendPauseSeconds = 60;
-/** Whoever keeps the key changes its rules by hand. */
+/** The rules of a remote signer are changed by hand, so there is no point in asking again sooner. */
 const signerPauseSeconds = 15;
 const weiPerGwei = 1_000_000_000n;
 
 interface Prepared {
   readonly due: readonly (store.DueTransaction & { readonly gasLimit: bigint })[];
   readonly fees: Fees;
-  /** Nonces that the chain has used. */
+  /** How many nonces the chain has used. */
   readonly chainCount: number;
 }
 
 /**
- * Gives nonces to what is queued, signs it, stores nonce, bytes and hash in one database transaction, and only then
- * hands it over. Whoever holds the signer's row gives out nonces, so there is never a gap or a double.
+ * Gives nonces to queued transactions, signs them, stores nonce, bytes and hash in one database transaction, and only
+ * then sends them. Only the process that has locked the signer's row gives out nonces, so none is skipped or used
+ * twice.
  *
  * @returns how many were signed, and whether there may be more to sign
  */
@@ -57,7 +58,7 @@ export async function signDue(
   return { count: raws.length, hasMore: raws.length === inFlightMax };
 }
 
-/** Asks the chain everything before the signer is locked. */
+/** Everything that has to be asked of the chain is asked before the signer is locked. */
 async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]): Promise<Prepared> {
   const { chain } = ctx;
   const [chainCount, fees, estimates] = await Promise.all([
@@ -73,7 +74,10 @@ async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]):
   return { due: ready, fees, chainCount };
 }
 
-/** Null when the chain says that it would revert: it is put off, a few times. Gas costs nothing on the embedded chain. */
+/**
+ * Null when the chain says that the transaction would revert: then it is put off, a few times. On the embedded chain
+ * gas is free, so it gets the maximum.
+ */
 async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise<bigint | null> {
   if (ctx.chain.isEmbedded) return gasMax;
   const { to, data } = due;
@@ -126,8 +130,8 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
 type Locked = Prepared & store.LockedSigner & { readonly holes: readonly number[] };
 
 /**
- * Signs what the cap allows and the signer will sign. Where it refuses some, the others are signed again without them,
- * so that no nonce is left out; bytes that were signed for another nonce are dropped unsent.
+ * Signs what the cap allows and the signer agrees to sign. If it refuses some, the others are signed again without
+ * them, so that no nonce is skipped; what was signed with an earlier nonce is discarded unsent.
  */
 async function signWilling(
   ctx: ChainContext,
@@ -173,7 +177,10 @@ async function signForm(
   }
 }
 
-/** Puts off what does not fit. For one that alone costs more no other day helps: the cap must be raised or fees fall. */
+/**
+ * Puts off what does not fit. A transaction that alone costs more than a day's share waits until the cap is raised or
+ * fees fall.
+ */
 async function waitForCap(
   ctx: ChainContext,
   tx: Queryable,
@@ -195,7 +202,7 @@ function capWeiOf({ config }: ChainContext): bigint {
   return BigInt(Math.round(config.chainSpendCap * 1e9)) * weiPerGwei;
 }
 
-/** Signs it again under the same nonce for a higher fee, where that is possible now. */
+/** Signs a transaction again with the same nonce and a higher fee, if that is possible now. */
 export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fees): Promise<void> {
   const { chain, clock } = ctx;
   const raw = await ctx.db.transaction(async (tx) => {
@@ -226,10 +233,10 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
   await broadcast(ctx, [raw]);
 }
 
-/** What the node did with bytes that it was handed: `underpaid` where only their fee was in the way. */
+/** What the node did with the bytes that it was sent: `underpaid` where only the fee was too low. */
 export type Reception = "taken" | "underpaid" | "refused";
 
-/** Hands signed bytes to the node. What it refuses stays as it is, raises an alarm, and is broadcast again later. */
+/** Sends signed bytes to the node. What it refuses stays stored, raises an alarm, and is sent again later. */
 export async function broadcast(ctx: ChainContext, raws: readonly Hex[]): Promise<Reception> {
   try {
     await submitInTurn(ctx, raws);
@@ -244,8 +251,8 @@ export async function broadcast(ctx: ChainContext, raws: readonly Hex[]): Promis
 }
 
 /**
- * A node that takes nonces in their order alone, as the embedded chain does, refuses what comes before those below it.
- * These may be on their way from another process, which has stored them: they are handed over with the others.
+ * A node that only takes nonces in order, such as the embedded chain, refuses a transaction that arrives before those
+ * with lower nonces. Another process may have stored these and not sent them yet, so they are sent along.
  */
 async function submitInTurn({ chain, db }: ChainContext, raws: readonly Hex[]): Promise<void> {
   try {

@@ -4,7 +4,7 @@
 export interface Spending {
   readonly day: number;
   readonly wei: bigint;
-  /** As much of it went to what nobody is charged for. */
+  /** The part of it spent on transactions that nobody is charged for. */
   readonly unpaidWei: bigint;
 }
 
@@ -12,7 +12,7 @@ export interface Spending {
 export interface SpendLimits {
   readonly now: number;
   readonly capWei: bigint;
-  /** Of what nobody is charged for: what all of that may cost. */
+  /** For a transaction that nobody is charged for: what all of those may cost. */
   readonly unpaidCapWei?: bigint;
 }
 
@@ -37,7 +37,8 @@ export function shareOfCap(kind: string, capWei: bigint): bigint {
 }
 
 /**
- * Shares transactions out between today and later, in their order: one that does not fit keeps nobody behind it waiting.
+ * Splits transactions into those that fit into today's cap and those that wait, in their order. One that does not fit
+ * does not hold up those behind it.
  *
  * @param costOf in wei
  * @returns `spent` with what all that were taken cost
@@ -66,8 +67,8 @@ export function takeWithinCap<T extends { readonly kind: string }>(
 }
 
 /**
- * The day's spending with a higher fee for a transaction that was sent, or null when that is more than the cap. All that
- * was signed after it waits for it, so whatever its kind it may take from the whole cap.
+ * The day's spending after raising the fee of a transaction that was sent, or null when that exceeds the cap.
+ * Everything signed after it waits for it, so it may use the whole cap, whatever its kind.
  */
 export function spendOnBump(
   spent: Spending,

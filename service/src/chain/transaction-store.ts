@@ -22,9 +22,9 @@ export async function hasSigned(db: Queryable, address: Address): Promise<boolea
 
 /** A call of a contract that has to be mined, once. */
 export interface NewTransaction {
-  /** What it does; also names who is told of its end. */
+  /** What it does. Also selects the handler that is told when it is final. */
   readonly kind: string;
-  /** What it does it for; a kind has one transaction for a subject, for ever. */
+  /** What it is for. There is only ever one transaction of a kind for a subject. */
   readonly subjectId: string;
   readonly to: Address;
   readonly data: Hex;
@@ -58,7 +58,7 @@ export async function findStatus(
   return row?.status ?? null;
 }
 
-/** What there is to do; one cheap look at two partial indexes. */
+/** Whether there is anything to do: one cheap query of two partial indexes. */
 export async function readBacklog(
   db: Queryable,
   now: number,
@@ -69,7 +69,7 @@ export async function readBacklog(
   return { hasDue: row?.has_due ?? false, hasSent: row?.has_sent ?? false };
 }
 
-/** An observation that lies further ahead was made by a clock that was wrong, and counts for nothing. */
+/** An observation further in the future was written by a process whose clock was wrong, and is ignored. */
 const aheadMsMax = 10_000;
 
 /** True for the one process that may look after sent transactions in this interval. */
@@ -128,7 +128,7 @@ export interface LockedSigner {
   readonly spent: Spending;
 }
 
-/** Null while another process holds it: that one is giving out nonces. Held until the transaction ends. */
+/** Locks the signer until the transaction ends; null while another process has it and gives out nonces. */
 export async function lockSigner(tx: Queryable, address: Address): Promise<LockedSigner | null> {
   const [row] = await tx.query<{
     next_nonce: number;
@@ -285,7 +285,7 @@ export async function markSuspected(db: Queryable, id: string, since: number): P
   );
 }
 
-/** Takes the nonce away that somebody else used; false when it was not this nonce any more. */
+/** Queues a transaction again whose nonce somebody else used; false when it no longer had that nonce. */
 export async function requeue(
   db: Queryable,
   { id, nonce }: { id: string; nonce: number },
@@ -365,7 +365,7 @@ export async function findForBump(
   };
 }
 
-/** Forgets the bytes of what is final since before; hash, block and outcome stay. */
+/** Forgets the bytes of transactions that have been final since before then; hash, block and outcome stay. */
 export async function forgetBytes(db: Queryable, finishedBefore: number): Promise<void> {
   await db.query(sql`
     with old as (

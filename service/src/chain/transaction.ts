@@ -2,7 +2,7 @@ import type { Hex32 } from "@svc/protocol";
 
 /** How long a sent transaction is left alone, in seconds. */
 export interface Patience {
-  /** Until the same bytes are handed over again. */
+  /** Until the same bytes are sent again. */
   readonly resendSeconds: number;
   /** Until the fee is raised; null where there are no fees. */
   readonly bumpSeconds: number | null;
@@ -22,7 +22,7 @@ export interface SentTransaction {
   readonly kind: string;
   readonly subjectId: string;
   readonly nonce: number;
-  /** Of every form that was signed, newest first. */
+  /** Of every form in which it was signed, newest first. */
   readonly hashes: readonly Hex32[];
   readonly minedBlockHash: Hex32 | null;
   readonly foreignSince: number | null;
@@ -37,7 +37,7 @@ export interface Receipt {
   readonly succeeded: boolean;
 }
 
-/** What the chain says, all read in one go. */
+/** What the chain says, read together. */
 export interface ChainView {
   /** The newest block that is final. */
   readonly finalNumber: number;
@@ -128,7 +128,7 @@ function atLeast(one: bigint, other: bigint): bigint {
   return one > other ? one : other;
 }
 
-/** Beyond this many times the market's fee something else is wrong, and paying more does not help. */
+/** Above this multiple of the market's fee something else is wrong, and paying more does not help. */
 const overpayMax = 10n;
 
 /** Whether a fee is so far above the market that it is not raised any more. */
@@ -152,13 +152,18 @@ export function noncesFrom(
   return { nonces: [...fromHoles, ...fresh], nextNonce: start + fresh.length };
 }
 
-/** How often the chain may say beforehand that a transaction would revert until it is sent all the same: then its receipt decides. */
+/**
+ * After the chain has said this often that a transaction would revert, it is sent all the same, and its receipt
+ * decides.
+ */
 export const refusalsMax = 5;
 
-/** 1, 2, 4, 8, 16 s: what it waits for (a role, another transaction) usually comes with the next blocks. */
+/**
+ * 1, 2, 4, 8, then 16 s: whatever is still missing (a role, another transaction) usually arrives with the next blocks.
+ */
 export function refusalPauseSeconds(refusals: number): number {
   return 2 ** Math.min(refusals, 4);
 }
 
-/** Kinds of the slice itself; nobody is told when they are final. */
+/** Kinds of this slice's own; no handler is called when they are final. */
 export const ownKinds = { deploy: "contract.deploy", fill: "nonce.fill" } as const;

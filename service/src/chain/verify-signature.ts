@@ -42,7 +42,7 @@ export async function isContractSignature(
   const hash = hexOfBytes(given.digest);
   const isWrapped = signature.toLowerCase().endsWith(erc6492Suffix);
   const inner = isWrapped ? unwrap(signature as Hex) : signature;
-  // What cannot be read here might be read otherwise there.
+  // A wrapper that cannot be decoded here might be decoded differently by the validator.
   if (inner === null || isOfBusiness(inner, hash)) return false;
   const question = { ...given, hash, signature: signature as Hex };
   const code = isWrapped ? await callOfValidator(question) : callOfContract(question);
@@ -50,8 +50,9 @@ export async function isContractSignature(
 }
 
 /**
- * Whether it is the form in which wallets of our factories say that they signed, registered here or not, deployed or not:
- * a business acts by its members, never by its own signature (decisions section 3, Signatures). They take no other.
+ * Whether this is the signature format of business wallets, registered here or not, deployed or not: a business acts
+ * through its members, never by its own signature (decisions section 3, Signatures). Business wallets accept no other
+ * format.
  */
 function isOfBusiness(signature: string, hash: Hex): boolean {
   return signature.toLowerCase() === `0x01${hash.slice(2)}`;
@@ -89,10 +90,10 @@ function callOfContract({ address, hash, signature }: Question): Hex {
   ]);
 }
 
-/** The validator of ERC-6492 runs as the code of a contract that is never made. */
+/** The validator of ERC-6492 runs as the creation code of a contract that is never deployed. */
 async function callOfValidator(question: Question): Promise<Hex> {
   const { address, hash, signature } = question;
-  // The whole library is 340 files, and few signatures are of this kind.
+  // Loaded only now: the library is 340 files, and few signatures are of this kind.
   const { erc6492SignatureValidatorByteCode } = await import("viem");
   const args = [address, hash, signature] as const;
   const validator = encodeDeployData({
@@ -109,11 +110,11 @@ async function callOfValidator(question: Question): Promise<Hex> {
 }
 
 /**
- * Code that runs as that of a contract that is never made, and asks there. What a contract answers or reverts with may be
- * hundreds of kilobytes for the gas that it gets, and would reach this process from the node: this answers with one byte.
+ * Creation code that asks the question inside the node and returns one byte. A contract may answer or revert with hundreds
+ * of kilobytes for the gas that it gets, and asked directly, all of it would reach this process.
  *
  * @param question is in memory, from 0 on, when the steps begin
- * @param steps leave the answer in the first byte of memory; they are told the length of the question, in hex
+ * @param steps leave the answer in the first byte of memory; they are given the length of the question, in hex
  */
 function askingCode(question: Hex, steps: (length: string) => readonly string[]): Hex {
   const bytes = question.slice(2);
