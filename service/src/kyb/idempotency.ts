@@ -24,10 +24,11 @@ const keyPattern = /^[\x21-\x7e]{1,255}$/;
 const lifetimeSeconds = 86_400;
 
 /**
- * Runs a call that changes something, in one transaction. Where it names an `Idempotency-Key`, the key, the change and
- * the answer are kept together: the same call of the same client domain within 24 hours changes nothing and gets the
- * same answer, with status 200. Two at once wait for each other. A refused call keeps nothing and may be tried again. A
- * route that says `onlyReads` keeps its key alone and is answered anew: yesterday's answer may be wrong today.
+ * Runs a call that changes something, in one transaction. If it names an `Idempotency-Key`, the key is stored with the
+ * answer in that transaction: the same call of the same client domain within 24 hours changes nothing and gets the same
+ * answer, with status 200. Of two at once the second waits for the first. A refused call stores nothing and may be
+ * tried again. A route with `onlyReads` stores the key without the answer and answers each call anew, since yesterday's
+ * answer may be wrong today.
  *
  * @param run works in the given transaction alone
  * @throws {Problem} idempotency_key_required, invalid_request, idempotency_key_conflict, and what `run` throws

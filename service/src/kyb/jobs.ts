@@ -49,7 +49,7 @@ export function kybJobs(ctx: KybContext): Job[] {
   ];
 }
 
-/** They carry requests and offers to their ends. */
+/** Jobs that carry requests and offers to their ends. */
 function requestJobs(ctx: KybContext, deferred: Deferred): Job[] {
   return [
     {
@@ -64,7 +64,7 @@ function requestJobs(ctx: KybContext, deferred: Deferred): Job[] {
   ];
 }
 
-/** They follow businesses on the chain. */
+/** Jobs that follow businesses on the chain. */
 function chainJobs(ctx: KybContext): Job[] {
   return [
     {
@@ -82,7 +82,7 @@ function chainJobs(ctx: KybContext): Job[] {
   ];
 }
 
-/** Does what is due, each kind on its own: one that fails holds up no other. */
+/** Does whatever is due. A kind of work that fails holds up no other. */
 async function runDue(ctx: KybContext, deferred: Deferred): Promise<void> {
   const due = await readDue(ctx.db, ctx.clock.now());
   const hasChain = ctx.config.chain !== "off";

@@ -28,8 +28,8 @@ const pageSize = 100;
 const faultsMax = 100;
 
 /**
- * Compares every head that was ever anchored with the audit chain and with the chain: whoever rebuilds the whole trail,
- * keys in hand, cannot rebuild what was committed in public before. One call of the node for each head.
+ * Compares every anchored head with the audit chain and with the blockchain: even somebody with the keys, who can
+ * rebuild the whole trail, cannot change what was committed in public before. One call of the node per head.
  */
 export async function verifyAnchors(
   ctx: Pick<ChainContext, "db" | "chain">,
@@ -77,7 +77,7 @@ async function isOnChain(
   { transactionHash, phase, root, operator }: store.AnchoringBatch,
 ): Promise<boolean> {
   const topics = [eventTopics[phase], `0x${operator.slice(2).padStart(64, "0")}`, root];
-  // A node that is away is no proof of anything: that throws.
+  // A node that is away proves nothing: that throws.
   const receipt = await chain.node.request("eth_getTransactionReceipt", [transactionHash]);
   const logs = isRecord(receipt) && Array.isArray(receipt["logs"]) ? receipt["logs"] : [];
   return logs

@@ -9,8 +9,7 @@ export interface LinkNames {
 }
 
 /**
- * Every required name has its answer, and nothing goes beyond one answer for each name. One field may answer a parent
- * and its own name.
+ * Whether every required name is answered, and no name more than once. One field may answer a parent and its own name.
  *
  * @param released each field once
  */
@@ -22,7 +21,7 @@ export function isComplete(
   const parents = [...asked].filter(isParentName);
   const isAnswered = (name: AskedName): boolean =>
     fieldsOfName(name).some((field) => released.includes(field));
-  // No field belongs to two parents, so each answers the only one that it can.
+  // A field belongs to one parent at most, so there is no choice of which parent it answers.
   const answered = released
     .filter((field) => !asked.has(field))
     .map((field) => parents.find((parent) => fieldsOfName(parent).includes(field)));

@@ -8,7 +8,7 @@ import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
 export interface OpenedToken {
   readonly tokenSha256: Buffer;
   readonly order: Order;
-  /** The order's attempt that the link is for; the order may be in a later one. */
+  /** The attempt of the order that the link belongs to; the order may be in a later one. */
   readonly attempt: number;
   readonly expiration: number;
   readonly callback: string;
@@ -16,7 +16,7 @@ export interface OpenedToken {
   readonly offered: readonly AskedName[];
   readonly requestObject: string | null;
   readonly organizationName: string;
-  /** Of the consent that this attempt was approved with, once it was. */
+  /** The signature of the consent that approved this attempt, if it was approved. */
   readonly approvedSignature: Buffer | null;
 }
 
@@ -105,7 +105,7 @@ export interface NewConsent {
   readonly createdAt: number;
 }
 
-/** Keeps the consent and the values on their way, and that the user shared with the organization. */
+/** Stores the consent, the values until they are handed over, and that the user shared with the organization. */
 export async function insertConsent(tx: Queryable, given: NewConsent): Promise<void> {
   const { order } = given;
   const leaves = given.leaves.map((leaf) => `\\x${leaf.slice(2)}`);

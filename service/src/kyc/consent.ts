@@ -31,8 +31,8 @@ import { connectionOf, hashOfToken } from "./order-connection.ts";
 import { moveOrders } from "./transitions.ts";
 
 /**
- * Says who asks for what: the signed request object of a link. It is made once for each link and kept, so that asking
- * again changes nothing. Opening a link ends those that were given out before it.
+ * Returns the signed request object of a link, which says who asks for what. It is made once per link and stored, so
+ * that asking again changes nothing. Opening a link ends the links that were given out before it.
  *
  * @throws {Problem} request_not_found, request_over
  */
@@ -63,11 +63,11 @@ export async function openOrder(ctx: KycContext, token: string): Promise<string>
   return kept;
 }
 
-/** What came of a wallet's answer. */
+/** The result of a wallet's answer. */
 export interface Answered {
   readonly status: "INITIATING" | "FAILED";
   readonly referenceKey: string;
-  /** Where the same phone's browser goes on. */
+  /** Where the browser continues if it is on the same phone. */
   readonly returnUrl?: string;
 }
 
@@ -92,7 +92,7 @@ export async function answerOrder(
     return await approveOrder(ctx, { token, opened, result, data: dataOf(body), callerAddress });
   } catch (error) {
     if (!(error instanceof Problem) || error.reason !== "request_over") throw error;
-    // The same approval may have been taken since the link was read, before a body that took its time.
+    // The same approval may have been accepted since the link was read, while this body was still arriving.
     const now = await getLink(ctx, token);
     if (!isApprovedBy(now, result)) throw error;
     return answered(now, "INITIATING");
@@ -104,7 +104,10 @@ const isApprovedBy = (
   { signature }: RequestResult,
 ): boolean => approvedSignature?.equals(bufferOfHex(signature)) === true;
 
-/** `data` of the signed `Share`, where the wallet tells it: then any answer that matches nothing can be verified. */
+/**
+ * `data` of the signed `Share`, if the wallet sends it: then the signature can be verified even if the values match
+ * nothing.
+ */
 function dataOf(body: unknown): Hex32 | null {
   const { data } = body as { data?: unknown };
   return typeof data === "string" && isHexOf(data, 32) ? data : null;
@@ -136,7 +139,7 @@ async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answ
   return answered(opened, "INITIATING");
 }
 
-/** What the order's user signed; null where the signature fits nothing that can be told. */
+/** What the order's user signed; null if the signature fits nothing that can be reconstructed. */
 async function findSigned(
   ctx: KycContext,
   approving: Approving,
@@ -150,13 +153,14 @@ async function findSigned(
   return isSigned ? { data, consent: hexOfBytes(digest) } : null;
 }
 
-/** Longer values take milliseconds to hash, and whoever has the link alone may send any. */
+/** Longer values take milliseconds to hash, and anybody who has the link may send some. */
 const supposedLengthMax = 65_536;
 
 /**
- * What a wallet signed that does not tell: the leaves of its values, and for one that was not issued the likeliest. A
- * contract's signature shows no signer, so the contract is asked about the first of several. Where nothing is likely it
- * is what nobody signs, so that the signature is judged, and counted, all the same.
+ * Supposes what was signed, for a wallet that does not send `data`: the leaves of its values, the likeliest leaf for a
+ * value that was not issued. A contract's signature does not reveal a signer, so of several guesses the contract is
+ * asked about the first. If no guess is likely, the result is data that nobody signs, so that the signature is still
+ * checked, and counted.
  */
 async function supposeData(
   ctx: KycContext,
@@ -194,13 +198,13 @@ function checkSameRequest(
     throw refused("the result is for another request or identity");
 }
 
-/** What a result releases, compared with what was issued and what was asked for. */
+/** The values of a result, compared with what was issued and what was asked for. */
 interface Released {
   /** Sorted by field. */
   readonly infos: readonly Info[];
-  /** In the order of the fields; null for a value that is none that was issued to the user. */
+  /** In the order of the fields; null for a value that was not issued to the user. */
   readonly leaves: readonly (Hex32 | null)[];
-  /** Every field counts at this moment, and together they are what was asked for. */
+  /** Whether every field counts at this moment, and together they are what was asked for. */
   readonly isWanted: boolean;
 }
 
@@ -220,7 +224,8 @@ async function readReleased(
   return {
     infos,
     leaves: matches.map((match) => match?.leaf ?? null),
-    // Where all is optional, whoever gives none of it declines: a transfer of nothing would be paid for.
+    // If everything is optional, giving nothing would be a transfer of nothing that has to be paid: such a user
+    // declines instead.
     isWanted: fields.length > 0 && isLive && isComplete({ required, offered }, fields),
   };
 }
@@ -258,7 +263,8 @@ async function keepApproval(
   const { order } = opened;
   const at = ctx.clock.now();
   const place = { table: "kyc_payload", id: order.id, column: "sealed" };
-  // Never the wallet's own text: a repeated key, or one of another case, is read otherwise elsewhere.
+  // Encoded anew instead of the wallet's own text: other parsers may read repeated keys, or keys of another case,
+  // differently.
   const payload = Buffer.from(encodeInfos(infos));
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
@@ -266,7 +272,7 @@ async function keepApproval(
       step: steps.approved,
       at,
     });
-    // A repeat may have sent the events elsewhere since the order was read.
+    // A repeated request may have changed the callback since the order was read.
     const isMeant = moved[0] !== undefined && hostOf(moved[0].callback) === hostOf(opened.callback);
     if (!isMeant) throw new Problem("request_over");
     await store.insertConsent(tx, {
@@ -285,7 +291,11 @@ async function keepApproval(
   });
 }
 
-/** The first three change nothing; the next one ends the attempt. @throws {Problem} result_refused */
+/**
+ * Counts a result that matches nothing: the first three change nothing, the next one ends the attempt.
+ *
+ * @throws {Problem} result_refused
+ */
 async function refuseMismatch(ctx: KycContext, opened: store.OpenedToken): Promise<never> {
   await ctx.db.transaction(async (tx) => {
     const mismatches = await store.countMismatch(tx, opened);
@@ -325,7 +335,9 @@ async function declineOrder(
   return answered(opened, "FAILED");
 }
 
-/** Anybody who has the link may send any signature, so a contract is not asked about all of them. */
+/**
+ * Whether the user signed. Anybody who has the link may send any signature, so a contract is only asked a few times.
+ */
 async function isSignedByUser(
   ctx: KycContext,
   { tokenSha256, order }: store.OpenedToken,
@@ -362,7 +374,9 @@ function refused(fault: string): Problem {
   return new Problem("result_refused", { message: `the result is refused: ${fault}` });
 }
 
-/** The same for every value that was not issued: who has the link alone must not learn which fields were. */
+/**
+ * The same words for every value that was not issued: somebody who only has the link must not learn which fields were.
+ */
 function refusedSignature(areIssued: boolean): Problem {
   const fault = "the signature does not fit this request";
   return new Problem("result_refused", {

@@ -8,17 +8,17 @@ import { insertToken } from "./order-store.ts";
 const tokenBytes = 16;
 const tokenPattern = /^[A-Za-z0-9_-]{22}$/;
 
-/** `conn` of an order's link: where the wallet asks who asks, and sends its answer. */
+/** `conn` of an order's link: where the wallet gets the request object, and sends its answer. */
 export function connectionOf(baseUrl: string, token: string): string {
   return `${baseUrl}/w/o/${token}`;
 }
 
-/** As what the secret in a link is stored; null for a text that is none. */
+/** The hash under which the secret of a link is stored; null for a text that is no such secret. */
 export function hashOfToken(text: string): Buffer | null {
   return tokenPattern.test(text) ? sha256(text) : null;
 }
 
-/** Opens a `conn` for the order as it is. @returns it; the secret in it is known nowhere else */
+/** Opens a `conn` for the present attempt of the order. @returns it; the secret in it is known nowhere else */
 export async function openConnection(
   ctx: Pick<Ctx, "random" | "clock" | "config">,
   tx: Queryable,

@@ -26,7 +26,7 @@ export interface RequestBody {
   readonly returnUrl?: string;
 }
 
-/** A body whose members are what they should be, each for itself. */
+/** A body whose members are valid, each taken by itself. */
 export interface CheckedBody {
   readonly user: Address;
   readonly sourceKey: string;
@@ -42,7 +42,7 @@ export interface CheckedBody {
 const namesMax = 40;
 const textMax = 280;
 
-/** Who asks, and the rules of where it may send. */
+/** Who asks, and where callbacks and browsers may be sent. */
 export interface RequestPolicy {
   readonly profile: OutboundProfile;
   readonly ownHosts: readonly string[];
@@ -79,14 +79,17 @@ function checkText(name: string, text: string | undefined): string | null {
   return text;
 }
 
-/** Wallets refuse a request object with an empty one, so nobody could open the order; what shows nothing tells nobody anything. */
+/**
+ * Wallets refuse a request object with an empty purpose, so nobody could open the order; a purpose that shows nothing
+ * is no better.
+ */
 function checkPurpose(text: string | undefined): string | null {
   if (text !== undefined && isBlank(text))
     throw invalidRequest(`purpose has 1 to ${textMax} characters`);
   return checkText("purpose", text);
 }
 
-/** The phone's browser goes there: only to the client domain itself, or below it. */
+/** The phone's browser is sent there, so it has to be the client domain or below it. */
 function checkReturnUrl(text: string, { profile, domain }: RequestPolicy): string {
   const url = URL.parse(text);
   const isWeb = url?.protocol === "https:" || (profile === "dev" && url?.protocol === "http:");

@@ -48,7 +48,7 @@ export async function findOrder(db: Queryable, referenceKey: string): Promise<Or
   return row === undefined ? null : toOrder(row);
 }
 
-/** As {@link findOrder}; whoever else would change the order waits for this transaction. */
+/** As {@link findOrder}, with the order locked until the transaction ends. */
 export async function lockOrder(tx: Queryable, referenceKey: string): Promise<Order | null> {
   const [row] = await tx.query<OrderColumns>(
     sql`select * from kyc_order where reference_key = ${bytesOfKey(referenceKey)} for update`,
@@ -82,7 +82,7 @@ export type NewOrder = Omit<
 >;
 
 /**
- * Writes a new order with its first history row. The user is not deleted while it commits.
+ * Inserts a new order with its first history row. The user cannot be deleted while this commits.
  *
  * @returns null where another call was faster, and where the user has no credential any more
  */
@@ -112,7 +112,8 @@ export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order
 }
 
 /**
- * Holds one transfer of a package; last in its transaction, since all orders of the package pass through here.
+ * Holds one transfer of a package. To be called last in a transaction, since all orders of the package wait for this
+ * row.
  *
  * @returns false where none is left
  */
@@ -124,7 +125,7 @@ export async function holdTransfer(tx: Queryable, packageId: string): Promise<bo
   return rows.length === 1;
 }
 
-/** What a request says anew of an order that exists. */
+/** The parts of an existing order that a new request replaces. */
 export type Renewal = Pick<
   Order,
   "id" | "callback" | "expiration" | "reference" | "purpose" | "returnUrl" | "salt"
@@ -152,7 +153,7 @@ export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number)
   return toOrder(row);
 }
 
-/** A repeat replaces where the events of an order go and until when; it was locked and is PENDING. */
+/** Replaces callback and expiration of a PENDING order that the caller has locked. */
 export async function renewPending(
   tx: Queryable,
   given: Pick<Renewal, "id" | "callback" | "expiration">,
@@ -173,7 +174,7 @@ export async function insertToken(tx: Queryable, token: NewToken): Promise<void>
   );
 }
 
-/** What the link of an order that was given out last says; null where all of them are gone. */
+/** The link of an order that was given out last; null if all of them were purged. */
 export async function findNewestLink(
   db: Queryable,
   orderId: string,
@@ -184,7 +185,7 @@ export async function findNewestLink(
   return row ?? null;
 }
 
-/** PENDING orders whose time is over; others that take some at the same time get others. */
+/** Locks PENDING orders that have expired; concurrent callers get different ones. */
 export async function lockExpired(
   tx: Queryable,
   now: number,
@@ -226,7 +227,7 @@ export interface HistoryEntry {
   readonly failureReason: FailureReason | null;
 }
 
-/** What an order was last, over all attempts, oldest first. */
+/** The latest entries of an order's history, over all attempts, oldest first. */
 export async function listHistory(
   db: Queryable,
   orderId: string,
@@ -271,7 +272,7 @@ export async function listOrders(
   return rows.map(toOrder);
 }
 
-/** A statement for each filter: one that holds for all of them would be planned once, and walk every order. */
+/** One statement per filter: a single one for all of them would be planned once, and scan every order. */
 function filteredOrders(
   { clientDomainId, status, user }: OrderFilter,
   { before, limit }: { before: string; limit: number },

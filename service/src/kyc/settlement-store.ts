@@ -4,7 +4,7 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { type Anchor, type AuditHead, joinLeaves, type Phase } from "./settlement-batch.ts";
 
-/** What settling has to do now; one look at partial indexes. */
+/** What there is to settle now: one query of partial indexes. */
 export interface Backlog {
   /** Approved orders that are in no batch yet; counted up to the limit. */
   readonly unbatched: number;
@@ -42,7 +42,10 @@ export async function tryLockBatches(tx: Queryable): Promise<boolean> {
   return row?.is_ours === true;
 }
 
-/** Keeps leaves from being invalidated until the end of this transaction; any number may hold it at once. */
+/**
+ * Keeps leaves from being invalidated until the end of this transaction. Any number of transactions may hold this lock
+ * at once.
+ */
 export async function lockHandOverShared(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock_shared(${advisoryLocks.handOver})`);
 }
@@ -95,7 +98,7 @@ export interface NewBatch {
   readonly at: number;
 }
 
-/** Keeps a batch and its leaves, and puts the orders into it. */
+/** Inserts a batch and its leaves, and assigns the orders to it. */
 export async function insertBatch(tx: Queryable, batch: NewBatch): Promise<void> {
   const isInitiate = batch.phase === "initiate";
   await tx.query(
@@ -142,8 +145,8 @@ export interface OrderAttempt {
 }
 
 /**
- * The orders that wait for these batches of a phase, by batch. Their packages are locked in one order first, since the
- * batches are then finished one by one.
+ * The orders that wait for these batches of a phase, by batch. Several batches are finished one after the other, so
+ * their packages are locked here, all at once and in order of their ids.
  */
 export async function listWaiting(
   tx: Queryable,
@@ -178,12 +181,12 @@ async function lockPackages(tx: Queryable, ids: readonly string[]): Promise<void
   );
 }
 
-/** An order whose initiate transaction is final, with what is to be handed over. */
+/** An order whose initiate transaction is final, with the data to be handed over. */
 export interface InitiatedOrder extends Anchor {
   /** Since when it is INITIATED, Unix seconds. */
   readonly initiatedAt: number;
   readonly leaves: readonly Hex32[];
-  /** Sealed `infos`; null where they are gone, which no order survives. */
+  /** Sealed `infos`; null if they are gone, in which case the order fails. */
   readonly sealed: Buffer | null;
 }
 
@@ -237,8 +240,8 @@ export async function takeInitiated(
 }
 
 /**
- * Notes that the data of these attempts was handed over: from now on the organization counts as having it. The sealed
- * copy that waited for this goes.
+ * Records that the data of these attempts was handed over: from now on the organization counts as having it. Deletes
+ * the sealed copy.
  */
 export async function noteHandedOver(
   tx: Queryable,

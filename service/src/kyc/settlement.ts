@@ -1,5 +1,5 @@
-// The way of an approved order over the chain (decisions section 5): batches of orders are anchored, initiated ones
-// are handed over and anchored again. Every step takes as many orders as there are, in a handful of statements.
+// The settlement of approved orders on chain (decisions section 5): batches of orders are anchored, and once initiated
+// they are handed over and anchored again. Each step takes as many orders as there are, in a handful of statements.
 import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
 import { findLiveLeaves } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
@@ -17,12 +17,12 @@ import { moveOrders } from "./transitions.ts";
 
 /** A batch closes at this many orders, or after the settlement window. */
 export const batchMax = 1000;
-/** Data that one process holds open at once while it hands it over; images make it large. */
+/** Bytes of data that one process has in memory while it hands over; images make it large. */
 const bytesMax = 16 * 1024 * 1024;
 
 /**
- * Does what is due: hands over initiated orders, and closes batches of approved ones. Any number of processes may do
- * so at once. Without work it costs one database call.
+ * Hands over initiated orders, and closes batches of approved ones. Any number of processes may do so at once. Without
+ * work it costs one database call.
  *
  * @param deferred orders whose data this process cannot open for now
  */
@@ -41,7 +41,7 @@ function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart:
   return unbatched >= batchMax || (oldestApprovedAt !== null && oldestApprovedAt <= windowStart);
 }
 
-/** Once one batch is due, everything that waits goes: a second one costs less than the wait. */
+/** Once one batch is due, all waiting orders are batched: a second batch costs less than making them wait. */
 async function closeBatches(ctx: KycContext): Promise<void> {
   let count = 0;
   do {
@@ -71,7 +71,7 @@ async function anchor(
   await enqueueTransaction(ctx, tx, { kind: `kyc.${phase}`, subjectId: id, to, data });
 }
 
-/** What becomes of orders once the transactions of their batches are final. */
+/** Moves orders on once the transactions of their batches are final. */
 export function settlementFinalHandlers(ctx: KycContext): FinalHandlers {
   return {
     "kyc.initiate": async (tx, done) => {
@@ -127,8 +127,8 @@ async function handOverAll(ctx: KycContext, deferred: Deferred): Promise<void> {
 }
 
 /**
- * Hands over the data of initiated orders whose leaves all still count, and puts these into a confirm batch. Those with
- * other leaves fail: what the user released is no longer true. So do those whose data cannot be read any more.
+ * Hands over the data of initiated orders whose leaves all still count, and puts these orders into a confirm batch.
+ * Orders with a leaf that no longer counts fail, and so do those whose data can no longer be read.
  *
  * @param except orders that stay out of it
  * @returns whether there may be more, and the orders that another process may be able to hand over
@@ -138,8 +138,8 @@ async function handOver(
   tx: Queryable,
   except: readonly string[],
 ): Promise<{ hasMore: boolean; waiting: string[] }> {
-  // Whoever invalidates a leaf from here on waits, finds these orders handed over, and announces it to them too. It
-  // locks orders afterwards, and so does this.
+  // From here on, anybody who invalidates a leaf waits, and then finds these orders handed over and announces the end
+  // to them too. Both lock orders only after this.
   await store.lockHandOverShared(tx);
   const taken = await store.takeInitiated(tx, { limit: batchMax, bytesMax, except });
   const { orders, hasMore } = taken;
@@ -162,11 +162,11 @@ interface OpenedOrders {
   readonly good: readonly OpenedOrder[];
   /** Their data is gone or was changed. */
   readonly broken: readonly store.InitiatedOrder[];
-  /** Their data is sealed with a master key that only other processes know, as in the midst of a change of keys. */
+  /** Their data is sealed with a master key that only other processes have, as may happen during a change of keys. */
   readonly waiting: readonly store.InitiatedOrder[];
 }
 
-/** Opens what is to be handed over, each for itself: one that does not open keeps nobody else waiting. */
+/** Opens the data of each order on its own: one that does not open holds up no other. */
 function openAll(ctx: KycContext, orders: readonly store.InitiatedOrder[]): OpenedOrders {
   const good: OpenedOrder[] = [];
   const broken: store.InitiatedOrder[] = [];
@@ -215,7 +215,7 @@ async function sendData(
   await store.noteHandedOver(tx, given, at);
 }
 
-/** Ends orders; what they held is free again and their data goes. */
+/** Fails orders: their transfers are released and their data is deleted. */
 async function failOrders(
   ctx: KycContext,
   tx: Queryable,
@@ -227,7 +227,7 @@ async function failOrders(
   ctx.log.error({ alarm: trigger, orders: failed.length }, "orders could not be settled");
 }
 
-/** Fails the orders that the chain did not take within 72 hours of their approval. */
+/** Fails the orders that were not initiated on chain within 72 hours of their approval. */
 export async function failOverdueOrders(ctx: KycContext): Promise<void> {
   const before = ctx.clock.now() - initiateWithinSeconds;
   let count = 0;

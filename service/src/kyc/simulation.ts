@@ -35,12 +35,12 @@ import { moveOrders } from "./transitions.ts";
 export const plays = ["approve", "decline", "expire", "wrong-data", "revoke"] as const;
 export type Play = (typeof plays)[number];
 
-/** What a play works with: the context, and a way to reach the running service as a wallet would. */
+/** What a simulation needs: the context, and a way to reach the running service as a wallet would. */
 export interface SimulationContext extends Ctx {
   readonly fetch: typeof fetch;
 }
 
-/** What came of a play: the answer of the service to the wallet, or the end of the order. */
+/** The result of a simulation: the answer of the service to the wallet, or the end of the order. */
 export interface Played {
   readonly referenceKey: string;
   readonly play: Play;
@@ -49,11 +49,10 @@ export interface Played {
 }
 
 /**
- * Plays the user of a sandbox order.
+ * Acts for the user of a sandbox order.
  *
  * @throws {Problem} order_not_found; simulation_refused for an order of the live side, or of an identity that the
- *   service did not make for that domain, and where the service does not take what the user would say;
- *   unavailable
+ * service did not make for that domain, and where the service does not take what the user would say; unavailable
  */
 export async function simulate(
   ctx: SimulationContext,
@@ -128,14 +127,14 @@ async function answer(
   const opened = await send(ctx, `${connection}/open`, {});
   if (!opened.ok) return read(opened);
   const object = await opened.text();
-  // Where nothing is required somebody who shares nothing declines.
+  // If nothing is required, sharing nothing would be a refusal, so optional names are shared.
   const names = order.required.length > 0 ? order.required : link.offered;
   const fields = chosenFields(names, user);
   if (play === "approve") {
     const data = leavesHash(leavesOf(order.user, fields));
     return post(ctx, connection, resultOf(order, user, { ...link, object, fields, data }));
   }
-  // Validly signed for what was never issued, once more than is forgiven.
+  // Validly signed results over values that were never issued, one more than is forgiven.
   const data = hexOfBytes(ctx.random.bytes(32));
   const wrong = resultOf(order, user, { ...link, object, fields, data });
   for (let time = 0; time < mismatchesForgiven; time++) await post(ctx, connection, wrong);

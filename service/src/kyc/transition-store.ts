@@ -6,7 +6,7 @@ import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
 
 /** The same transition for any number of orders. */
 export interface Move {
-  /** In the attempt that the transition was decided for: a later one is another matter. */
+  /** With the attempt that the transition was decided for: an order in a later attempt does not move. */
   readonly orders: readonly { readonly id: string; readonly attempt: number }[];
   readonly step: Step;
   /** Unix seconds. */
@@ -19,9 +19,10 @@ const bytea = (hash: Hex32 | undefined): Buffer | null =>
   hash === undefined ? null : bufferOfHex(hash);
 
 /**
- * Moves those of the orders that still have the status the step begins with, writes their history and settles their
- * transfers: an end gives the held one back, CONFIRMED spends it; values on their way go with a failure. One statement,
- * which takes its locks in the order of the ids: call it once a transaction where it ends orders.
+ * Moves those of the orders that still have the status that the step begins with, writes their history and settles
+ * their transfers: CONFIRMED spends the held transfer, any other end releases it. A failure deletes values that were
+ * not handed over yet. One statement, which locks in the order of the ids: call it at most once per transaction if it
+ * ends orders.
  *
  * @returns the orders that moved, as they are now
  */
@@ -66,7 +67,11 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
   return rows.map(toOrder);
 }
 
-/** Gives these orders one event more, of a kind that is no status. @returns the orders with the new sequence number */
+/**
+ * Counts one more event of these orders, of a kind that is no change of status.
+ *
+ * @returns the orders with the new sequence number
+ */
 export async function addSequence(tx: Queryable, orderIds: readonly string[]): Promise<Order[]> {
   const rows = await tx.query<OrderColumns>(
     sql`with held as (select id from kyc_order where id = any(${orderIds}::uuid[]) order by id for update)

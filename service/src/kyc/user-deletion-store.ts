@@ -15,7 +15,10 @@ export async function lockOrdersOf(tx: Queryable, user: Address): Promise<HeldOr
   );
 }
 
-/** Deletes orders with all that hangs on them. Batches stay: they hold hashes, and what the chain says is checked by them. */
+/**
+ * Deletes orders with everything that belongs to them. Batches stay: they hold only hashes, and are needed to check
+ * what is on chain.
+ */
 export async function deleteOrders(tx: Queryable, ids: readonly string[]): Promise<void> {
   await tx.query(sql`delete from kyc_payload where order_id = any(${ids}::uuid[])`);
   await tx.query(sql`delete from kyc_token where order_id = any(${ids}::uuid[])`);

@@ -10,9 +10,10 @@ import { deleteIdentity } from "./synthetic-identity-store.ts";
 import { moveOrders } from "./transitions.ts";
 
 /**
- * Forgets a user's orders, in the caller's transaction: what is on its way is not handed over any more, an order that
- * waits for the user is declined, and whoever was given these leaves hears that they no longer hold. What tells a
- * merchant of that is still delivered, and goes soon after; everything else about the orders goes at once.
+ * Forgets a user's orders, in the caller's transaction: data that was not handed over yet never will be, an order that
+ * waits for the user is declined, and merchants who were given these leaves are told that they no longer hold. Events
+ * that tell merchants of all this are still delivered, and deleted soon after; everything else about the orders is
+ * deleted at once.
  *
  * @param given.leaves those that counted until now
  * @returns how many orders

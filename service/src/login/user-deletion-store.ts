@@ -1,8 +1,8 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 
 /**
- * Holds the sign-up that every approval of the user looks at, for this transaction alone; where there is none, one that
- * keeps a first login waiting.
+ * Locks the user's sign-up, which every approval of the user reads; if there is none, inserts one that makes a first
+ * login wait.
  *
  * @returns whether there was one
  */
@@ -14,7 +14,7 @@ export async function lockSignUp(tx: Queryable, user: string, now: number): Prom
 }
 
 /**
- * Holds the user's logins that a browser may still finish, for this transaction alone.
+ * Locks the user's logins that a browser may still finish.
  *
  * @param opened when a login began that is still open: its index knows no more of it
  */
@@ -43,7 +43,7 @@ export async function deleteLogins(
   user: string,
   { from, before }: { from: number; before: number },
 ): Promise<void> {
-  // A hint binds nobody: such logins are anybody's.
+  // A login hint does not make a login the user's: anybody may answer it.
   await tx.query(sql`
     with named as materialized (
       select id, (claimed_by = ${user} or request ->> 'expectedUser' = ${user}) is true as is_own from login

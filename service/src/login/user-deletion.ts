@@ -5,14 +5,14 @@ import { retentionSeconds } from "./retention.ts";
 import { endSession } from "./session/session-end.ts";
 import * as store from "./user-deletion-store.ts";
 
-/** Longer than any login stays open, and than clocks differ. */
+/** Longer than any login stays open, the difference of clocks included. */
 const openSecondsMax = 3600;
 const daySeconds = 86_400;
 
 /** What a deletion needs to know and to call. */
 export interface Deletion {
   readonly now: number;
-  /** Ends the question that a login put to members of a business, which this slice does not know. */
+  /** Ends the ballot of members that a login has opened; ballots belong to another slice. */
   readonly withdraw: (loginId: string) => Promise<void>;
 }
 
@@ -28,10 +28,11 @@ export async function deleteUser(
   { now, withdraw }: Deletion,
 ): Promise<boolean> {
   const opened = { since: now - openSecondsMax, until: now + openSecondsMax };
-  // First: approvals on their way are waited for, and from here on none of the user's commits before what is below.
+  // First: this waits for approvals under way, and from here on none of the user's commits before the deletion.
   const isKnown = await store.lockSignUp(tx, user, now);
   await withdrawOpenLogin(tx, user, { opened, withdraw });
-  // A login that is finished comes before its session; once it has a code, whoever redeems that has the session first.
+  // Finishing a login locks it before its session, so these logins come first. Those that have a code are not among
+  // them: redeeming it locks the session first.
   await store.lockOpenLogins(tx, user, opened);
   for (const sessionId of await store.listOpenSessions(tx, user)) {
     await endSession(tx, sessionId, now);
@@ -42,7 +43,7 @@ export async function deleteUser(
 }
 
 /**
- * The times at which logins may have begun that are still kept, day by day: all of them at once would take longer than a
+ * The days in which logins that are still kept may have begun. All of them in one statement would take longer than a
  * statement may.
  */
 function daysOfLogins(now: number): { from: number; before: number }[] {

@@ -62,8 +62,8 @@ export async function insertBallot(
 }
 
 /**
- * Locks the ballot, and its business so that it stays as it is meanwhile. The business comes first, as in a change of
- * its roster, so that the two never wait for each other in a circle.
+ * Locks the ballot, and its business against changes. The business is locked first, as by a change of its roster, so
+ * that the two cannot deadlock.
  */
 export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | null> {
   await tx.query(
@@ -75,7 +75,7 @@ export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | nu
   return row === undefined ? null : toBallot(row);
 }
 
-/** Ballots whose time is over, for this transaction alone. Those that somebody votes on just now are left for later. */
+/** Locks ballots that have expired. Those that somebody is voting on just now are left for later. */
 export async function lockDueBallots(tx: Queryable, now: number, limit: number): Promise<Ballot[]> {
   const rows = await tx.query<BallotRow>(
     sql`select ${ballotColumns} from ballot where status = 'open' and expires_at < ${now}
@@ -84,7 +84,7 @@ export async function lockDueBallots(tx: Queryable, now: number, limit: number):
   return rows.map(toBallot);
 }
 
-/** Open ballots of a business, for this transaction alone, in the order of their ids. */
+/** Locks the open ballots of a business, in the order of their ids. */
 export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
   const rows = await tx.query<BallotRow>(
     sql`select ${ballotColumns}
@@ -93,7 +93,7 @@ export async function lockOpenBallots(tx: Queryable, business: Address): Promise
   return rows.map(toBallot);
 }
 
-/** Fixes what an approval names, by the first one. */
+/** Fixes the hash that approvals name; the first approval decides it. */
 export async function fixHash(tx: Queryable, id: string, hash: Hex32): Promise<void> {
   await tx.query(sql`update ballot set hash = ${bufferOfHex(hash)} where id = ${id}`);
 }
@@ -108,7 +108,7 @@ export async function endBallot(
   );
 }
 
-/** Opens an approved ballot again; its votes are another matter, see {@link restartBallot}. */
+/** Reopens an approved ballot, without touching its votes: see {@link restartBallot}. */
 export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
   await tx.query(
     sql`update ballot set status = 'open', ended_at = null where id = ${id} and status = 'approved'`,
@@ -116,7 +116,7 @@ export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
 }
 
 /**
- * Begins to collect anew, and to tell devices: votes of the epoch before no longer count.
+ * Restarts the collection of votes and the hints to devices: votes of an earlier epoch no longer count.
  *
  * @param next.hash null where the first approval fixes it
  */
@@ -192,7 +192,7 @@ export async function findVote(
   return row.approves ? "approve" : "reject";
 }
 
-/** A ballot as it lies in a member's inbox. */
+/** A ballot as a member's inbox shows it. */
 export interface InboxRow {
   readonly ballot: Ballot;
   readonly businessName: string;
@@ -208,8 +208,8 @@ interface InboxColumns extends BallotRow {
 }
 
 /**
- * Open ballots that the member may vote on and has not, by id: of businesses that it agreed to be a member of by accepting
- * an invitation or by a vote, or of the others.
+ * Open ballots that the member may vote on and has not, by id: either of businesses that it has agreed to be a member
+ * of, by accepting an invitation or by a vote, or of all others.
  *
  * @param page.after the id they come after; empty begins
  */

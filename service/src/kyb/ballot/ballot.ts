@@ -55,16 +55,22 @@ export type Vote =
       readonly signature: string;
       readonly epoch: number;
       readonly validUntil: number;
-      /** Of a data request: the optional fields that go, by the first approval. */
+      /** Of a data request: the optional fields that are released; the first approval decides them. */
       readonly optional?: readonly string[];
     }
   | { readonly kind: "reject"; readonly signature: string };
 
 /** What follows from the votes on one kind of ballot, in the transaction of the vote that decides. */
 export interface BallotRules {
-  /** What voters see of it besides who asks and until when, by ballot id. Without personal data of the voters. */
+  /**
+   * What voters are shown in addition to who asks and until when, by ballot id. Without personal data of the voters.
+   */
   show(ctx: KybContext, ids: readonly string[]): Promise<ReadonlyMap<string, object>>;
-  /** Fixes what is approved, by the first approval. @throws {Problem} where the approval cannot be for this ballot */
+  /**
+   * Computes the hash that is approved, at the first approval.
+   *
+   * @throws {Problem} where the approval cannot be for this ballot
+   */
   fixHash?(
     ctx: KybContext,
     tx: Queryable,
@@ -76,7 +82,7 @@ export interface BallotRules {
     tx: Queryable,
     decided: { readonly ballot: Ballot; readonly approvals: readonly MemberApproval[] },
   ): Promise<void>;
-  /** Enough members refused that it cannot be approved any more, or its time is over. */
+  /** So many members have refused that it cannot be approved any more, or it has expired. */
   onEnded(
     ctx: KybContext,
     tx: Queryable,
@@ -88,7 +94,7 @@ export interface BallotRules {
     tx: Queryable,
     stopped: { readonly ballot: Ballot; readonly reason: StopReason },
   ): Promise<void>;
-  /** Members or rules have changed: what was fixed is open again, and approvals are collected anew. */
+  /** Members or rules have changed: what the first approval fixed is open again, and approvals are collected again. */
   onRestarted?(ctx: KybContext, tx: Queryable, ballot: Ballot): Promise<void>;
 }
 
@@ -121,7 +127,7 @@ export function electorateOf(
   return { voters, needed: thresholdOf(rule, voters.length) };
 }
 
-/** Whether this many refusals leave too few who could approve. */
+/** Whether, after this many refusals, too few voters are left to approve. */
 export function isOutOfReach({ voters, needed }: Electorate, refusals: number): boolean {
   return voters.length - refusals < needed;
 }

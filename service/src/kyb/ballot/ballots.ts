@@ -35,13 +35,14 @@ export const chainGraceSeconds = 3600;
 const dueBatch = 50;
 const retentionSeconds = 30 * 86_400;
 
-/** Where the wallet sends its vote, and what a refusal names. */
+/** The address to which a wallet sends its vote, and which a refusal names. */
 export function connectionOfVotes(ctx: Pick<KybContext, "config">, id: string): string {
   return `${ctx.config.baseUrl}/w/votes/${id}`;
 }
 
 /**
- * Asks the voting members of a business, in the caller's transaction, which holds the business as it is.
+ * Opens a ballot for the voting members of a business, in the caller's transaction, and locks the business against
+ * changes.
  *
  * @throws {Problem} business_not_found
  */
@@ -116,7 +117,7 @@ export async function castVoteIn(
     now: ctx.clock.now(),
   });
   if (votes === null) throw new Problem("already_voted");
-  // Whoever votes is not lost (decisions section 6, Lost member).
+  // A member who votes is not lost (decisions section 6, Lost member).
   const answer = { business: ballot.business, member, by: "vote", now: ctx.clock.now() } as const;
   await noteAnswered(tx, answer);
   return decide(ctx, tx, { ballot: { ...ballot, hash: hash ?? ballot.hash }, votes });
@@ -190,8 +191,8 @@ async function decide(
 }
 
 /**
- * Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. One that is being opened again at
- * the same moment is waited for, so that nobody is asked what was cancelled.
+ * Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. Waits for a ballot that is being
+ * reopened at the same moment, so that nobody is asked about what was cancelled.
  */
 export async function cancelBallot(
   ctx: Pick<KybContext, "clock">,
@@ -232,7 +233,7 @@ export async function reopenBallot(ctx: KybContext, tx: Queryable, id: string): 
   return true;
 }
 
-/** Asks those who vote now, from the beginning. */
+/** Starts the ballot over with those who may vote now. */
 async function restartBallot(
   ctx: KybContext,
   tx: Queryable,
@@ -272,7 +273,7 @@ export async function purgeBallots(ctx: Pick<KybContext, "db" | "clock">): Promi
   await purgeInBatches(async (limit) => store.deleteBallots(ctx.db, before, limit));
 }
 
-/** The approvals in the form that the contract takes: joined in the order of the members' addresses. */
+/** The approvals as the contract takes them: joined in the order of the members' addresses. */
 export function joinApprovals(approvals: readonly MemberApproval[]): Hex {
   const bytes = approvals.map(({ signature }) => bufferOfHex(signature));
   return hexOfBytes(Buffer.concat(bytes));

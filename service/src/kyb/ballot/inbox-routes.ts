@@ -16,11 +16,14 @@ import { shownRequester } from "../request/shown-requester.ts";
 
 const tags = ["wallet"];
 const pageMax = 100;
-/** What a page holds before its last item: a hundred documents take 6 MiB, and lie here until they are read. */
+/**
+ * No item is added to a page that has reached this size: a hundred documents take 6 MiB, and stay in memory until they
+ * are read.
+ */
 const pageBytesMax = 1024 * 1024;
-/** A cursor among the votes of businesses that the identity never agreed to begins with it. */
+/** Prefix of cursors among the ballots of businesses that the identity never agreed to be a member of. */
 const strangerCursor = "stranger:";
-/** And among invitations with this. */
+/** Prefix of cursors among invitations. */
 const invitationCursor = "invitation:";
 /** The id of what was shown last: a ULID, or that of a login; none where nothing of that part was shown yet. */
 const cursorForm = /^(?:stranger:|invitation:)?(?:[0-9A-HJKMNP-TV-Z]{26}|[\w-]{22})?$/;
@@ -83,14 +86,17 @@ interface InboxPage {
   readonly nextCursor?: string;
 }
 
-/** One part of an inbox, by id: at most `limit` items that come after one. */
+/** One part of an inbox, ordered by id. */
 interface InboxPart {
-  /** Cursors in it begin with it. */
+  /** Prefix of its cursors. */
   readonly prefix: string;
   readonly list: (page: { limit: number; after: string }) => Promise<InboxPage["items"]>;
 }
 
-/** Anybody can make and invite anybody a member: what this identity agreed to comes first, however much of the rest there is. */
+/**
+ * Anybody can found a business and make anybody a member, so what this identity agreed to comes first, however much of
+ * the rest there is.
+ */
 function inboxParts(ctx: KybContext, user: Address): readonly InboxPart[] {
   return [
     { prefix: "", list: async (page) => listVotes(ctx, user, { ...page, hasAgreed: true }) },

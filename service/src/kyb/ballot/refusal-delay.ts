@@ -3,8 +3,8 @@ import type { Ctx } from "../../platform/context.ts";
 const delaySeconds = { min: 5, max: 30 };
 
 /**
- * How long after the vote that decides a refusal is told to whoever asked, 5 to 30 seconds (decisions section 6, States):
- * the moment tells nothing of who refused, or when.
+ * How long after the deciding vote a refusal is announced, 5 to 30 seconds at random (decisions section 6, States), so
+ * that its time does not reveal who refused, or when.
  */
 export function refusalDelay(random: Pick<Ctx["random"], "below">): number {
   const { min, max } = delaySeconds;

@@ -28,7 +28,7 @@ export interface AttestationKeys {
    * be revoked before the caller's transaction ends.
    */
   sign(tx: Queryable, claims: object): Promise<string>;
-  /** What is published at this moment. */
+  /** The key set as it is published now. */
   keySet(): Promise<PublishedDocument>;
   /** Makes successors and forgets what nobody can need; for a job. Does nothing before the first use. */
   rotate(): Promise<void>;
@@ -46,11 +46,14 @@ type KeyContext = Pick<Ctx, "config" | "db" | "clock" | "random" | "seal">;
 const attestationTyp = "kyb-attestation+jwt";
 /** For how long an attestation is good, and kept. */
 export const attestationSeconds = 30 * 86_400;
-/** Verifiers whose clock runs behind. */
+/** Slack for verifiers whose clock is slow. */
 const retentionSlackSeconds = 900;
 const modulusBits = 3072;
 const kidBytes = 16;
-/** What another process changed is seen this much later; a successor is published days before it signs. */
+/**
+ * A change by another process is seen this much later at most; that is enough, since a successor is published days
+ * before it signs.
+ */
 const freshSeconds = 15;
 
 const generateKeyPair = promisify(generateKeyPairWithCallback);
@@ -79,7 +82,8 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
     await read();
   };
   let following: Promise<void> | null = null;
-  // Many at once wait for one: a key is made once in this process, and other processes take the same slot.
+  // Concurrent calls share one refresh, so that this process makes a key once; between processes the slot in the table
+  // decides.
   const refresh = async (): Promise<void> => {
     following ??= follow().finally(() => {
       following = null;
@@ -88,8 +92,8 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
   };
   return {
     async sign(tx, claims) {
-      // Whoever signs holds a connection for its transaction: where all of them do, none is left to look for keys. The job
-      // reads them, and a successor is known long before it signs.
+      // The caller holds a connection for its transaction. If all connections are held that way, none is left to read
+      // keys, so this only reads them when there is none to sign with. Otherwise the job reads them in time.
       if (currentOf(keys, ctx.clock.now()) === null) await refresh();
       const known = currentOf(keys, ctx.clock.now());
       if (known !== null && (await store.holdKey(tx, known.kid))) return signJwt(known, claims);
@@ -105,7 +109,7 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
     },
     async rotate() {
       await read();
-      // A process that only believes that their time is over would end keys that all others sign with.
+      // A process whose clock is wrong must not retire keys that all others sign with.
       if (keys.length === 0 || !(await isClockRight(ctx.db, ctx.clock))) return;
       const { start, make } = planOf(ctx, keys);
       if (start !== null) await store.startKey(ctx.db, start, ctx.clock.now());
@@ -144,7 +148,7 @@ async function addKey(ctx: KeyContext, startsAt: number): Promise<void> {
   await store.insertKey(ctx.db, { kid, publicJwk, privateSealed, createdAt, startsAt });
 }
 
-/** Keys that are known already stay open, since opening one costs a decryption; when they start may have changed. */
+/** Keys that are open already are kept, since opening one costs a decryption; their start may have changed. */
 async function loadKeys(
   ctx: KeyContext,
   db: Queryable,

@@ -5,10 +5,10 @@ import type { DataRequest } from "../request/data-request.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
 import type { PriceLine } from "../billing/pricing.ts";
 
-/** One value that was released, without it. */
+/** One released field, without its value. */
 export interface ReleasedLeaf {
   readonly name: BusinessFieldName;
-  /** Which person it tells of; empty for the business itself. */
+  /** The person it is about; empty for the business itself. */
   readonly subject: string;
   readonly leaf: Hex32;
 }
@@ -80,7 +80,7 @@ export interface PastRelease extends StoredRequester {
   readonly releasedAt: number;
 }
 
-/** Newest first, also when what was released is gone: what was paid for stays. @param page.before the charge they come before */
+/** Newest first, purged releases included: the charge stays. @param page.before the charge they come before */
 export async function listReleasesOf(
   db: Queryable,
   business: Address,
@@ -98,7 +98,7 @@ export async function listReleasesOf(
   );
 }
 
-/** What was released goes; that it was stays. @returns of how many */
+/** Purges what was released; that it was released stays. @returns of how many */
 export async function purgeReleases(db: Queryable, now: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     update data_release set attestation_sealed = null, leaves = null where request_id = any(array(

@@ -13,14 +13,14 @@ import {
 } from "../request/data-request.ts";
 import { currency, totalOf } from "../billing/pricing.ts";
 
-/** Which of the agreed fields go after all, or why nothing can. */
+/** Which of the agreed fields are released, or why none can be. */
 export type ReleaseDecision =
   | { readonly kind: "released"; readonly fields: readonly RequestedField[] }
   | { readonly kind: "failed"; readonly reason: DataRequestReason };
 
 /**
- * Looks again at everything that a release depends on. A required field that cannot go any more ends it; an optional one
- * is left out, and not paid for.
+ * Checks everything that a release depends on once more. A required field that can no longer be released ends the
+ * request; an optional one is left out, and not charged.
  */
 export function decideRelease(
   request: DataRequest,

@@ -33,9 +33,9 @@ export const releaseSealedColumns: readonly SealedColumn[] = [
 ];
 
 /**
- * Releases what members have approved. Runs in every process when an approval commits, and again and again: a process
- * that dies leaves the request as it was, approved and unpaid, for the next. One that fails is left for the next run;
- * the others go on.
+ * Releases what members have approved. Runs in every process whenever an approval commits, and periodically: a process
+ * that dies leaves its request approved and unpaid for the next. A request that fails is left to the next run; the
+ * others continue.
  *
  * @param deferred requests whose values this process cannot open for now
  */
@@ -77,7 +77,10 @@ async function releaseNext(
   return id === null ? null : { id, error: null };
 }
 
-/** Releases and charges in one transaction, in which the request is locked; or ends it where it cannot go any more. */
+/**
+ * Releases and charges in one transaction, in which the request is locked, or ends the request if it cannot be released
+ * any more.
+ */
 async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Promise<void> {
   const { id } = request;
   const business = await holdBusiness(tx, request.business);
@@ -115,8 +118,8 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
 }
 
 /**
- * Approvals by members, or under rules, that are no more are void and collected anew; and they last no longer than was
- * signed, however long nobody could release by them (decisions section 6, Approval).
+ * Whether the approvals still hold. Once members or rules have changed they are void, and collected again. They also
+ * end at the time that was signed, however long the release was impossible (decisions section 6, Approval).
  */
 async function isStillApproved(
   ctx: KybContext,
@@ -163,7 +166,7 @@ async function readLive(ctx: KybContext, tx: Queryable, request: DataRequest): P
   };
 }
 
-/** Signs and stores what goes, with its charge. @returns its event */
+/** Signs and stores the attestation, with its charge. @returns its event */
 async function attest(
   ctx: KybContext,
   tx: Queryable,
@@ -201,7 +204,7 @@ async function attest(
   return { ...announced, eventId, attestation, payloadExpiresAt: expiresAt };
 }
 
-/** What was released, as long as it is kept. */
+/** A release, for as long as it is kept. */
 export interface Release {
   /** Byte for byte as delivered. */
   readonly attestation: string;

@@ -27,8 +27,8 @@ import { checkRequestLimits } from "./request-limits.ts";
 const dueBatch = 100;
 
 /**
- * Asks a business for data, in the caller's transaction, and keeps back what it may cost. Checks come in the documented
- * order: what is not there, what does not fit, and money last.
+ * Asks a business for data, in the caller's transaction, and holds the most that it may cost. The checks come in the
+ * documented order: first what does not exist, then what does not fit, and money last.
  *
  * @throws {Problem} business_not_found, unknown_field, pii_not_entitled, no_webhook_endpoint, business_not_verified,
  * field_not_available, requester_blocked, rate_limited, request_already_open, no_credit_account, insufficient_credit
@@ -78,7 +78,7 @@ export async function requestData(
     expiresAt: made.expiresAt,
   });
   await announce(ctx, tx, [announcementOf(made)]);
-  // Last: every request of the organization waits for the row of what it has available.
+  // Last: every request of the organization waits for the row of its available credit.
   await hold(ctx, tx, { ...holdOf(made), amountRappen: BigInt(made.quotedRappen) });
   return made;
 }
@@ -87,14 +87,14 @@ export async function requestData(
 async function insertAlone(tx: Queryable, made: DataRequest): Promise<void> {
   while (!(await store.insertRequest(tx, made))) {
     const openRequestId = await store.findOpenRequest(tx, made);
-    // The one that stood in the way may have ended since.
+    // The open request may have ended in the meantime.
     if (openRequestId !== null)
       throw new Problem("request_already_open", { details: { openRequestId } });
   }
 }
 
 /**
- * What fields cost and whether they tell of a person: by the catalogue, and of a business by what is known of it.
+ * What fields cost, and whether they are about a person: by the catalogue, and by what is known of the business.
  *
  * @throws {Problem} business_not_found, unknown_field, pii_not_entitled
  */
@@ -136,7 +136,7 @@ async function refuseUnavailable(
     throw new Problem("field_not_available", { details: { fields: missing } });
 }
 
-/** What the ledger keeps back for a request. */
+/** The hold of the ledger for a request. */
 export function holdOf(request: DataRequest): Omit<Parameters<typeof hold>[2], "amountRappen"> {
   const { organizationId, environment, id } = request;
   return { purse: { organizationId, environment }, subject: id };
@@ -192,7 +192,9 @@ export async function endDataRequest(
   return ended;
 }
 
-/** Tells of refusals whose time has come, and frees their money only then: neither is a measure of how members vote. */
+/**
+ * Announces refusals whose delay is over, and frees their money only then, so that neither reveals when members voted.
+ */
 export async function announceDataRefusals(ctx: KybContext): Promise<void> {
   for (;;) {
     const count = await ctx.db.transaction(async (tx) => {

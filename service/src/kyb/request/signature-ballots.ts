@@ -96,9 +96,9 @@ async function finishSigned(
 }
 
 /**
- * Looks at recordings that the chain refused. Somebody else may have recorded the same document: then it is signed. The
- * members may have changed meanwhile: then they are asked again. Else it cannot be signed. One that cannot be looked at now
- * keeps none behind it waiting.
+ * Resolves recordings that the chain refused. If somebody else has recorded the same document, it is signed. If the
+ * members have changed meanwhile, they are asked again. Otherwise it cannot be signed. One that cannot be resolved now
+ * holds up no other.
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
   const faults: unknown[] = [];
@@ -122,15 +122,15 @@ async function mend(
   const recorded = await calls.findRecording(ctx, wallet, { hash: digest, since: failedBlock });
   if (recorded === "behind") return;
   const { block, epoch, successor } = await calls.read(ctx, wallet);
-  // Another node may be asked here, and have the members as they were before.
+  // The node asked here may lag behind the one that refused, and still have the former members.
   if (recorded === null && block < failedBlock) return;
   await ctx.db.transaction(async (tx) => {
     const business = await lockBusiness(tx, wallet);
     if (recorded !== null) return finishSigned(ctx, tx, { id, ...recorded });
-    // What the chain has of it is not known here yet.
+    // Changes on chain have not been read into the tables yet.
     const isBehind = business !== null && business.epoch < epoch;
     if (isBehind || (successor !== null && business?.status === "active")) return;
-    // Two processes look at the same time: whoever comes second finds the question open again, and leaves it so.
+    // If two processes do this at the same time, the second finds the ballot open again, and leaves it so.
     if (!(await store.takeFailedRecording(tx, request))) return;
     const reason = endingOf(request, business, ctx.clock.now());
     if (reason === "unavailable" && (await reopenBallot(ctx, tx, id))) return;

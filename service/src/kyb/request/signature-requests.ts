@@ -90,7 +90,7 @@ export async function requestSignature(
   return made;
 }
 
-/** Who asks, as far as it matters for what may be signed: a domain counts once it is verified. */
+/** The requester, as far as it decides what may be signed: its domain counts once it is verified. */
 export function signingRequesterOf(
   ctx: Pick<KybContext, "chain">,
   requester: Pick<Requester, "domain" | "verified">,
@@ -150,7 +150,7 @@ export async function endSignatureRequest(
   return ended;
 }
 
-/** Tells of refusals whose time has come: it is no measure of how members vote. */
+/** Announces refusals whose delay is over, so that the time does not reveal when members voted. */
 export async function announceSignatureRefusals(ctx: KybContext): Promise<void> {
   for (;;) {
     const count = await ctx.db.transaction(async (tx) => {

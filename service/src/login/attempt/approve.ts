@@ -35,13 +35,13 @@ export interface Answer {
   readonly signature: string;
   readonly claimSecret?: string;
   readonly code?: string;
-  /** For which business the user acts, with its approval as a member; needed where the client asks for it. */
+  /** The business that the user acts for, with the user's approval as a member; required if the client asks for one. */
   readonly business?: BusinessPart;
   /** Address that the wallet calls from. */
   readonly callerAddress: string;
 }
 
-/** How a login stands after its wallet's part: `waiting` for other members of a business. */
+/** The state of a login after its wallet's approval: `waiting` while other members of a business are asked. */
 export type Approved = "approved" | "waiting";
 
 /**
@@ -75,7 +75,11 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   return outcome;
 }
 
-/** What a login for a business needs beside the signature; null for a person's own. @throws {Problem} invalid_request */
+/**
+ * What a login for a business needs in addition to the signature; null for a person's own login.
+ *
+ * @throws {Problem} invalid_request
+ */
 export function businessPartOf(
   { request }: Attempt,
   part: BusinessPart | undefined,
@@ -86,7 +90,7 @@ export function businessPartOf(
   return part;
 }
 
-/** A claimed attempt with everything proved. @returns null when it was decided meanwhile */
+/** Decides a claimed attempt whose wallet has proved everything. @returns null when it was decided meanwhile */
 export async function decide(
   ctx: LoginContext,
   {
@@ -109,13 +113,13 @@ export async function decide(
   return (await store.approveAttempt(ctx.db, attempt.id, approval)) ? "approved" : null;
 }
 
-/** However late it comes: what was approved is not over before the browser could fetch its code. */
+/** An approval that comes late extends the attempt, so that the browser still has time to fetch its code. */
 export function approvalTimes(ctx: LoginContext): { now: number; expiresAtLeast: number } {
   const now = ctx.clock.now();
   return { now, expiresAtLeast: now + ctx.config.loginLifetimeSeconds };
 }
 
-/** The attempt, read again when what this process remembers cannot be the whole story. */
+/** The attempt; read again if this process remembers a state that the answer contradicts. */
 async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Attempt> {
   const known = await getAttempt(ctx, answer.loginId);
   const attempt =
@@ -143,7 +147,7 @@ interface Signed {
   readonly callerAddress: string;
 }
 
-/** The signature over what was claimed: session, `conn`, who asks, the number, and the request object. */
+/** Whether the user signed what was claimed: session, `conn`, requester, digits and request object. */
 export async function isSignedBy(
   ctx: SignatureVerifier,
   { user, signature, attempt, code, callerAddress }: Signed,
@@ -171,7 +175,10 @@ export interface UnclaimedAnswer {
   readonly callerAddress: string;
 }
 
-/** The signature of a wallet that never asked who the requester is: requester, number and object are empty. */
+/**
+ * Whether the user signed without a claim. Such a wallet never asked for the request object, so requester, digits and
+ * object are empty.
+ */
 export async function isSignedWithoutClaim(
   ctx: SignatureVerifier,
   { user, session, connection, ...given }: UnclaimedAnswer,
@@ -181,7 +188,7 @@ export async function isSignedWithoutClaim(
 }
 
 /**
- * Claims and approves in one.
+ * Claims and approves in one call.
  *
  * @throws {Problem} not_claimed, code_expired, already_claimed, identity_refused, acr_unmet, signature_wrong,
  * login_over
@@ -195,7 +202,7 @@ async function approveWithoutClaim(
     client,
   }: { answer: Answer; user: Address; attempt: Attempt; client: Client },
 ): Promise<Approved> {
-  // What a member approves names the client, and only the answer to a claim tells who that is.
+  // A member's approval names the client, which only the answer to a claim reveals.
   if (isBusinessScope(attempt.request.scope)) throw new Problem("not_claimed");
   const mode = checkCode(ctx, attempt.id, answer.session);
   if (mode === "static" || client.numberMatching) throw new Problem("not_claimed");
@@ -232,8 +239,9 @@ async function isResultSigned(ctx: LoginContext, answer: Answer, user: Address):
 }
 
 /**
- * Answers a result without a claim for a login that is taken already. From the wallet that took it, it is a repeat and no
- * error: our answer may have been lost. From any other it is a second claim, and the page is told.
+ * Answers a result without a claim for a login that has been claimed already. From the wallet that claimed it this is a
+ * repeat and no error: our answer may have been lost. From any other wallet it counts as a second claim, and the page
+ * is told.
  */
 async function answerSecondResult(
   ctx: LoginContext,

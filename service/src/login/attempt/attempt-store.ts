@@ -106,7 +106,7 @@ export async function findAttempt(db: Queryable, id: string): Promise<Attempt | 
   return row === undefined ? null : attemptOf(row);
 }
 
-/** Which of these attempts have left the states in which their page waits for long. */
+/** Those of these attempts that have left the states in which a page may wait for long. */
 export async function listChanged(db: Queryable, ids: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     sql`select id from login where id = any(${ids}) and status not in ('waiting', 'gathering')`,
@@ -114,7 +114,7 @@ export async function listChanged(db: Queryable, ids: readonly string[]): Promis
   return rows.map((row) => row.id);
 }
 
-/** For good: a single code; only before anybody claimed. */
+/** Switches to a single code, for good; only before anybody has claimed. */
 export async function makeStatic(db: Queryable, id: string, now: number): Promise<boolean> {
   const rows = await db.query(sql`
     update login set is_static = true where id = ${id} and status = 'waiting' and channel is null and expires_at > ${now}
@@ -131,7 +131,10 @@ export interface Claim {
   readonly digits: string;
   readonly requestObject: string;
   readonly acr: Acr;
-  /** What the scanned code was; the page may have switched meanwhile. Without meaning on the same device. */
+  /**
+   * Whether the scanned code was the static one; the page may have switched meanwhile. Means nothing on the same
+   * device.
+   */
   readonly isStatic: boolean;
 }
 
@@ -205,7 +208,7 @@ export interface DirectApproval {
   readonly expiresAtLeast: number;
 }
 
-/** Claim and approval in one call: a wallet that knows the service document alone, or the same device. */
+/** Claims and approves in one call: for a wallet that only knows the service document, or on the same device. */
 export async function approveUnclaimed(
   db: Queryable,
   id: string,
@@ -273,7 +276,9 @@ export interface Finish {
   readonly codeExpiresAt: number;
   readonly sessionId: string;
   readonly sessionSecretSha256: Buffer;
-  /** Of the session cookie that the browser sent, if any: the same user goes on in that session, under a new secret. */
+  /**
+   * From the session cookie that the browser sent, if any: the same user continues that session, under a new secret.
+   */
   readonly presentedSecretSha256: Buffer | null;
   readonly sessionIdleSeconds: number;
   readonly sessionAbsoluteSeconds: number;

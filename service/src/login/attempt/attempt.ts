@@ -5,7 +5,7 @@ import type { AuthorizationRequest } from "../authorization/authorization-reques
 /** `gathering`: the acting member of a business has approved, others are asked. */
 type AttemptStatus = "waiting" | "claimed" | "gathering" | "approved" | "finished" | "failed";
 
-/** Why a login ended without a code; `restarted` is told to the page that was left behind. */
+/** Why a login ended without a code; `restarted` is what the old page of a restarted login is told. */
 export const attemptFailures = [
   "expired",
   "wrong_number",
@@ -16,7 +16,7 @@ export const attemptFailures = [
 ] as const;
 export type AttemptFailure = (typeof attemptFailures)[number];
 
-/** How a login was opened; it cannot be finished the other way. */
+/** How a login was opened by the wallet; it has to be finished in the same way. */
 export type Channel = "qr" | "app-link";
 
 /** One attempt to log in, as stored: from the authorization request to the code. */
@@ -47,7 +47,7 @@ export interface Attempt {
   readonly gatheringSince: number | null;
 }
 
-/** How often the page may begin a failed login anew. */
+/** How often a failed login may be restarted from its page. */
 export const restartsMax = 3;
 
 /** `conn` of the QR code, and of the link on the same device. */

@@ -33,7 +33,7 @@ export function isStartedBy(ctx: LoginContext, attempt: Attempt, browser: Browse
 }
 
 /**
- * Switches the page to a single code without scripts, for good; where it is too late for that, the page says what
+ * Switches the page to a single code without scripts, for good; if it is too late for that, the page says what
  * happened.
  *
  * @throws {Problem} login_not_found
@@ -49,8 +49,8 @@ export async function showStaticCode(
 }
 
 /**
- * The same request once more, as a new login. A button that was pressed twice leads to one login, with its cookie each
- * time: browsers drop the answer to the first press.
+ * Restarts the same request as a new login. Pressing the button twice leads to one login, and both answers set its
+ * cookie: browsers drop the answer to the first press.
  *
  * @returns null where that cannot be: finished, refused, or restarted too often
  * @throws {Problem} login_not_found
@@ -73,7 +73,10 @@ export async function restartLogin(
   return { loginId: next.id, cookies: [...fresh.cookies, left] };
 }
 
-/** Bytes that nobody can guess, and the same for every restart of this login by its browser. */
+/**
+ * Random bytes for the restarted login: unpredictable to others, and the same whenever this login's browser restarts
+ * it.
+ */
 function randomOfSuccessor(
   ctx: LoginContext,
   { id, browserSha256 }: Attempt,

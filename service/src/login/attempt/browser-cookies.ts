@@ -1,7 +1,7 @@
 import type { Config } from "../../platform/config/config.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 
-/** Parallel tabs work because every attempt has a cookie of its own; more than this many is no person. */
+/** Parallel tabs work because every attempt has a cookie of its own; no person has more of them open than this. */
 const attemptCookiesMax = 8;
 
 /** The `__Host-` prefix needs https; plain http is only ever localhost. */
@@ -81,7 +81,7 @@ export interface NewAttemptCookie {
   readonly secret: string;
   readonly createdAt: number;
   readonly lifetimeSeconds: number;
-  /** The login that this one is the restart of: its cookie gives way by itself, so no other has to. */
+  /** The login that this one restarts: its cookie expires soon, so no other one has to make room. */
   readonly replacedId?: string;
 }
 
@@ -91,7 +91,10 @@ export function heldLoginIds(config: Config, header: string | undefined): string
   return heldCookies(config, header).map(({ name }) => name.slice(prefix.length));
 }
 
-/** Of one second, those that the browser sends last: it sends the oldest first (RFC 6265 section 5.4). */
+/**
+ * Cookies of the same second are ordered by where they come in the header: the browser sends the oldest first (RFC 6265
+ * section 5.4).
+ */
 function heldCookies(
   config: Config,
   header: string | undefined,
@@ -122,10 +125,10 @@ export function attemptCookies(
   ];
 }
 
-/** A button that was pressed twice comes within seconds. */
+/** A second press of a button follows the first within seconds. */
 export const secondPressSeconds = 60;
 
-/** The cookie of a login that is finished: it soon runs out, and gives way before that of any other. */
+/** The cookie of a finished login: it expires soon, and is the first to make room for others. */
 export function finishedAttemptCookie(
   config: Config,
   header: string | undefined,
@@ -136,7 +139,10 @@ export function finishedAttemptCookie(
   return setCookie(config, name, { value: `0.${secret}`, maxAgeSeconds: secondPressSeconds });
 }
 
-/** The cookie of a login that was started again: as that of one that is finished, where no other has to give way for it. */
+/**
+ * The cookie of a restarted login: treated like that of a finished one, unless another one would have to make room for
+ * it.
+ */
 export function restartedAttemptCookie(
   config: Config,
   header: string | undefined,

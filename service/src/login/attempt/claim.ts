@@ -23,10 +23,11 @@ export interface ClaimInput {
 }
 
 /**
- * A wallet takes a login for one identity; rotation of the code stops. The same claim again gets the same answer.
+ * A wallet claims a login for one identity; the code stops rotating. The same claim again gets the same answer.
  *
  * @returns the signed request object
- * @throws {Problem} login_not_found, code_expired, already_claimed, login_over, wrong_channel, identity_refused, acr_unmet
+ * @throws {Problem} login_not_found, code_expired, already_claimed, login_over, wrong_channel, identity_refused,
+ * acr_unmet
  */
 export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<string> {
   const user = readAddress("svcID", input.svcID);
@@ -56,7 +57,10 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
   return answerSecondClaim(ctx, input, user);
 }
 
-/** A static code is claimed with for the time of a person's login alone, also where a business login stays open for longer. */
+/**
+ * Whether a static code has expired: after the lifetime of a person's login, even though a login for a business stays
+ * open longer.
+ */
 export function isStaticCodeOver(
   { config, clock }: Pick<LoginContext, "config" | "clock">,
   { createdAt }: Attempt,
@@ -95,14 +99,14 @@ function judgeCode(
   return judged;
 }
 
-/** The attempt as this process knows it, else as stored. @throws {Problem} login_not_found */
+/** The attempt as this process remembers it, else as stored. @throws {Problem} login_not_found */
 export async function getAttempt(ctx: LoginContext, loginId: string): Promise<Attempt> {
   return ctx.recent.get(loginId) ?? readAttempt(ctx, loginId);
 }
 
 /** The attempt as stored. @throws {Problem} login_not_found */
 export async function readAttempt(ctx: LoginContext, loginId: string): Promise<Attempt> {
-  // Anything else cannot be one of ours, and some of it PostgreSQL cannot even read.
+  // Any other text is no id of ours, and PostgreSQL cannot even store some of them.
   if (!/^[A-Za-z0-9_-]{22}$/.test(loginId)) throw new Problem("login_not_found");
   const attempt = await store.findAttempt(ctx.db, loginId);
   if (attempt === null) throw new Problem("login_not_found");
@@ -125,7 +129,11 @@ export function acrOf(attempt: Attempt, channel: Channel, callerAddress: string)
     : "urn:svc:acr:qr";
 }
 
-/** Refuses a user whom the request does not mean, or an `acr` below its minimum. @throws {Problem} identity_refused, acr_unmet */
+/**
+ * Refuses a user other than the expected one, or an `acr` below the minimum.
+ *
+ * @throws {Problem} identity_refused, acr_unmet
+ */
 export function refuseUnfit(attempt: Attempt, { user, acr }: { user: Address; acr: Acr }): void {
   const { expectedUser, acrMinimum } = attempt.request;
   if (expectedUser !== undefined && expectedUser !== user) throw new Problem("identity_refused");
@@ -194,7 +202,7 @@ function isSameClaim(attempt: Attempt, input: ClaimInput, user: Address): boolea
   );
 }
 
-/** A code that is no longer shown is accepted only to repeat a claim that was made with it while it was. */
+/** A code that is no longer shown is only accepted for repeating a claim that was made while it was shown. */
 async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address): Promise<string> {
   const attempt = await readAttempt(ctx, input.loginId);
   if (attempt.status !== "waiting" && isSameClaim(attempt, input, user))
@@ -202,7 +210,7 @@ async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address):
   throw new Problem("code_expired");
 }
 
-/** Whether this secret made the claim that the login was taken with. */
+/** Whether this secret belongs to the claim. */
 export function isClaimedWith({ claimSha256 }: Attempt, secret: string): boolean {
   return (
     isClaim(secret) && equalBytes(Buffer.from(claimOf(secret)), Buffer.from(claimSha256 ?? ""))

@@ -6,7 +6,7 @@ import { isBusinessScope } from "../authorization/scope.ts";
 
 type Ended = Pick<Attempt, "id" | "request">;
 
-/** Ends an attempt that is still open, for the reason that its page then gives; one that is over stays as it is. */
+/** Ends an attempt that is still open; its page then shows the reason. One that is over stays as it is. */
 export async function endAttempt(
   ctx: LoginContext,
   attempt: Ended,
@@ -15,7 +15,7 @@ export async function endAttempt(
   await end(ctx, attempt, { failure, fail: store.failAttempt });
 }
 
-/** The same, but one that was approved stays too: whoever approved it was told so. @returns whether it ended */
+/** The same, but one that was approved stays as well, since its wallet was told so. @returns whether it ended */
 export async function endUndecided(
   ctx: LoginContext,
   attempt: Ended,
@@ -39,9 +39,9 @@ async function end(ctx: LoginContext, { id, request }: Ended, ending: Ending): P
 }
 
 /**
- * Ends the login together with the ballot of the other members, if they were asked. As in every vote the ballot is locked
- * before the login. An approval under way holds the login and has yet to open its ballot, so the login alone is tried
- * first, in a transaction of its own, which waits for that approval.
+ * Ends the login together with the ballot of the other members, if they were asked. As in every vote, the ballot is
+ * locked before the login. But an approval under way has locked the login and not opened its ballot yet, so first only
+ * the login is tried, in a transaction of its own, which waits for that approval.
  */
 async function endForBusiness(
   ctx: LoginContext,

@@ -4,7 +4,7 @@ import * as store from "./attempt-store.ts";
 /** Told that an attempt changed; `isApproved` spares a read. */
 type FeedListener = (change: { isApproved: boolean }) => void;
 
-/** Who waits for which attempt in this process. */
+/** The pages of this process that wait for changes of their attempts. */
 export interface LoginFeed {
   /** Returns the function that stops listening. */
   follow(loginId: string, listener: FeedListener): () => void;

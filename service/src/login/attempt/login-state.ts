@@ -3,7 +3,7 @@ import { type Attempt, type AttemptFailure, errorLocation, restartsMax } from ".
 import type { LoginContext } from "../login-context.ts";
 import { shownDigits } from "./number-matching.ts";
 
-/** What the page of an attempt may know; the same words go over the status channel. */
+/** What the page of an attempt may know; the status channel carries the same. */
 export type LoginState =
   | { readonly kind: "waiting" }
   /** A wallet on the same device has it, and brings the browser back in a page of its own. */
@@ -14,7 +14,7 @@ export type LoginState =
       readonly identity: string;
       readonly contested: boolean;
     }
-  /** Other members of a business are asked; who, how many and how they vote is nobody's business here. */
+  /** Other members of a business are being asked; the page learns neither who, nor how many, nor how they vote. */
   | { readonly kind: "gathering" }
   | { readonly kind: "approved" }
   | { readonly kind: "finished" }
@@ -25,7 +25,7 @@ export type LoginState =
       readonly location?: string;
     };
 
-/** What the page of an attempt is told now. */
+/** The state that the page of an attempt is shown now. */
 export function stateOf(ctx: LoginContext, attempt: Attempt): LoginState {
   if (attempt.status === "failed") return failedState(ctx, attempt, attempt.failure ?? "expired");
   if (attempt.status === "finished") return { kind: "finished" };

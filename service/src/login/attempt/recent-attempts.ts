@@ -4,8 +4,8 @@ import type { Attempt } from "./attempt.ts";
 const attemptsMax = 10_000;
 
 /**
- * Attempts that this process wrote or read a moment ago. A shortcut for what does not change, never an authority: every
- * change is one guarded statement that fails when the row differs, and then the row is read again.
+ * Attempts that this process wrote or read a moment ago. They save reads of what does not change and are never
+ * authoritative: every change is one guarded statement that fails if the row differs, and then the row is read again.
  */
 export interface RecentAttempts {
   get(id: string): Attempt | undefined;

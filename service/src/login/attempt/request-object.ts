@@ -45,7 +45,7 @@ export function signLoginObject(
   return signRequestObject(ctx, claims);
 }
 
-/** What the wallet that claimed was told, and goes by: later changes of the client are for later logins. */
+/** What the claiming wallet was told. It stays in force: changes of the client in between only affect later logins. */
 export function toldOf({ requestObject }: Pick<Attempt, "requestObject">): {
   requester: string;
   numberMatching: boolean;
@@ -55,7 +55,7 @@ export function toldOf({ requestObject }: Pick<Attempt, "requestObject">): {
   return { requester: claims.domain, numberMatching: claims.number_matching === true };
 }
 
-/** Signs a request object with the key that wallets know this broker by; slices that ask people get it as a function. */
+/** Signs a request object with the key by which wallets know this broker. Other slices get it as a function. */
 export function signRequestObject(
   ctx: Pick<LoginContext, "signingKeys">,
   claims: RequestObject,

@@ -14,7 +14,7 @@ export function stepAt(now: number): number {
 }
 
 const macBytes = 16;
-/** A page shows about 31 steps; one derivation yields the macs of a group at a quarter of their price one by one. */
+/** A page shows about 31 steps; deriving the macs of a group at once costs a quarter of deriving them one by one. */
 const stepsPerGroup = 32;
 
 /**
@@ -55,7 +55,10 @@ export function pageSteps(
 
 export type SessionFault = "forged" | "stale";
 
-/** The clocks of two processes are up to 4 s apart (`skewLimitMs`): the page may count by one that is a step ahead of ours. */
+/**
+ * The clocks of two processes may be 4 s apart (`skewLimitMs`), so a page may have got a clock that is a step ahead of
+ * ours.
+ */
 const stepsAheadMax = 1;
 
 /**

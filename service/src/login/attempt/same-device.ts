@@ -29,11 +29,11 @@ export interface Returned {
 }
 
 /**
- * Reads and consumes the wallet's answer on the same device; once more, it leads on again until the code is released. A
+ * Reads and consumes the wallet's answer on the same device. Repeated, it leads on again until the code is released. A
  * valid answer that arrives in another browser ends the login.
  *
  * @throws {Problem} invalid_request, login_not_found, other_browser, wrong_channel, signature_wrong, login_over,
- *   identity_refused, acr_unmet, and for a business not_claimed and what `approveForBusiness` throws
+ * identity_refused, acr_unmet, and for a business not_claimed and what `approveForBusiness` throws
  */
 export async function returnOnSameDevice(
   ctx: LoginContext,
@@ -45,7 +45,7 @@ export async function returnOnSameDevice(
   const attempt = await readAttempt(ctx, loginId);
   const client = await getClient(ctx, attempt);
   if (attempt.channel === "qr") throw new Problem("wrong_channel");
-  // Before a contract is asked about a signature: what is over costs nothing.
+  // Checked before a contract is asked about a signature, so that an attempt that is over costs nothing.
   const isOver = attempt.status === "finished" || attempt.status === "failed";
   if (isOver || attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
   const connection = connectionOf(ctx.config.baseUrl, "app-link", loginId);
@@ -97,7 +97,11 @@ async function approveAtOnce(
   return isApproved ? "approved" : null;
 }
 
-/** The wallet's refusal on the same device; only the browser that began can end its login so. @returns where to go */
+/**
+ * The wallet's refusal on the same device; only the browser that began the login can end it in this way.
+ *
+ * @returns where to go
+ */
 export async function refuseOnSameDevice(
   ctx: LoginContext,
   loginId: string,

@@ -13,7 +13,7 @@ const longPollMs = 25_000;
 
 /** The open status streams of this process. A waiting page costs one socket and its share of one timer. */
 export interface StatusStreams {
-  /** Begins with the state as it is. @throws {Problem} login_not_found for another browser */
+  /** Begins with the present state. @throws {Problem} login_not_found for another browser */
   open(loginId: string, reply: FastifyReply, browser: BrowserCall): Promise<void>;
   /** Answers as soon as the state is another than the one that `after` names, at the latest after 25 s. */
   wait(
@@ -24,7 +24,7 @@ export interface StatusStreams {
   close(): void;
 }
 
-/** One person has fewer tabs of one login; whoever opens more ends the oldest. */
+/** A person has fewer tabs of one login open than this; one more ends the oldest. */
 const followersMax = 8;
 
 interface Stream {
@@ -41,7 +41,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
     // An event, because scripts see no comments. The page draws its codes by this time.
     const alive = `event: alive\ndata: ${nowMs}\n\n`;
     for (const stream of streams) {
-      // A page whose login ran out asks once more by itself and is told so.
+      // A page whose login has expired asks once more by itself, and is told.
       if (stream.expiresAt * 1000 <= nowMs) stream.end();
       else tell(stream.response, alive);
     }
@@ -61,7 +61,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       const response = beginStream(reply);
       let told = JSON.stringify(stateOf(ctx, attempt));
       tell(response, `retry: 1000\ndata: ${told}\n\n`);
-      // Late news, and the poll, may lead to a state that was told already.
+      // A late notification or the poll may lead to a state that was sent already.
       const tellOther = (state: LoginState): void => {
         const text = JSON.stringify(state);
         if (text === told) return;
@@ -74,7 +74,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       const stop = feed.follow(loginId, ({ isApproved }) =>
         tellState(isApproved ? approved : read(loginId, browser)),
       );
-      // Forgotten at once: a caller that reads nothing could put off the close for long.
+      // Forgotten at once: a caller that reads nothing could delay the `close` event for long.
       const end = (): void => {
         stop();
         leave();
@@ -105,7 +105,9 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
 const nameOf = (state: LoginState): string =>
   state.kind === "claimed" && state.contested ? "contested" : state.kind;
 
-/** Reads until it is another state than `after` names; late news may tell of what was seen already. */
+/**
+ * Reads until the state is another one than `after`: a late notification may announce a state that was seen already.
+ */
 async function readOther(
   after: string,
   given: {
@@ -128,7 +130,7 @@ async function readOther(
     for (;;) {
       const state = await given.read();
       if (nameOf(state) !== after || isOver) return state;
-      // Only now: whoever may not read the state takes the place of nobody who may.
+      // Only now: a caller who may not read the state must not end another one's stream.
       leave ??= given.admit(end);
       await news.promise;
       news = Promise.withResolvers();
@@ -151,7 +153,7 @@ function watchGap(feed: LoginFeed, loginId: string): { stop: () => void; isChang
   return { stop, isChanged: () => changed };
 }
 
-/** Who follows which login in this process, each with what ends it. */
+/** The followers of each login in this process, each with the function that ends it. */
 function createFollowers() {
   const byLogin = new Map<string, Set<() => void>>();
   let isClosed = false;
@@ -199,9 +201,9 @@ function tell(response: ServerResponse, text: string): void {
 }
 
 /**
- * A response waits without a socket behind another one of its connection when the caller sends requests ahead of the
- * answers, as no browser does: what it is told would pile up, and nothing tells when its connection is gone. Likewise
- * where the caller has gone already.
+ * Refuses a response without a socket. If a caller sends requests before their answers arrive (no browser does), a
+ * response has no socket until the earlier ones are sent: events for it would pile up, and nothing would tell that the
+ * connection is gone. The same holds if the caller has left already.
  */
 function refuseWithoutSocket(response: ServerResponse): void {
   if (response.socket === null || response.destroyed)

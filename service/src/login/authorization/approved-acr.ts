@@ -9,9 +9,9 @@ export interface SessionApproval {
 }
 
 /**
- * How surely browser and wallet belonged together, where exactly these scopes for exactly this audience were approved:
- * at the best of those approvals, or at the session's last login where that was weaker, since its time is the one that is
- * told. The order of scopes means nothing (RFC 6749 section 3.3).
+ * The `acr` with which a session may answer: that of the best approval of exactly these scopes for exactly this
+ * audience, or that of the session's last login if it was weaker, since the answer carries the time of that login. The
+ * order of scopes does not matter (RFC 6749 section 3.3).
  *
  * @param approvals for the client that asks
  * @returns null where nothing like it was approved

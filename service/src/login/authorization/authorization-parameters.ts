@@ -14,7 +14,7 @@ interface Parameter {
 
 const valueLengthMax = 4096;
 const shortValueLengthMax = 512;
-/** With it the longest id token still is a good `id_token_hint`. */
+/** With a nonce of this length the longest id token is still accepted as an `id_token_hint`. */
 export const nonceBytesMax = 1024;
 
 function short(description: string): Parameter {
@@ -87,7 +87,7 @@ const authorizationParameters = {
 
 export type ParameterName = keyof typeof authorizationParameters;
 
-/** In the order in which they are looked at. */
+/** In the order in which they are checked. */
 export const parameterNames = Object.keys(authorizationParameters) as ParameterName[];
 
 export function lengthMaxOf(name: ParameterName): number {
@@ -111,11 +111,11 @@ export const authorizationMembers = Object.fromEntries(
 );
 
 /**
- * Lets any form pass: what is wrong with a parameter must reach the client at its redirect URI, which the schema does
- * not know (RFC 6749 section 4.1.2.1). For `validatorCompiler`.
+ * A `validatorCompiler` that accepts any form: a faulty parameter must be reported to the client at its redirect URI,
+ * which a schema does not know (RFC 6749 section 4.1.2.1).
  */
 export function takeAnyForm(): (form: unknown) => { value: Form } | { error: Error } {
-  // A body that was left out is not even parsed.
+  // A missing body is not parsed, so it is no object here.
   return (form) =>
     typeof form === "object" && form !== null ? { value: form as Form } : { error: missingForm() };
 }

@@ -33,7 +33,7 @@ export interface AuthorizationRequest {
   readonly dpopJkt?: string;
   /** Identity that an id token hint names: nobody else may answer. */
   readonly expectedUser?: string;
-  /** Identity that a login hint names: a session of another one does not answer. */
+  /** Identity that a login hint names: the session of another identity does not answer. */
   readonly hintedUser?: string;
   /** Under which it was pushed. */
   readonly pushedId?: string;
@@ -42,7 +42,7 @@ export interface AuthorizationRequest {
 /** The parameters as given: a list where one was given several times. */
 export type Given = Readonly<Form>;
 
-/** The value of a parameter; empty counts as absent (RFC 6749 section 3.1); of a repeated one, the first. */
+/** The value of a parameter, the first one if it is repeated; an empty one counts as absent (RFC 6749 section 3.1). */
 export function valueOf(given: Given, name: ParameterName): string | undefined {
   const value = [given[name]].flat()[0];
   return value === undefined || value === "" ? undefined : value;
@@ -57,7 +57,7 @@ export function getOnce(given: Given, name: ParameterName): string {
 }
 
 /**
- * Compared to the letter, without exception (decisions section 2, redirect_uri).
+ * Compared character by character, without exception (decisions section 2, redirect_uri).
  *
  * @throws {OAuthProblem} which is never sent to that URI
  */
@@ -218,7 +218,7 @@ const checkDpopKey: Check = (given, draft) => {
   draft.dpopJkt = thumbprint;
 };
 
-/** The order in which a request is judged once client and redirect URI are known to be good; the first failure answers. */
+/** The checks in order, once client and redirect URI are known to be good; the first fault is the answer. */
 const checks: readonly Check[] = [
   takeState,
   refuseUnpushed,

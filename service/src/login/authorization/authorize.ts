@@ -27,10 +27,10 @@ import { userOfIdToken } from "./id-token-hint.ts";
 import { isBusinessScope, withoutRefresh } from "./scope.ts";
 import { limitClient } from "./start-limits.ts";
 
-/** A browser's call, reduced to what login decides by. */
+/** The parts of a browser's call that matter to a login. */
 export interface BrowserCall {
   readonly cookieHeader: string | undefined;
-  /** Where it calls from, seen through the trusted proxies. */
+  /** The address it calls from, seen through the trusted proxies. */
   readonly address: string;
   /** The network of that address, see `networkOf`. */
   readonly network: string;
@@ -60,7 +60,7 @@ export async function authorize(
   browser: BrowserCall,
 ): Promise<AuthorizeOutcome> {
   const client = await getClientOf(ctx, form);
-  // Before a pushed request is used up: whoever has to wait tries again with the same.
+  // Before a pushed request is used up, so that a caller who has to wait can try again with the same one.
   await limitClient(ctx, client, browser.address);
   const { given, pushed } = await resolvePushed(ctx, form);
   const redirectUri = getRedirectUri(given, client);
@@ -85,8 +85,8 @@ export async function authorize(
 }
 
 /**
- * A pushed request stands for all its parameters; only the client id stands beside it (RFC 9126 section 4). Any other
- * `request_uri` is refused with the parameters beside it.
+ * A pushed request replaces all parameters but the client id (RFC 9126 section 4). With any other `request_uri` the
+ * parameters of the form are returned, for its refusal.
  */
 async function resolvePushed(
   ctx: LoginContext,

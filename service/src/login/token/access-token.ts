@@ -22,7 +22,7 @@ export interface AccessTokenClaims {
   readonly cnf?: { readonly jkt: string };
 }
 
-/** What an access token stands for. */
+/** What an access token is made from. */
 export interface AccessGrant {
   readonly familyId: string;
   readonly subject: string;
@@ -65,7 +65,7 @@ export function readAccessToken(ctx: TokenContext, token: string): AccessTokenCl
   return readOwnJwt(ctx, token, accessTokenTyp) as AccessTokenClaims | null;
 }
 
-/** More than the longest id token has, business and nonce included. */
+/** In characters; the longest id token, with business and nonce, has fewer. */
 export const ownJwtLengthMax = 8192;
 
 /** The claims of a token of this type that one of our live keys signed, or null. */
@@ -85,11 +85,11 @@ export function readOwnJwt(ctx: TokenContext, token: string, typ: string): Claim
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** A kilobyte each. */
+/** How many tokens are remembered per key, about a kilobyte each. */
 const readMax = 5_000;
 /**
- * A signature that was good stays good, and one token is asked about again and again: it is verified and read once. Here
- * lies what its signed text says, never whether it still counts.
+ * Claims of tokens that were verified, by key: a valid signature stays valid, and the same token is presented again and
+ * again. Only what the token says is kept, never whether it still counts.
  */
 const readOfKey = new WeakMap<JwtKey, Map<string, Claims>>();
 

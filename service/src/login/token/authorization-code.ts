@@ -1,7 +1,9 @@
 import type { Random } from "../../platform/context.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 
-/** A code names its login, so that it is found by the row's own key and needs no index that every change would write. */
+/**
+ * A code names its login, so it is found by the primary key, and needs no index that every change would have to write.
+ */
 export interface AuthorizationCode {
   readonly text: string;
   readonly loginId: string;
@@ -14,7 +16,7 @@ export function makeCode(random: Random, loginId: string): AuthorizationCode {
   return codeOf(`${loginId}.${random.bytes(secretBytes).toString("base64url")}`);
 }
 
-/** Any text; one that is no code of ours names a login that is not there. */
+/** Reads any text; one that is no code of ours names a login that does not exist. */
 export function codeOf(text: string): AuthorizationCode {
   const [loginId = ""] = text.split(".", 1);
   return { text, loginId, sha256: sha256(text) };

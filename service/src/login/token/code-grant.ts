@@ -11,7 +11,7 @@ import { type AuthorizationCode, codeOf } from "./authorization-code.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
 
-/** What a code is redeemed with, after the checks that need no database. */
+/** What the client presents to redeem a code, after the checks that need no database. */
 interface Presented {
   readonly code: AuthorizationCode;
   readonly redirectUri: string;
@@ -117,7 +117,9 @@ const checkDpopKey: Check = ({ code, request }) =>
     ? null
     : grantFault("the DPoP key is not the one that the login was bound to");
 
-/** Only now: whoever cannot show client and verifier must not end a login by repeating a code that was seen. */
+/**
+ * Only after client and verifier were checked: nobody else may end a login by repeating a code that was seen somewhere.
+ */
 const checkReuse: Check = ({ code }) =>
   code.familyId === null
     ? null

@@ -7,9 +7,9 @@ import { listOrigins } from "./origin-store.ts";
 import type { TokenContext } from "../token-context.ts";
 import { userinfoPath } from "./userinfo.ts";
 
-/** For how long an origin that was registered is answered without asking again; a new one is seen at once. */
+/** For how long a registered origin is accepted without asking the database again; a new one is seen at once. */
 const originsLifetimeMs = 30_000;
-/** A flood of foreign origins reads the list no more often than this. */
+/** A flood of unregistered origins reads the list no more often than this. */
 const rereadMs = 1_000;
 const preflightSeconds = 600;
 
@@ -100,7 +100,7 @@ function allow(reply: FastifyReply, origin: string): void {
   });
 }
 
-/** The client that a call names. Not proved: it decides who may read the answer, not what the answer is. */
+/** The client that a call names, without proof: it only decides who may read the answer, not what the answer is. */
 function clientIdOf(request: FastifyRequest): string | undefined {
   const form =
     typeof request.body === "object" && request.body !== null ? (request.body as Form) : {};
@@ -109,7 +109,7 @@ function clientIdOf(request: FastifyRequest): string | undefined {
   if (scheme.toLowerCase() === "basic")
     return Buffer.from(credentials, "base64").toString("utf8").split(":", 1)[0];
   const token = scheme === "" ? valueOf(form, "access_token") : credentials;
-  // What is said about a token is for the token's own client, whatever the form calls itself.
+  // Userinfo is for the token's own client, whichever client the form names.
   const named = request.routeOptions.url === userinfoPath ? undefined : valueOf(form, "client_id");
   return named ?? claimedClient(token ?? valueOf(form, "client_assertion"));
 }

@@ -1,6 +1,6 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-/** Deletes the copies of these families that were made before a time, in Unix milliseconds. */
+/** Deletes the sealed successors of these families that are from before a time, in Unix milliseconds. */
 export async function deleteCopies(
   db: Queryable,
   familyIds: readonly string[],
@@ -12,7 +12,7 @@ export async function deleteCopies(
 }
 
 /**
- * Deletes the copies of one page of families that were made before a time, in Unix milliseconds.
+ * Deletes the sealed successors of one page of families that are from before a time, in Unix milliseconds.
  *
  * @returns the last id of the page, behind which the next one begins; null where there was none
  */

@@ -6,18 +6,18 @@ import * as store from "./refresh-successor-store.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /**
- * Successors of refresh tokens, sealed for whoever holds the token before: the database alone does not open them. The
- * copies go as soon as the grace is over.
+ * Successors of refresh tokens, sealed under the token that each replaces: the database alone cannot open them. They
+ * are deleted as soon as the grace is over.
  */
 export interface RefreshSuccessors {
   seal(previous: RefreshToken, successor: RefreshToken): Buffer;
   /** Null when there is none, or it was sealed for another token. */
   open(previous: RefreshToken, sealed: Buffer | null): string | null;
-  /** Remembers that this family holds a copy since then. */
+  /** Remembers that this family has held a sealed successor since then. */
   note(familyId: string, rotatedAtMs: number): void;
-  /** Removes copies of this process whose grace is over, in one statement for all. */
+  /** Deletes successors of this process whose grace is over, in one statement. */
   sweep(): Promise<void>;
-  /** Removes such copies whoever made them: those of processes that were killed. Reads the whole table. */
+  /** Deletes such successors of any process, as a killed one leaves them behind. Reads the whole table. */
   sweepAll(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ const context = "refresh-successor";
 /** Above this, the oldest are left to `sweepAll`. */
 const notedMax = 100_000;
 
-/** An index on what tells the copies apart would cost every refresh more than remembering them here does. */
+/** Remembers families in memory: an index that finds their successors would cost every refresh more. */
 export function createRefreshSuccessors(
   ctx: Pick<TokenContext, "config" | "db" | "clock">,
 ): RefreshSuccessors {

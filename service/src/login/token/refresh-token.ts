@@ -3,7 +3,7 @@ import { equalBytes, mac } from "../../platform/cryptography/mac.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
 
-/** A refresh token whose mac is ours: some process of this installation made it, whatever became of it. */
+/** A genuine refresh token: its mac shows that this installation made it, whatever has become of it since. */
 export interface RefreshToken {
   readonly text: string;
   readonly familyId: string;

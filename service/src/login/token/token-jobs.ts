@@ -9,7 +9,7 @@ import { ensureKeys } from "../keys/signing-keys.ts";
 import type { TokenContext } from "../token-context.ts";
 import { deleteUsedOnce } from "./used-once-store.ts";
 
-/** Revoked families stay for a day, for whoever looks into a reuse. */
+/** Revoked families are kept for a day, for the investigation of a reuse. */
 const revokedRetentionSeconds = 86_400;
 /** Logouts are kept like logins (decisions section 8, Retention). */
 const logoutRetentionSeconds = 30 * 86_400;
@@ -44,7 +44,7 @@ export function tokenJobs(ctx: TokenContext, successors: RefreshSuccessors): rea
   ];
 }
 
-/** Makes the next keys in time, and reads all of them again: the floor under lost notifications. */
+/** Makes the next keys in time, and reads all keys again in case a notification was lost. */
 async function followKeys(ctx: TokenContext): Promise<void> {
   await ensureKeys(ctx);
   await ctx.signingKeys.refresh();

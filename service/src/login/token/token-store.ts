@@ -10,7 +10,10 @@ export interface FamilyRow extends ClaimSource {
   readonly sessionId: string | null;
   readonly scope: string;
   readonly audience: readonly string[];
-  /** For which its user acts; null for a person's own. Dead without a seat in it. */
+  /**
+   * The business that its user acts for; null for a person's own login. The family is dead once the user has no seat in
+   * it.
+   */
   readonly business: string | null;
   readonly acr: string | null;
   readonly authenticatedAt: number | null;
@@ -48,7 +51,7 @@ function familyRowOf(row: FamilyColumns): FamilyRow {
   };
 }
 
-/** A statement's outcome together with the one-time values that were fresh when it ran. */
+/** The result of a statement, and the one-time values that it spent because they were fresh. */
 export interface Spending<T> {
   readonly row: T | null;
   readonly spent: readonly string[];
@@ -60,9 +63,9 @@ export interface Redemption {
   readonly redirectUri: string;
   /** Computed from the verifier; null when none was sent. */
   readonly codeChallenge: string | null;
-  /** What the token request asks for; part of what was granted. */
+  /** The audience that the token request asks for; must be part of what was granted. */
   readonly audience: readonly string[];
-  /** Whom tokens of the client may be for now; what was granted must be part of it. */
+  /** The audiences that tokens of the client may have now; what was granted must be part of them. */
   readonly clientAudiences: readonly string[];
   readonly dpopJkt: string | null;
   readonly oneTime: readonly OneTimeValue[];
@@ -82,8 +85,8 @@ export type RedeemedCode = FamilyRow & {
 };
 
 /**
- * Turns a code into a family of tokens, once, in one statement together with the one-time values that came along. The
- * lock on the session makes a logout at the same moment either come first, and be seen here, or see the family.
+ * Turns a code into a family of tokens, once, in one statement that also spends the one-time values. Because of the
+ * lock on the session, a logout at the same moment either comes first and is seen here, or sees the family.
  */
 export async function redeemCode(db: Queryable, code: Redemption): Promise<Spending<RedeemedCode>> {
   const once = columnsOf(code.oneTime);
@@ -198,8 +201,8 @@ export interface Rotation {
 }
 
 /**
- * Replaces a refresh token by its successor in place, if it is the newest and everything that came along fits. No
- * column written here is indexed, so the row is updated without touching an index.
+ * Replaces a refresh token by its successor, if it is the newest and everything presented with it fits. No column
+ * written here is indexed, so the update touches no index.
  */
 export async function rotateRefreshToken(
   db: Queryable,
@@ -312,7 +315,7 @@ export async function revokeFamily(
     where id = ${familyId} and revoked_at is null`);
 }
 
-/** Ends a family at the wish of its client, who may have proved itself with a one-time value. */
+/** Ends a family at the request of its client, who may have authenticated with a one-time value. */
 export async function revokeFamilyOf(
   db: Queryable,
   familyId: string,
@@ -339,7 +342,10 @@ function claimSourceOf({ claims, seat }: LiveColumns): ClaimSource | null {
   return claims === null ? null : { claims, seat: seatOf(seat) };
 }
 
-/** What each family says that is neither revoked nor over, and whose business its user may still act for; null for any other. */
+/**
+ * The claims of each family that is live: neither revoked nor expired, and its user may still act for its business.
+ * Null for any other.
+ */
 export async function listLiveClaims(
   db: Queryable,
   familyIds: readonly string[],
