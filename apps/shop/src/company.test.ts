@@ -27,6 +27,7 @@ import {
   openFakeIssuer,
   type FakeIssuer,
 } from "../../../packages/merchant/test/fake-issuer.ts";
+import { locationOf, openShopBrowser } from "../test/shop-browser.ts";
 import { openShop, type Shop } from "./index.ts";
 
 let fake: FakeIssuer;
@@ -75,24 +76,9 @@ async function open({ port = 0, takesCompanies = true } = {}): Promise<Shop> {
   });
 }
 
-const locationOf = (response: Response): string => response.headers.get("location") ?? "";
-
 /** A browser; `arrived` is where its login ended. */
 async function logIn(button = "/company/login") {
-  const jar = new Map<string, string>();
-  const visit = async (url: string, init: { method?: string; origin?: string } = {}) => {
-    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-    const { method = "GET", origin } = init;
-    const headers = { cookie, ...(origin !== undefined && { origin }) };
-    const response = await fetch(new URL(url, shop.url), { redirect: "manual", method, headers });
-    for (const line of response.headers.getSetCookie()) {
-      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
-      jar.set(name, value);
-    }
-    return response;
-  };
-  const press = async (action: string, origin = shop.url) =>
-    visit(action, { method: "POST", origin });
+  const { visit, press } = openShopBrowser(shop);
   const start = new URL(locationOf(await press(button)));
   const arrived = await visit(locationOf(await fetch(start, { redirect: "manual" })));
   return {

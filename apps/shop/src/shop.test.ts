@@ -15,6 +15,7 @@ import {
   type FakeIssuer,
 } from "../../../packages/merchant/test/fake-issuer.ts";
 import { openCookies } from "./cookies.ts";
+import { locationOf } from "../test/shop-browser.ts";
 import { openShop, type Shop } from "./index.ts";
 
 let fake: FakeIssuer;
@@ -85,8 +86,6 @@ function openBrowser() {
   };
   return browser;
 }
-
-const locationOf = (response: Response): string => response.headers.get("location") ?? "";
 
 async function postLogoutToken(token: string): Promise<Response> {
   const body = new URLSearchParams({ logout_token: token });

@@ -30,6 +30,7 @@ import {
   type SettledChain,
   type SettledOrder,
 } from "../../../test/settled-order.ts";
+import { locationOf, openShopBrowser } from "../test/shop-browser.ts";
 import { openShop, type Shop } from "./index.ts";
 
 const apiKey = "svc_live_1_secret";
@@ -120,20 +121,7 @@ function answerAll(): void {
 
 /** A person who has logged in. */
 async function logIn() {
-  const jar = new Map<string, string>();
-  const visit = async (url: string, init: { method?: string; origin?: string } = {}) => {
-    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-    const { method = "GET", origin } = init;
-    const headers = { cookie, ...(origin !== undefined && { origin }) };
-    const response = await fetch(new URL(url, shop.url), { redirect: "manual", method, headers });
-    for (const line of response.headers.getSetCookie()) {
-      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
-      jar.set(name, value);
-    }
-    return response;
-  };
-  const press = async (action: string, origin = shop.url) =>
-    visit(action, { method: "POST", origin });
+  const { visit, press } = openShopBrowser(shop);
   const start = locationOf(await press("/login"));
   await visit(locationOf(await fetch(start, { redirect: "manual" })));
   return {
@@ -142,8 +130,6 @@ async function logIn() {
     page: async () => (await visit("/verify")).text(),
   };
 }
-
-const locationOf = (response: Response): string => response.headers.get("location") ?? "";
 
 async function deliver(body: string, t = fake.now, key = signingKey): Promise<number> {
   const headers = signedHeaders(body, { t, key });

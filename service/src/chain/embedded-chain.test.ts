@@ -3,10 +3,10 @@ import { test } from "node:test";
 import type { Hex } from "@svc/protocol";
 import { parseTransaction, serializeTransaction, type TransactionSerializable } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { openContextOf } from "../../../test/embedded-chain.ts";
 import { until } from "../../../test/patience.ts";
-import { openContext, type OpenContext } from "../compose.ts";
+import type { OpenContext } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
-import { parseConfig } from "../platform/config/config.ts";
 import { openDb, sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { findFaucet, openEmbeddedChain } from "./embedded-chain.ts";
@@ -14,18 +14,6 @@ import { openLockSession } from "./embedded-lock-store.ts";
 import { type ChainNode, RpcError } from "./node.ts";
 
 const receiver = "0x00000000000000000000000000000000deadbeef";
-
-async function openProcess(url: string): Promise<OpenContext> {
-  return openContext(
-    parseConfig({
-      PROFILE: "dev",
-      BASE_URL: "http://localhost:4000",
-      DATABASE_URL: url,
-      MASTER_KEY: "11".repeat(32),
-      LOG_LEVEL: "silent",
-    }),
-  );
-}
 
 /** Signs ordinary transfers from the faucet. */
 async function openPurse(
@@ -63,7 +51,7 @@ async function headOf(
 
 test("a lost chain comes back with the same block hashes, and goes on", async () => {
   await using database = await openTestDatabase();
-  await using ctx = await openProcess(database.url);
+  await using ctx = await openContextOf(database.url);
   let head = "";
   {
     await using node = await openEmbeddedChain(ctx);
@@ -83,7 +71,7 @@ test("a lost chain comes back with the same block hashes, and goes on", async ()
 
 test("what is newest is final", async () => {
   await using database = await openTestDatabase();
-  await using ctx = await openProcess(database.url);
+  await using ctx = await openContextOf(database.url);
   await using node = await openEmbeddedChain(ctx);
   const sign = await openPurse(ctx);
   await node.submit([await sign(0), await sign(1)]);
@@ -96,8 +84,8 @@ test("what is newest is final", async () => {
 
 test("one process has the chain, the others use it, and one takes over when it goes", async () => {
   await using database = await openTestDatabase();
-  await using first = await openProcess(database.url);
-  await using second = await openProcess(database.url);
+  await using first = await openContextOf(database.url);
+  await using second = await openContextOf(database.url);
   const owner = await openEmbeddedChain(first);
   await using other = await openEmbeddedChain(second);
   assert.equal(await other.readChainId(), await owner.readChainId());
@@ -160,7 +148,7 @@ test("a database drops the connection that holds the chain as soon as any other 
 
 test("what a node would refuse never enters the journal", async () => {
   await using database = await openTestDatabase();
-  await using ctx = await openProcess(database.url);
+  await using ctx = await openContextOf(database.url);
   await using node = await openEmbeddedChain(ctx);
   const sign = await openPurse(ctx);
   const good = await sign(0);
@@ -199,7 +187,7 @@ test("what a node would refuse never enters the journal", async () => {
 
 test("a moved clock moves the chain by one empty block", async () => {
   await using database = await openTestDatabase();
-  await using ctx = await openProcess(database.url);
+  await using ctx = await openContextOf(database.url);
   await using node = await openEmbeddedChain(ctx);
   const before = Number((await headOf(node)).timestamp);
   await advanceClock(ctx.db, 86_400);
@@ -212,7 +200,7 @@ test("a moved clock moves the chain by one empty block", async () => {
 
 test("a clock that moved while no process ran is what calls, estimates and the next block go by", async () => {
   await using database = await openTestDatabase();
-  await using ctx = await openProcess(database.url);
+  await using ctx = await openContextOf(database.url);
   await (await openEmbeddedChain(ctx))[Symbol.asyncDispose]();
   await advanceClock(ctx.db, 86_400);
   await ctx.clock.refresh();

@@ -13,6 +13,10 @@ async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean>
   return (await getEndpoint(ctx.db, clientDomainId)).active;
 }
 
+async function reactivate({ ctx, clientDomainId }: TestWebhooks): Promise<void> {
+  await ctx.db.transaction(async (tx) => reactivateEndpoint(ctx, tx, clientDomainId));
+}
+
 /** Answers that are given when the test says so. */
 function holdAnswers() {
   const open: ServerResponse[] = [];
@@ -50,26 +54,28 @@ test("a 410 of the address that an endpoint has left puts no quarantine on the n
   );
 });
 
-test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
-  await using webhooks = await openTestWebhooks();
+/** Two attempts under way at an endpoint whose answers the test gives, one of them the last of its event. */
+async function beginLastAttempt(webhooks: TestWebhooks) {
   const held = holdAnswers();
   const receiver = await webhooks.openReceiver(held.answer);
   await webhooks.register(receiver.url);
   const [last, other] = [webhooks.kybEvent(), webhooks.kybEvent()];
   await webhooks.enqueue(last, other);
-  // Twelve attempts were made before.
-  await webhooks.ctx.db.query(
-    sql`update webhook_delivery set step = 12 where event_id = ${last.id}`,
-  );
-  await webhooks.ctx.db.query(sql`update webhook_event set attempts = 12 where id = ${last.id}`);
+  const { db } = webhooks.ctx;
+  await db.query(sql`update webhook_delivery set step = 12 where event_id = ${last.id}`);
+  await db.query(sql`update webhook_event set attempts = 12 where id = ${last.id}`);
   const delivered = webhooks.deliver();
   await held.arrived(2);
+  return { held, receiver, last, other, delivered };
+}
+
+test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { held, receiver, last, other, delivered } = await beginLastAttempt(webhooks);
   const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
   held.open[at]?.writeHead(410).end();
   while (await isActive(webhooks)) await new Promise((resolve) => void setImmediate(resolve));
-  await webhooks.ctx.db.transaction(async (tx) =>
-    reactivateEndpoint(webhooks.ctx, tx, webhooks.clientDomainId),
-  );
+  await reactivate(webhooks);
   receiver.setAnswer(status(500));
   held.open[1 - at]?.writeHead(410).end();
   await delivered;
@@ -94,28 +100,14 @@ test("a 410 to an attempt that began before the endpoint was reactivated puts it
 
 test("a last attempt that ends after the quarantine has begun is held, not given up", async () => {
   await using webhooks = await openTestWebhooks();
-  const held = holdAnswers();
-  const receiver = await webhooks.openReceiver(held.answer);
-  await webhooks.register(receiver.url);
-  const [last, other] = [webhooks.kybEvent(), webhooks.kybEvent()];
-  await webhooks.enqueue(last, other);
-  // Twelve attempts were made before.
-  await webhooks.ctx.db.query(
-    sql`update webhook_delivery set step = 12 where event_id = ${last.id}`,
-  );
-  await webhooks.ctx.db.query(sql`update webhook_event set attempts = 12 where id = ${last.id}`);
-  const delivered = webhooks.deliver();
-  await held.arrived(2);
-  assert.equal(receiver.received.length, 2);
+  const { held, receiver, last, other, delivered } = await beginLastAttempt(webhooks);
   const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
   held.open[at]?.writeHead(410).end();
   while (await isActive(webhooks)) await new Promise((resolve) => void setImmediate(resolve));
   held.open[1 - at]?.writeHead(500).end();
   await delivered;
   receiver.setAnswer(ok);
-  await webhooks.ctx.db.transaction(async (tx) =>
-    reactivateEndpoint(webhooks.ctx, tx, webhooks.clientDomainId),
-  );
+  await reactivate(webhooks);
   receiver.received.length = 0;
   webhooks.advance(60);
   await webhooks.deliver();
