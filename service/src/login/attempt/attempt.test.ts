@@ -1,37 +1,6 @@
 import assert from "node:assert/strict";
-import { createSecretKey } from "node:crypto";
 import { test } from "node:test";
-import { skewLimitMs } from "../../platform/clock.ts";
 import { errorLocation } from "./attempt.ts";
-import { judgeSession, pageSteps, stepAt } from "./rotating-code.ts";
-
-const key = createSecretKey(Buffer.alloc(32, 7));
-const createdAt = 1_700_000_000;
-const attempt = { id: "AAAAAAAAAAAAAAAAAAAAAA", isStatic: false };
-
-/** How a process judges the code that the page shows when its own clock is `lateSeconds` behind the page's. */
-function judge(shownAt: number, lateSeconds: number): string {
-  const { firstStep, macs } = pageSteps(key, { ...attempt, createdAt, expiresAt: createdAt + 120 });
-  const step = stepAt(shownAt);
-  const mac = macs[step - firstStep] ?? "";
-  return judgeSession(key, { loginId: attempt.id, step, mac }, shownAt - lateSeconds);
-}
-
-test("the code that a page shows is taken by every process whose clock is right enough to be ready", () => {
-  const apart = (2 * skewLimitMs) / 1000;
-  for (let shownAt = createdAt; shownAt < createdAt + 120; shownAt += 1)
-    for (let late = -apart; late <= apart; late += 1)
-      assert.equal(judge(shownAt, late), "rolling", `${shownAt} judged ${late} s late`);
-});
-
-test("a code is over two steps after its own, and none is taken two steps before it", () => {
-  for (const late of [-8, -120, 8, 120]) assert.equal(judge(createdAt, late), "stale");
-});
-
-test("no code of a page comes again while its login is open, however long that is", () => {
-  const { macs } = pageSteps(key, { ...attempt, createdAt, expiresAt: createdAt + 900 });
-  assert.equal(new Set(macs).size, 226);
-});
 
 test("an answer joins the query that a redirect URI has, to the letter", () => {
   const answers = [
