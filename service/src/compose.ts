@@ -121,7 +121,10 @@ export interface Database extends AsyncDisposable {
   readonly db: Db;
 }
 
-/** Connects to the configured database: another server's, the one that a running service embeds, or our own. */
+/**
+ * Connects to the configured database: an external server, the one embedded in a running service, or one that this
+ * process embeds.
+ */
 export async function openDatabase(
   config: Config,
   options: { mayShare: boolean } = { mayShare: true },
@@ -131,11 +134,11 @@ export async function openDatabase(
     const db = openDb({ connectionString: config.databaseUrl, connections });
     return { db, [Symbol.asyncDispose]: async () => db.close() };
   }
-  // The embedded server runs under a user of its own, which has to pass through here; every secret in it is 0600.
+  // 0711, because the embedded server runs as another user who has to pass through; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   const directory = join(config.dataDirectory, "postgres");
   const log = createLog({ level: config.logLevel });
-  // `LOG:` lines tell of its own starts and stops.
+  // Lines that begin with `LOG:` are routine, such as its own starts and stops.
   const tell = (line: string): void =>
     line.startsWith("LOG:")
       ? log.debug({ line }, "the embedded database says")
@@ -155,7 +158,10 @@ export async function openDatabase(
 /** The context of one process, with what has to be closed after it. */
 export type OpenContext = Ctx & AsyncDisposable & { readonly clock: SharedClock };
 
-/** Opens everything a verb needs: database (migrated), keys, clock, limits. What was opened is closed again when a later part fails. */
+/**
+ * Opens everything a verb needs: database (migrated), keys, clock, limits. If a part fails to open, those before it are
+ * closed again.
+ */
 export async function openContext(
   config: Config = parseConfig(),
   options: { mayShare: boolean } = { mayShare: true },
@@ -216,7 +222,7 @@ function countOutbound(metrics: Metrics, outbound: Outbound): Outbound {
   };
 }
 
-/** What a process works with, slice by slice. */
+/** The contexts of the slices. */
 interface Slices {
   readonly chain: ChainContext;
   readonly apiKeys: ApiKeys;
@@ -348,7 +354,10 @@ async function exposeMetrics({ config, metrics }: Ctx): Promise<MetricsServer> {
   return serveMetrics(metrics, { host: config.metricsHost, port: config.metricsPort });
 }
 
-/** Jobs compare deadlines that others set, so they wait while this machine's clock is wrong. */
+/**
+ * Whether jobs may run: they compare deadlines that other processes set, so they wait while this machine's clock is
+ * wrong.
+ */
 function watchOwnClock({ db, clock, log }: Ctx): () => Promise<boolean> {
   return watchClock(
     async () => isClockRight(db, clock),
@@ -360,7 +369,7 @@ function watchOwnClock({ db, clock, log }: Ctx): () => Promise<boolean> {
   );
 }
 
-/** Deliveries of this process; closing lets those under way end. */
+/** The sender of this process with its jobs; closing waits for deliveries under way. */
 function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
   const ctx: WebhooksContext = {
     ...base,
@@ -373,7 +382,7 @@ function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
   };
 }
 
-/** What verified fields ask of the slices above them. */
+/** The functions of higher slices that verified fields call. */
 function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
@@ -385,7 +394,9 @@ function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
   };
 }
 
-/** Registers a part that is still being opened: it is closed with the rest, also where opening another part fails. */
+/**
+ * Registers a part that is still being opened, so that it is closed with the rest even if another part fails to open.
+ */
 function openBeside<T extends AsyncDisposable>(
   stack: AsyncDisposableStack,
   opening: Promise<T>,
@@ -397,7 +408,7 @@ function openBeside<T extends AsyncDisposable>(
 
 function platformJobs(ctx: OpenContext): Job[] {
   return [
-    // Only there can the time be moved, and only a notification tells of it at once.
+    // Time can only be moved in `dev`. A notification announces it at once; this job is for lost ones.
     ...(ctx.config.profile === "dev"
       ? [{ name: "clock", everySeconds: 5, run: async () => ctx.clock.refresh() }]
       : []),

@@ -14,7 +14,7 @@ export async function noteBusinessAcquaintance(
   );
 }
 
-/** In this very wallet. */
+/** Whether the business has met the organization with exactly this wallet. */
 export async function isBusinessAcquainted(
   db: Queryable,
   met: { business: Address; organizationId: string },
@@ -27,8 +27,8 @@ export async function isBusinessAcquainted(
 }
 
 /**
- * Whether an organization is one that {@link listAcquaintedDomains} finds domains of: the business logged in to it,
- * released to or signed for it, in this wallet or in one that went on in it.
+ * Whether the business has met the organization with this wallet or with one that it left for this one, as {@link
+ * listAcquaintedDomains} has it.
  */
 export async function isAcquaintedAlong(
   db: Queryable,
@@ -46,8 +46,8 @@ export async function isAcquaintedAlong(
 }
 
 /**
- * The client domains of one environment, of organizations that the business logged in to, released to or signed for, in
- * this wallet or in one that went on in it.
+ * The client domains of one environment, of organizations that the business has met with this wallet or with one that
+ * it left for this one.
  */
 export async function listAcquaintedDomains(
   db: Queryable,

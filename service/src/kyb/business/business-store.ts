@@ -36,7 +36,7 @@ function toBusiness(row: BusinessRow): Business {
   };
 }
 
-/** Whatever its status. */
+/** The business at an address, whatever its status. */
 export async function findBusiness(db: Queryable, address: Address): Promise<Business | null> {
   const [row] = await db.query<BusinessRow>(
     sql`select ${businessColumns} from business where address = ${address}`,
@@ -44,7 +44,7 @@ export async function findBusiness(db: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
-/** Those of these addresses that there are. */
+/** The businesses at those of these addresses that have one. */
 export async function listBusinessesAt(
   db: Queryable,
   addresses: readonly Address[],
@@ -55,7 +55,7 @@ export async function listBusinessesAt(
   return rows.map(toBusiness);
 }
 
-/** The same as {@link findBusiness}, and it stays as it is until the transaction ends; others may hold it so as well. */
+/** As {@link findBusiness}, with a shared lock: the business does not change until the transaction ends. */
 export async function holdBusiness(tx: Queryable, address: Address): Promise<Business | null> {
   const [row] = await tx.query<BusinessRow>(
     sql`select ${businessColumns} from business where address = ${address} for share`,
@@ -63,7 +63,7 @@ export async function holdBusiness(tx: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
-/** The same for whoever will change it. */
+/** As {@link findBusiness}, with an exclusive lock, for a change. */
 export async function lockBusiness(tx: Queryable, address: Address): Promise<Business | null> {
   const [row] = await tx.query<BusinessRow>(
     sql`select ${businessColumns} from business where address = ${address} for update`,
@@ -71,14 +71,14 @@ export async function lockBusiness(tx: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
-/** Where a business stands among those of a member. */
+/** The position of a business among those of a member. */
 export interface Place {
   readonly isInvited: boolean;
   readonly createdAt: number;
   readonly address: string;
 }
 
-/** Before all others. */
+/** The position before all others. */
 export const firstPlace: Place = { isInvited: false, createdAt: -1, address: "" };
 
 /** A business of a member, with its invitation. */
@@ -89,8 +89,8 @@ export interface PlacedBusiness extends Place {
 }
 
 /**
- * Businesses of a member, whatever their status but lapsed; oldest first. Those that it never agreed to, by accepting an
- * invitation or by a vote, come last: anybody can make them.
+ * Businesses of a member, except lapsed ones; oldest first. Those that the member never agreed to, by accepting an
+ * invitation or by a vote, come last, since anybody can make them.
  */
 export async function listBusinessesOf(
   db: Queryable,
@@ -109,7 +109,7 @@ export async function listBusinessesOf(
   );
 }
 
-/** The member said itself that it is one, by more than an invitation. */
+/** Records that the member has itself acted as one, and not only been invited. */
 export async function noteKnown(
   tx: Queryable,
   { business, member }: { business: Address; member: Address },

@@ -30,7 +30,7 @@ export interface Business {
   readonly epoch: number;
   /** Counts the acts of governance, as the contract does. */
   readonly nonce: number;
-  /** Since when somebody vouches for its record, Unix seconds; null where nobody does. */
+  /** Since when somebody has vouched for its record, Unix seconds; null if nobody does. */
   readonly verifiedAt: number | null;
   /** When its wallet was deployed. */
   readonly registeredAt: number | null;
@@ -45,7 +45,7 @@ export interface BusinessMember {
   readonly isCreator: boolean;
 }
 
-/** Reads the bytes that the contract keeps. @throws when they are no charter: the row was never the contract's */
+/** Reads a charter as the contract stores it. @throws when they are no charter: the row was never the contract's */
 export function charterOfBytes(bytes: Uint8Array): Charter {
   const hex: Hex = hexOfBytes(bytes);
   const charter = decodeCharter(hex);
@@ -53,13 +53,16 @@ export function charterOfBytes(bytes: Uint8Array): Charter {
   return charter;
 }
 
-/** Whether a business may go on in `next`: another active one of the same environment. */
+/** Whether a business may move to `next`: another active business of the same environment. */
 export function mayGoOnIn(next: Business | null, business: Business): next is Business {
   const { address, environment } = business;
   return next?.status === "active" && next.environment === environment && next.address !== address;
 }
 
-/** Whether it may release and sign, which merchants are told as `verified`: deployed, vouched for, neither suspended nor moved. */
+/**
+ * Whether it may release and sign, which merchants see as `verified`: deployed, vouched for, neither suspended nor
+ * moved.
+ */
 export function isGoodStanding({ status, verifiedAt }: Business): boolean {
   return status === "active" && verifiedAt !== null;
 }

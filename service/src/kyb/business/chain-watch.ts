@@ -8,10 +8,10 @@ import {
 import { blocksMax, readLogs } from "./event-logs.ts";
 import * as store from "./roster-store.ts";
 
-/** Further behind than this no event is looked for: every business is looked at once instead. */
+/** If this many blocks or more are unread, events are not read: every business is read once instead. */
 const behindMax = 100_000;
 
-/** What a wallet says when members, rules, numbers, removal or successor change. */
+/** The events of a wallet when members, rules, nonces, removal or successor change. */
 const events = [
   "CharterChanged(bytes32 indexed charter, uint64 epoch)",
   "Moved(address indexed successor)",
@@ -21,13 +21,13 @@ const events = [
 ] as const;
 
 /**
- * Looks for businesses of which somebody else had the contract do something, who may be anybody: one call of the
- * chain's node however many businesses there are, and one more where there are new blocks,
- * or several where the node answers for few blocks at once.
+ * Finds businesses whose contract was called by somebody else, which anybody may do. One call of the chain's node
+ * however many businesses there are, and one more if there are new blocks, or several if the node answers for few
+ * blocks at a time.
  */
 export async function watchWallets(ctx: ChainContext): Promise<void> {
   const { chain, db } = ctx;
-  // Blocks of another chain would pass for those that were looked at here.
+  // Otherwise blocks of another chain would count as read.
   const [head] = await Promise.all([readHead(chain), refuseOtherChain(ctx)]);
   const final = head - (chain.confirmations - 1);
   const last = (await store.findWatchedBlock(db)) ?? Math.max(0, final - blocksMax);
@@ -44,7 +44,7 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
     }
   } catch (error) {
     if (!isUnreadable(error)) throw error;
-    // Anybody can fill a block with such events. It is stepped over, one in each run.
+    // Anybody can fill a block with such events. It is skipped, one in each run.
     ctx.log.warn(
       { err: error, block: done + 1 },
       "a block's events cannot be read; all are looked at",
@@ -53,10 +53,10 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
   }
 }
 
-/** What nodes say where the events asked for are too many; there is no code for that alone. */
+/** How nodes say that there are too many events; there is no error code just for that. */
 const tooMuch = /results|response size|too (?:long|large)/i;
 
-/** The node answers, but not for the events of one block, because they are too many. */
+/** Whether the node answers, but cannot return the events of a single block because they are too many. */
 function isUnreadable(error: unknown): boolean {
   if (error instanceof AnswerTooLong) return true;
   return error instanceof RpcError && tooMuch.test(error.message);

@@ -11,7 +11,7 @@ import {
 } from "@svc/protocol";
 import { invalidRequest } from "../../platform/http/problems.ts";
 
-/** The contract takes 100; more than this many cannot be asked in one go, and no business has them. */
+/** The contract allows 100; we allow fewer, because all of them are asked at once, and no business has more. */
 const membersMax = 50;
 const nameMax = 100;
 
@@ -38,7 +38,7 @@ export const MembersBody = Type.Array(
   { minItems: 1, maxItems: membersMax },
 );
 
-/** A roster as its names travel. */
+/** A member by name, as requests have it. */
 export interface NamedMember {
   readonly address: Address;
   readonly name: string;

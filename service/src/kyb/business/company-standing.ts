@@ -4,7 +4,7 @@ import type { Queryable } from "../../platform/database/db.ts";
 import { lockBusiness } from "./business-store.ts";
 import * as store from "./standing-store.ts";
 
-/** A business that is, or was until it was suspended; one that nobody founded yet, or that went, gets no record. */
+/** Businesses that may get a record: not those still being founded, lapsed or moved. */
 const recordable = new Set(["deploying", "active", "suspended"]);
 
 /** Locks a business until the transaction ends. @returns whether an issuer of this side may issue a record for it */
@@ -17,8 +17,9 @@ export async function holdCompany(
 }
 
 /**
- * Marks a held business verified, or no longer: then nothing may be asked of it from this transaction on, and a running
- * service ends what was asked of it and what it holds elsewhere. What the operator said of it takes precedence.
+ * Marks a business, which the caller has locked, as verified or no longer verified. In the latter case nothing may be
+ * asked of it from this transaction on, and a running service ends open requests and its logins. The operator's word
+ * takes precedence.
  */
 export async function noteCompanyRecord(
   { clock }: Pick<Ctx, "clock">,

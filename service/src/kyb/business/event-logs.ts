@@ -1,7 +1,7 @@
 import { isRecord } from "@svc/protocol";
 import { type Chain, NodeAway, readHead, RpcError } from "../../chain/index.ts";
 
-/** Most nodes answer for the events of this many blocks at once. */
+/** Most nodes return the events of this many blocks at once. */
 export const blocksMax = 2_000;
 
 export interface BlockRange {
@@ -16,7 +16,7 @@ interface LogFilter {
   readonly topics: readonly (string | readonly string[])[];
 }
 
-/** Events of a range, part by part. */
+/** Events of one part of a range. */
 interface LogPart {
   readonly logs: readonly Record<string, unknown>[];
   /** Everything up to this block was read. */

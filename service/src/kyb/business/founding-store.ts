@@ -79,7 +79,10 @@ export async function insertMembers(
   );
 }
 
-/** Foundings by this identity that still wait for somebody, each counted after the one before it is there. */
+/**
+ * How many foundings by this identity still wait for a signature. Takes a lock, so that concurrent foundings are
+ * counted one after the other.
+ */
 export async function countOpenFoundings(tx: Queryable, creator: Address): Promise<number> {
   await tx.query(
     sql`select pg_advisory_xact_lock(hashtextextended(${creator}, ${lockSeeds.foundingsOfCreator}))`,
@@ -97,7 +100,7 @@ export async function findFounding(db: Queryable, address: Address): Promise<Fou
   return row === undefined ? null : toFounding(row);
 }
 
-/** The founding of an invitation to this identity, for this transaction alone. */
+/** Locks the founding that an invitation to this identity belongs to. */
 export async function lockInvitation(
   tx: Queryable,
   of: { id: string; member: Address },
@@ -107,7 +110,8 @@ export async function lockInvitation(
       where invitation_id = ${of.id} for update of business`,
   );
   if (row === undefined) return null;
-  // Only now: a lock that was waited for brings the new row of its own table, and the old ones of all others.
+  // Read only now: a statement that waited for a lock sees the new version of the locked row, but old versions of all
+  // other rows.
   const [invited] = await tx.query<{ hasSigned: boolean }>(
     sql`select invitation_signature is not null as "hasSigned" from business_member
       where business = ${row.address} and member = ${of.member}`,
@@ -167,7 +171,7 @@ export async function listInvitationsTo(
   return rows.map(toFounding);
 }
 
-/** A founding that not everybody signed in time has ended. */
+/** Ends foundings that were not signed by everybody in time. */
 export async function lapseFoundings(db: Queryable, now: number): Promise<void> {
   await db.query(
     sql`update business set status = 'lapsed' where status = 'inviting' and invitation_deadline < ${now}`,

@@ -23,13 +23,13 @@ import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** Kind of the transaction that deploys a wallet. */
 const createKind = "business.create";
-/** How far ahead a deadline lies, in seconds. */
+/** Bounds of the deadline, in seconds from now. */
 const deadlineMin = 60;
 const deadlineMax = 30 * 86_400;
-/** Invitations of one founder that wait; each of them stands in others' inboxes. */
+/** Open foundings of one founder, at most: each of them appears in others' inboxes. */
 const openMax = 20;
 const lapsedRetentionSeconds = 30 * 86_400;
-/** Each of them is looked for in every table that refers to businesses. */
+/** Small, because deleting a business checks every table that refers to businesses. */
 const lapsedBatch = 500;
 
 /** A business as its founder asks for it. */
@@ -121,7 +121,8 @@ async function keep(
 }
 
 /**
- * Ends a founding that waits for others, by whoever began it: nobody is asked to sign any more. Again changes nothing.
+ * Ends a founding that waits for signatures, for its founder: nobody is asked to sign any more. Repeated, it changes
+ * nothing.
  *
  * @throws {Problem} business_not_found also for one of somebody else, ballot_over once everybody has signed
  */
@@ -140,7 +141,10 @@ export async function abandonFounding(
   });
 }
 
-/** Deploys the wallet: everybody on the roster has signed. Whoever calls the factory first, it is the same wallet. */
+/**
+ * Queues the deployment of the wallet, once everybody on the roster has signed. Whoever calls the factory first, the
+ * wallet is the same.
+ */
 export async function deploy(
   ctx: KybContext,
   tx: Queryable,

@@ -7,8 +7,8 @@ import type { KybContext } from "../kyb-context.ts";
 const perHour = 60;
 
 /**
- * Counts what has the service pay for a transaction that nobody is charged for. Anybody can make identities without end,
- * and a business of one member decides by itself, so it is counted by network.
+ * Limits calls that make the service pay for a transaction that nobody is charged for. Counted by network, because
+ * anybody can make any number of identities, and a business of one member decides on its own.
  *
  * @throws {Problem} rate_limited
  */

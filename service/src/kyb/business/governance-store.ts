@@ -30,7 +30,10 @@ export async function insertProposal(
   );
 }
 
-/** Proposals that are open or on their way to the chain. Those of one business are counted and made one after the other. */
+/**
+ * How many proposals are open or on their way to the chain. Takes a lock, so that proposals of one business are counted
+ * and made one after the other.
+ */
 export async function countPending(
   tx: Queryable,
   of: { business: Address; proposer: Address },
@@ -53,8 +56,8 @@ export async function listProposals(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * The last change to this charter that members approved: it says what its members are called, whoever handed their
- * approvals to the chain. The same change may be proposed beside it, by one member alone and with other names.
+ * The last approved change to this charter, which has the names of its members, even if somebody else sent the
+ * approvals to the chain. There may be another proposal of the same change, with other names and not approved.
  */
 export async function findCharterChange(
   db: Queryable,
@@ -70,7 +73,7 @@ export async function findCharterChange(
   return row === undefined ? null : toProposal(row);
 }
 
-/** Moves proposals on; `open` and `relaying` begin and end nothing. */
+/** Sets the status of proposals that have not ended; any status but `relaying` ends them. */
 export async function setProposalStatus(
   tx: Queryable,
   ids: readonly string[],
@@ -83,14 +86,16 @@ export async function setProposalStatus(
   );
 }
 
-/** The chain refused the transaction, in this block: what follows is said by whoever looks at the wallet next. */
+/**
+ * Records the block in which the chain refused the transaction; the next reading of the wallet decides what follows.
+ */
 export async function noteRefusedProposal(tx: Queryable, id: string, block: number): Promise<void> {
   await tx.query(
     sql`update business_proposal set refused_block = ${block} where id = ${id} and status = 'relaying'`,
   );
 }
 
-/** What members of a business approved and the chain refused. @param of.block as of which the wallet is known */
+/** Proposals that members approved and the chain refused. @param of.block as of which the wallet is known */
 export async function listRefusedProposals(
   tx: Queryable,
   of: { business: Address; block: number },
@@ -103,8 +108,10 @@ export async function listRefusedProposals(
 }
 
 /**
- * Proposals to take back a signature that somebody else may have taken back: the chain refused them, or they wait for
- * votes and their number is taken. @param of.nonce of the wallet's next act
+ * Proposals to withdraw a signature that may have been withdrawn already: the chain refused them, or they wait for
+ * votes and their nonce is taken.
+ *
+ * @param of.nonce of the wallet's next act
  */
 export async function listDoubtfulWithdrawals(
   db: Queryable,
@@ -118,14 +125,14 @@ export async function listDoubtfulWithdrawals(
   return rows.map(toProposal);
 }
 
-/** The collecting begins anew, for the wallet's next act. */
+/** Reopens a proposal with the nonce of the wallet's next act. */
 export async function restartProposal(tx: Queryable, id: string, nonce: number): Promise<void> {
   await tx.query(
     sql`update business_proposal set nonce = ${nonce}, status = 'open', refused_block = null where id = ${id}`,
   );
 }
 
-/** Whether members took back a signature here: then it is gone for ever. */
+/** Whether members have withdrawn this signature, which is for good. */
 export async function isWithdrawn(
   tx: Queryable,
   of: { business: Address; arguments: Hex },
@@ -140,14 +147,14 @@ export async function isWithdrawn(
 /** A chain of moves is followed over this many wallets at most. */
 const chainMax = 100;
 
-/** Moves are proposed one after the other: each is held against those before it, whichever businesses they name. */
+/** Makes moves wait for each other, whichever businesses they name, since each is checked against those before it. */
 export async function lockMoves(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.businessMoves})`);
 }
 
 /**
- * Whether the one business may end in the other, by moves that were made, that are announced, or that wait for votes or
- * for the chain.
+ * Whether one business may end up in the other, through moves that were made, are announced, or wait for votes or the
+ * chain.
  */
 export async function mayMoveOnTo(db: Queryable, from: Address, to: Address): Promise<boolean> {
   const rows = await db.query(
@@ -164,7 +171,7 @@ export async function mayMoveOnTo(db: Queryable, from: Address, to: Address): Pr
   return rows.length === 1;
 }
 
-/** Votes that count for an act that can no longer be: it has another number now. */
+/** Deletes the votes on an act that got another nonce: they approved the earlier one. */
 export async function forgetVotes(tx: Queryable, ballotId: string): Promise<void> {
   await tx.query(sql`delete from ballot_vote where ballot_id = ${ballotId}`);
 }

@@ -38,8 +38,9 @@ export const governanceRules: BallotRules = {
     const relayed = { validUntil: ballot.validUntil, signatures };
     const data = calls.govern(proposal.operation, proposal.arguments, relayed);
     const { id, business: to, nonce } = proposal;
-    // A subject has one transaction for ever, so what is collected anew needs another subject. Processes of the version
-    // before know the first one by its proposal alone, and may still be the ones that see it end.
+    // There is only ever one transaction for a subject, so a restarted proposal needs another subject. The first one is
+    // named by the proposal alone, because processes of the previous version, which may see its end, know no other
+    // name.
     const isFirst = (await findTransactionStatus(tx, governKind, id)) === null;
     const subjectId = isFirst ? id : `${id}.${nonce}`;
     await enqueueTransaction(ctx, tx, { kind: governKind, subjectId, to, data });
@@ -55,7 +56,7 @@ export const governanceRules: BallotRules = {
   },
 };
 
-/** A removal that is still open on the chain, where its member answered it by votes alone, goes on here. */
+/** Continues a removal that is still open on chain because its member only answered it by votes. */
 async function decideRemovalAgain(
   ctx: KybContext,
   tx: Queryable,
@@ -70,7 +71,7 @@ async function decideRemovalAgain(
   return true;
 }
 
-/** What becomes of a proposal once its transaction is final; the roster follows what the chain then says. */
+/** Handles the end of a proposal's transaction. The roster is then read from the chain. */
 export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     [governKind]: async (tx, done) => {

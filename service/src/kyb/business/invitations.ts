@@ -9,7 +9,7 @@ import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";
 import { shownCharter } from "./shown-charter.ts";
 
-/** An invitation as it lies in the inbox of whoever is invited. */
+/** An invitation as the inbox of the invited identity shows it. */
 export interface InboxInvitation {
   readonly id: string;
   readonly kind: "invitation";
@@ -85,7 +85,7 @@ export async function answerInvitation(
       throw new Problem("ballot_over");
     if (founding.hasSigned) throw new Problem(mayBeRepeat ? "ballot_over" : "already_voted");
     if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
-    // Whoever refused first: it has ended, and this member wants it no other way.
+    // Somebody else refused first: the founding has ended, as this member wants too.
     if (mayBeRepeat) return { status: "refused" };
     if (vote === "reject") {
       await store.setFoundingStatus(tx, address, "lapsed");

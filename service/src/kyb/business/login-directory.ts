@@ -15,7 +15,7 @@ import { findBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { openMemberName } from "./members.ts";
 
-/** What members are asked when one of them logs in for the business. */
+/** The question to the other members when one of them logs in for the business. */
 interface LoginQuestion {
   readonly loginId: string;
   readonly business: Address;
@@ -38,10 +38,18 @@ interface Seat {
   readonly charter: Buffer;
 }
 
-/** What logins ask of businesses; `compose.ts` hands it to them. @param kyb read when asked: logins open first */
+/**
+ * The functions that logins need of businesses, passed by `compose.ts`.
+ *
+ * @param kyb read when asked: logins open first
+ */
 export function createLoginDirectory(kyb: () => KybContext) {
   return {
-    /** Opens the question with the acting member's approval as the first vote. @throws {Problem} as `openBallot` and `castVote` */
+    /**
+     * Opens the ballot with the acting member's approval as the first vote.
+     *
+     * @throws {Problem} as `openBallot` and `castVote`
+     */
     async ask(tx: Queryable, question: LoginQuestion): Promise<"open" | "approved"> {
       const ctx = kyb();
       const { loginId: id, actingMember, approval, ...asked } = question;

@@ -6,7 +6,7 @@ import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts
 import type { BusinessMember } from "./business.ts";
 import * as store from "./business-store.ts";
 
-/** What is kept sealed of members: what the others call them. */
+/** Sealed columns: what the others call a member. */
 export const memberSealedColumns: readonly SealedColumn[] = [
   { table: "business_member", idColumn: "id", column: "name_sealed" },
 ];
@@ -43,7 +43,7 @@ export async function listMembersOf(
   return rosters;
 }
 
-/** Whoever is no member learns nothing of the business. @throws {Problem} business_not_found */
+/** Refuses an identity that is no member, which learns nothing of the business. @throws {Problem} business_not_found */
 export async function requireMember(
   db: Queryable,
   of: { business: Address; member: Address },

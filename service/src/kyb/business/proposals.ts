@@ -1,4 +1,4 @@
-// What members put to the vote about their own business, and take back (decisions section 6).
+// Proposals of members about their own business, and how they are taken back (decisions section 6).
 import {
   governanceFunctions,
   type Address,
@@ -25,7 +25,7 @@ import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** How long members have to decide. */
 const votingSeconds = 7 * 86_400;
-/** Proposals that are not decided yet, of one business and of one member of it. */
+/** How many proposals may be undecided: of one business, and of one member of it. */
 const pendingMax = { all: 20, own: 5 };
 
 /**
@@ -84,7 +84,7 @@ export async function propose(
 }
 
 /**
- * Takes a proposal back, by whoever made it: nobody is asked any more. Again for one that was taken back changes nothing.
+ * Takes a proposal back, for the member who made it: nobody is asked any more. Repeated, it changes nothing.
  *
  * @throws {Problem} business_not_found, ballot_not_found also for one of somebody else, ballot_over
  */
@@ -112,7 +112,8 @@ export async function retractProposal(
 }
 
 /**
- * Members take back what they signed with a wallet that they left as well, as its contract does.
+ * Checks that the identity is a member. After a move, members may still withdraw signatures of the old wallet, as its
+ * contract allows.
  *
  * @throws {Problem} business_not_found also where the identity is no member: whose businesses there are is not told
  */
@@ -128,7 +129,7 @@ function checkMember(
   if (!found.isVoting) throw new Problem("not_a_member");
 }
 
-/** What only the chain knows, before anybody is asked in vain. */
+/** Checks what only the chain knows, so that nobody is asked in vain. */
 async function checkOnChain(
   ctx: KybContext,
   { address }: Business,

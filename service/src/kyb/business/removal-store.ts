@@ -8,7 +8,7 @@ export interface Removal {
   /** Unix seconds. */
   readonly endsAt: number;
   readonly keepNonce: number;
-  /** Since when the member is known to be there. */
+  /** When the member first answered the removal; null before. */
   readonly answeredAt: number | null;
 }
 
@@ -30,7 +30,7 @@ export async function deleteRemoval(tx: Queryable, business: Address): Promise<v
   await tx.query(sql`delete from business_removal where business = ${business}`);
 }
 
-/** At most one of each business: its wallet has no more at a time. */
+/** Open removals, at most one for each business, as its contract allows. */
 export async function listRemovals(
   db: Queryable,
   businesses: readonly Address[],
@@ -41,7 +41,10 @@ export async function listRemovals(
   );
 }
 
-/** Notes that the member is there. Once the removal was decided again, a vote is no answer to it any more; a signature is. */
+/**
+ * Records that the member is not lost. Once the removal was decided a second time, only a signature counts, and a vote
+ * does not.
+ */
 export async function noteAnswered(
   tx: Queryable,
   given: { business: Address; member: Address; by: "vote" | "signature"; now: number },
@@ -54,7 +57,7 @@ export async function noteAnswered(
 }
 
 /**
- * Begins the notice anew of an open removal that its member answered at `answeredBy` or before.
+ * Restarts the notice of an open removal that its member answered at `answeredBy` or before.
  *
  * @returns whether there was one
  */
@@ -94,8 +97,8 @@ export interface DueRemoval {
 }
 
 /**
- * Removals that are due and that nobody has sent yet, for this transaction alone; each is sent once an epoch, and again
- * where {@link putOffRemoval} says so.
+ * Takes removals that are due and not sent yet. Each is sent once per epoch, and again when {@link putOffRemoval} says
+ * so.
  */
 export async function takeDueRemovals(
   tx: Queryable,

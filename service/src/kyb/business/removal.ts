@@ -1,5 +1,5 @@
-// The removal of a member who seems lost (decisions section 6, Lost member), and a move by the operator's hand: the
-// member's signature ends either.
+// The removal of a member who seems lost (decisions section 6, Lost member), and moves by the operator: a member's
+// signature ends either.
 import { type Address, type Hex, keepDigest } from "@svc/protocol";
 import {
   type ChainContext,
@@ -31,8 +31,8 @@ const retrySeconds = 600;
 const triesMax = 12;
 
 /**
- * A member stays: its signature over the number of its removal, or of a move of the business, is its own word that it
- * is there. The removal ends on the chain, and is not finished from here meanwhile; the move ends at once.
+ * A member signs that it stays, over the nonce of its removal or of a move of the business. The removal ends on chain,
+ * and is not finished from here meanwhile; the move ends at once.
  *
  * @throws {Problem} business_not_found, nothing_to_end, signature_wrong
  */
@@ -62,7 +62,7 @@ export async function keepMember(
       const answer = { business: address, member, by: "signature", now: ctx.clock.now() } as const;
       await store.noteAnswered(tx, answer);
       const subjectId = `${address}:${removal.keepNonce}`;
-      // A wallet that lost the answer may sign anew, and its signatures may differ: one is enough.
+      // A wallet that did not get the answer may sign again, and signatures may differ; one transaction is enough.
       if ((await findTransactionStatus(tx, kinds.keep, subjectId)) === null) {
         const data = calls.keep(given.signature.toLowerCase() as Hex);
         await enqueueTransaction(ctx, tx, { kind: kinds.keep, subjectId, to: address, data });
@@ -90,8 +90,8 @@ export function protectedUntil({ answeredAt }: store.Removal): number | null {
 }
 
 /**
- * Whether the one removal that the wallet has keeps members from deciding on the removal of this member: it is of
- * somebody else, or its member may still answer it or is still protected by its answer.
+ * Whether the open removal of the wallet, of which there is only one, rules out a vote on the removal of this member:
+ * it is of somebody else, or its member may still answer it or is still protected by its answer.
  */
 export function standsInTheWayOf(
   member: Address | null,
@@ -107,8 +107,8 @@ export function isRenewable(removal: store.Removal, now: number): boolean {
 }
 
 /**
- * Has everybody told again of a removal that its member answered by votes alone, with a notice as long as the first.
- * The chain has one removal at a time: without this, whoever votes and never signs to stay would end all others for good.
+ * Restarts the notice of a removal that its member only answered by votes, and has everybody told again. The chain has
+ * one removal at a time: without this, a member who votes and never signs would block all other removals for good.
  *
  * @returns whether that is what the members decided; else the removal is for the chain to begin
  */
@@ -122,7 +122,10 @@ export async function renewRemoval(
   return store.renewRemoval(tx, { ...of, ...times });
 }
 
-/** Removes members who did not answer within the notice. One who voted since is there, and is never removed from here. */
+/**
+ * Removes members who did not answer within the notice. A member who has voted since is not lost, and is never removed
+ * from here.
+ */
 export async function finishRemovals(ctx: ChainContext): Promise<void> {
   const now = ctx.clock.now();
   const before = now - (ctx.chain.isEmbedded ? 0 : lateSeconds);

@@ -3,17 +3,17 @@ import { type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { BusinessStatus } from "./business.ts";
 
-/** Jobs that follow the chain wake on it. */
+/** The channel that wakes the jobs that follow the chain. */
 export const rosterChannel = "kyb_roster";
 
-/** Has those jobs look once this transaction commits. */
+/** Wakes those jobs once this transaction commits. */
 export async function wakeRoster(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify(${rosterChannel}, '')`);
 }
 
 /**
- * Has the chain looked at for what has become of a business, once this transaction commits: a transaction of it was
- * mined, or refused because it is not what it was here.
+ * Has a business read from the chain once this transaction commits, because a transaction of it was mined, or refused
+ * as the business is no longer what the tables say.
  */
 export async function requestLook(tx: Queryable, business: Address): Promise<void> {
   await tx.query(
@@ -22,7 +22,7 @@ export async function requestLook(tx: Queryable, business: Address): Promise<voi
   );
 }
 
-/** A business that this process looks at; the claim is given back by itself when it dies. */
+/** A business that this process reads from the chain; if the process dies, the claim expires. */
 export interface ClaimedLook {
   readonly address: Address;
   readonly claim: number;
@@ -42,8 +42,8 @@ export async function claimLooks(
 }
 
 /**
- * Has everything looked at of which something is open: others may have called the contracts themselves. A look that
- * {@link requestLook} asks for goes before all of these.
+ * Has all businesses read of which something is open, since others may have called the contracts directly. Those of
+ * {@link requestLook} come first.
  */
 export async function requestOpenLooks(db: Queryable, now: number): Promise<void> {
   await db.query(
@@ -55,7 +55,7 @@ export async function requestOpenLooks(db: Queryable, now: number): Promise<void
   );
 }
 
-/** The block as of which the row mirrors the chain. */
+/** The block up to which the row mirrors the chain. */
 export async function findChainBlock(tx: Queryable, business: Address): Promise<number> {
   const [row] = await tx.query<{ block: number }>(
     sql`select chain_block as block from business where address = ${business}`,
@@ -64,8 +64,8 @@ export async function findChainBlock(tx: Queryable, business: Address): Promise<
 }
 
 /**
- * Stores what the chain says. The look is done, unless another was asked for meanwhile, or an event or refusal is known
- * from a later block than the node had that was read: then it stays due.
+ * Stores what the chain says. The business stays due if it was requested again meanwhile, or if an event or refusal is
+ * known from a later block than the node had.
  */
 export async function saveMirror(
   tx: Queryable,
@@ -91,7 +91,7 @@ export async function saveMirror(
   );
 }
 
-/** Those who are no longer on the roster. */
+/** Deletes those who are no longer on the roster. */
 export async function deleteMembers(
   tx: Queryable,
   business: Address,
@@ -118,7 +118,7 @@ export async function findWatchedBlock(db: Queryable): Promise<number | null> {
   return row?.block ?? null;
 }
 
-/** Has those of the addresses looked at that are businesses. Blocks up to `block` are done. */
+/** Has those of the addresses read that are businesses, and marks the blocks up to `block` as done. */
 export async function saveWatched(
   db: Queryable,
   watched: { addresses: readonly string[]; block: number },
@@ -135,7 +135,7 @@ export async function saveWatched(
   );
 }
 
-/** Has every business looked at: nobody knows what the events of this block say, which counts as done. */
+/** Has every business read, since the events of this block cannot be; the block is marked as done. */
 export async function saveUnread(tx: Queryable, block: number): Promise<void> {
   await tx.query(
     sql`update business set look_due_at = 0 where status in ('active', 'suspended', 'moved')`,

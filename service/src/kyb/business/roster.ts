@@ -1,5 +1,5 @@
-// The rows of a business follow its wallet on the chain: members, rules, epoch, nonce, removal and successor change
-// here when they are final there, whoever called the contract.
+// Mirrors business wallets from the chain: members, rules, epoch, nonce, removal and successor change in the tables
+// once they are final there, whoever called the contract.
 import {
   type Address,
   type Charter,
@@ -25,11 +25,11 @@ import { stopBusiness } from "./standing.ts";
 import { loadWalletCalls, type WalletState } from "./wallet-calls.ts";
 
 const looksMax = 20;
-/** When another process looks again after one that died. */
+/** After this long, another process takes over from one that died. */
 const claimSeconds = 30;
 
 /**
- * Looks at the chain for every business that is due. Any number of processes may do so at once.
+ * Reads every business that is due from the chain. Any number of processes may do so at once.
  *
  * @throws what failed; that the node is away only where nothing else failed
  */
@@ -48,7 +48,7 @@ export async function followChain(ctx: KybContext): Promise<void> {
   }
 }
 
-/** Has everything looked at of which something is open: anybody may call the contracts themselves. */
+/** Has all businesses read of which something is open, since anybody may call the contracts directly. */
 export async function lookAtOpen({ db, clock }: Pick<KybContext, "db" | "clock">): Promise<void> {
   await store.requestOpenLooks(db, clock.now());
 }
@@ -61,7 +61,7 @@ async function follow(ctx: KybContext, { address, claim }: store.ClaimedLook): P
   await ctx.db.transaction(async (tx) => {
     const before = await lockBusiness(tx, address);
     if (before === null) return;
-    // Somebody else read it later.
+    // Another process has read a later state.
     if (block < (await store.findChainBlock(tx, address))) return;
     await mirror(ctx, tx, { before, state, claim });
     const business = await findBusiness(tx, address);
@@ -86,19 +86,19 @@ async function mirror(
     charter: state.charter,
     epoch,
     nonce,
-    // Who was told where it goes on follows it there, whatever is done with the wallet that was left.
+    // Merchants were told the first successor, and that stays, whatever is done with the old wallet.
     successor: before.successor ?? successor,
     status,
     block: state.block,
     claim,
   });
-  // Nobody is removed from a wallet that the business left.
+  // Removals in a wallet that the business has left mean nothing.
   if (state.removal === null || status === "moved") await deleteRemoval(tx, address);
   else await saveRemoval(tx, { business: address, ...state.removal });
   if (epoch !== before.epoch) {
     const removed = await replaceRoster(ctx, tx, { before, charter });
     await restartBallots(ctx, tx, address);
-    // Of several changes since the last look the roster may have come back to what it was.
+    // After several changes the roster may be the same as before.
     const isSameRoster =
       epoch === before.epoch + 1 && rosterOf(charter) === rosterOf(before.charter);
     if (!isSameRoster) await ctx.endBusinessLogins(tx, address);
@@ -152,7 +152,7 @@ async function replaceRoster(
   return removed;
 }
 
-/** What whoever proposed this charter called its members; nobody did where the contract was called directly. */
+/** The names of members as the proposer of this charter gave them; none if the contract was called directly. */
 async function readNames(
   ctx: KybContext,
   tx: Queryable,

@@ -23,7 +23,7 @@ import { isRenewable, standsInTheWayOf } from "./removal.ts";
 import { listRemovals } from "./removal-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
-/** Asks anew about open proposals, after an act of governance that left members and rules as they were. */
+/** Restarts open proposals after an act of governance that left members and rules as they were. */
 export async function restartProposals(
   ctx: KybContext,
   tx: Queryable,
@@ -89,7 +89,7 @@ export async function mendProposals(
 }
 
 /**
- * Asks the members anew: the act has another nonce now, and others may vote on it. Where it is done already, or can no
+ * Asks the members again: the act has another nonce now, and others may have the vote. If it is done already, or can no
  * longer be done, nobody is asked.
  */
 export async function restartProposal(
@@ -118,7 +118,7 @@ export async function restartProposal(
   await restartBallot(tx, { id, epoch, ...electorate, hash });
 }
 
-/** Nobody is asked any more. */
+/** Ends a proposal and its ballot. */
 async function end(
   ctx: Pick<KybContext, "clock">,
   tx: Queryable,

@@ -45,7 +45,7 @@ export async function setVerified(
   return rows.length === 1;
 }
 
-/** What the operator says of its record; null for nothing. @returns whether that is news */
+/** The operator's word on its record; null for none. @returns whether that is news */
 export async function setOperatorWord(
   tx: Queryable,
   address: Address,
@@ -91,7 +91,7 @@ export async function requestStop(
   );
 }
 
-/** One business of which everything has to end, for this transaction alone. */
+/** Locks one business that has to be stopped. */
 export async function takeStop(
   tx: Queryable,
 ): Promise<{ business: Address; reason: StopReason } | null> {
@@ -105,7 +105,7 @@ export async function takeStop(
   return row ?? null;
 }
 
-/** A move by the operator's hand, until it is done or cancelled. */
+/** A move by the operator, until it is carried out or cancelled. */
 export interface Move {
   readonly business: Address;
   readonly successor: Address;
@@ -139,7 +139,7 @@ export async function cancelMove(tx: Queryable, business: Address): Promise<bool
   return rows.length === 1;
 }
 
-/** Each is a transaction; what is left comes with the next look, seconds later. */
+/** Each is a transaction of its own; the rest follow in the next run, seconds later. */
 const movesMax = 50;
 
 /** Without those that wait for the end of a suspension of the successor. */

@@ -1,5 +1,5 @@
-// How a business stands with the operator: verified, suspended, moved. The command line changes it in the database;
-// what is asked of the business is refused from then on, and a running service ends what was asked before.
+// The operator's decisions on a business: verified, suspended, moved. The command line changes the database; from then
+// on new requests are refused, and a running service ends those that are open.
 import { type Address, parseAddress } from "@svc/protocol";
 import { parseEnvironment } from "../../accounts/index.ts";
 import { isVouchedFor } from "../../credentials/index.ts";
@@ -15,7 +15,7 @@ import { deleteRemoval, listRemovals } from "./removal-store.ts";
 import * as store from "./standing-store.ts";
 import { announceWalletChanged } from "./wallet-moves.ts";
 
-/** How long members have to object to a move by the operator's hand. */
+/** How long members have to object to a move by the operator. */
 const moveNoticeSeconds = 30 * 86_400;
 const pageMax = 100;
 
@@ -65,8 +65,8 @@ export async function showBusiness(
 }
 
 /**
- * Vouches for the record of a business, or no longer does: then nothing may be asked of it, and what was asked ends.
- * Either way no record of an issuer changes that, until the operator says otherwise.
+ * Declares the record of a business verified or not verified; in the latter case nothing may be asked of it, and open
+ * requests end. Either way, records of issuers change nothing until the operator decides otherwise.
  *
  * @param given.isVerified null to leave it to the records of issuers again
  * @throws {Problem} business_not_found
@@ -176,8 +176,8 @@ export async function stopBusinesses(ctx: KybContext): Promise<void> {
 }
 
 /**
- * Does the moves whose notice is over. One whose successor is suspended waits until that ends; one that can never be done
- * is cancelled.
+ * Carries out the moves whose notice is over. If the successor is suspended, the move waits until that ends; a move
+ * that has become impossible is cancelled.
  */
 export async function finishMoves(ctx: KybContext): Promise<void> {
   for (const address of await store.listDueMoves(ctx.db, ctx.clock.now()))
@@ -208,7 +208,10 @@ async function finishMove(ctx: KybContext, tx: Queryable, address: Address): Pro
   await ctx.audit.record(tx, { ...entry, details: { successor } });
 }
 
-/** Ends open votes, and tells whoever asked; ends what the business holds elsewhere. The caller has locked it. */
+/**
+ * Ends the open ballots of a business and tells the requesters, and ends its logins. The caller has locked the
+ * business.
+ */
 export async function stopBusiness(
   ctx: KybContext,
   tx: Queryable,
@@ -216,7 +219,7 @@ export async function stopBusiness(
 ): Promise<void> {
   const now = ctx.clock.now();
   for (const ballot of await lockOpenBallots(tx, business)) {
-    // Its members go on deciding about themselves while the operator's doubt lasts.
+    // Members may still decide about their own business while it is not verified.
     if (ballot.kind === "governance" && reason === "business_not_verified") continue;
     await endBallot(tx, { id: ballot.id, status: "cancelled", now });
     const stopped = { ballot: { ...ballot, status: "cancelled" as const }, reason };
@@ -226,7 +229,7 @@ export async function stopBusiness(
   if (reason === "business_wallet_rotated") await announceWalletChanged(ctx, tx, business);
 }
 
-/** For the operator, who sees every business whatever it is. */
+/** The refusal for the operator, who may know about every business, whatever its status. */
 function notOne(wanted: BusinessStatus, status: BusinessStatus): Problem {
   const message = `business_not_found: this one is ${status}, not ${wanted}`;
   return new Problem("business_not_found", { message });

@@ -9,7 +9,7 @@ import {
 } from "../../chain/index.ts";
 import { type BlockRange, readLogs } from "./event-logs.ts";
 
-/** What a business wallet says of itself. */
+/** The state of a business wallet. */
 export interface WalletState {
   /** Read as of this block, or a later one. */
   readonly block: number;
@@ -34,7 +34,7 @@ interface RelayedApprovals {
 
 /** The calls of factory and wallet that this slice makes, encoded (Solidity ABI). */
 export interface WalletCalls {
-  /** Where the factory makes the wallet of a charter. */
+  /** The address at which the factory makes the wallet of a charter. */
   addressOf(given: { factory: Address; charter: Hex; salt: Hex32 }): Address;
   create(charter: Hex, salt: Hex32): Hex;
   /** @param args as `abi.encode` writes them, which is what was approved */
@@ -66,7 +66,7 @@ export interface WalletCalls {
 /** What members decide on. */
 export type GovernanceOperation = "changeCharter" | "moveTo" | "startRemoval" | "withdraw";
 
-/** A wallet that changes while it is read is read again, at most this often. */
+/** A wallet that changes while it is being read is read again, at most this often. */
 const readsMax = 10;
 
 /** Loaded when first needed: verbs of the command line do without the library. */
@@ -161,7 +161,7 @@ interface Views {
   readonly readContract: Awaited<ReturnType<typeof loadContractRead>>;
 }
 
-/** As of the newest final block: what a reorganisation may undo tells of nothing. */
+/** As of the newest final block, since anything later may be undone by a reorganisation. */
 async function isFinallyRecorded(
   chain: Chain,
   { abi, readContract }: Views,

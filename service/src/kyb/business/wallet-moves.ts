@@ -1,4 +1,4 @@
-// Whoever knows a business is told where it goes on (decisions section 6, Webhook events).
+// Tells the organizations that know a business where it has moved (decisions section 6, Webhook events).
 import type { Address } from "@svc/protocol";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
@@ -12,10 +12,10 @@ import type { KybContext } from "../kyb-context.ts";
 const event = "kyb.business.wallet_address_changed";
 
 /**
- * Tells every organization that the business logged in to, released to or signed for, at each of its client domains of
- * the same environment with an endpoint, in the transaction of the move. Whoever knows it by a wallet that it left before
- * is told of every further one. Each gets a stream and an attestation of its own: whoever is told goes by the attestation,
- * for the address is what future votes are checked against.
+ * Tells every organization that the business has logged in to, released to or signed for, at each of its client domains
+ * of the same environment with an endpoint, in the transaction of the move. Organizations that know it by a wallet that
+ * it left earlier are told of every further move. Each gets a stream and an attestation of its own: receivers rely on
+ * the attestation, since future votes are checked against the new address.
  */
 export async function announceWalletChanged(
   ctx: KybContext,
