@@ -21,9 +21,9 @@ const pauses = [120, 240, 480, 960, 1920, 3600];
 const pauseAfter = (reverts: number): number => pauses[reverts - 1] ?? 3600;
 
 /**
- * Hands everything that waits to the chain: roles of new issuers, distrust, roots to attest and to revoke, one
- * transaction for an issuer and kind. What comes together within the pause of the job shares its transaction. Without
- * work it costs one database call.
+ * Queues everything that waits for the chain: roles of new issuers, distrust, roots to attest and to revoke, one
+ * transaction per issuer and kind. What arrives within the pause of the job shares a transaction. Without work it costs
+ * one database call.
  */
 export async function sendToRegistry(ctx: ChainContext): Promise<void> {
   const now = ctx.clock.now();
@@ -48,8 +48,8 @@ export async function sendToRegistry(ctx: ChainContext): Promise<void> {
 }
 
 /**
- * After a change of the operator's account: what the former one could write in the name of issuers, this one can from
- * now on, and the former no more. Of two accounts the one that the registry obeys does so.
+ * Moves the roles of issuers from a former account of the operator to this one. Only the account that the registry
+ * obeys does so.
  */
 async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void> {
   const { operator, contracts } = ctx.chain;
@@ -71,7 +71,10 @@ async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void>
   });
 }
 
-/** The registry takes a distrust that reaches further back and no other: what it has already it would refuse for ever. */
+/**
+ * The registry only accepts a distrust that reaches further back than the one it has: it would refuse a known one for
+ * ever.
+ */
 async function noteKnownDistrust(ctx: ChainContext, calls: RegistryCalls): Promise<void> {
   for (const { id, address } of await issuers.listDistrustDue(ctx.db, ctx.clock.now())) {
     const from = await calls.distrustedFrom(ctx, address);

@@ -34,7 +34,7 @@ export interface Page<Item> {
   readonly nextCursor?: string;
 }
 
-/** A page ends early rather than hold more: images are large. */
+/** A page ends early rather than exceed this, since images are large. */
 const pageBytesMax = 8 * 1024 * 1024;
 
 /**

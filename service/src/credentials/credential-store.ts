@@ -62,7 +62,7 @@ export interface NewCredential {
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly planted: CredentialTree<string>;
-  /** Null where the values are kept otherwise. */
+  /** Null if the values are stored elsewhere. */
   readonly valuesSealed: Buffer | null;
 }
 
@@ -277,7 +277,7 @@ export async function lockUncollected(
   return rows.map((row) => row.id);
 }
 
-/** Credentials that stopped counting with the trust in their issuer, of which those above do not know yet. */
+/** Locks credentials that stopped counting when their issuer was distrusted, and that have not been announced yet. */
 export async function lockDistrusted(tx: Queryable, limit: number): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select credential.id from issuer join credential on credential.issuer_id = issuer.id
@@ -287,7 +287,7 @@ export async function lockDistrusted(tx: Queryable, limit: number): Promise<stri
   return rows.map((row) => row.id);
 }
 
-/** Notes that those above were told that the leaves of these credentials no longer count. */
+/** Records that it was announced that the leaves of these credentials no longer count. */
 export async function noteInvalidated(
   tx: Queryable,
   ids: readonly string[],
@@ -301,7 +301,7 @@ export async function noteInvalidated(
 /** Forgets everything of a user; roots that were or may be on chain are revoked there. @returns how many credentials */
 export async function deleteOfUser(tx: Queryable, user: Address, now: number): Promise<number> {
   await tx.query(sql`delete from email_verification where user_address = ${user}`);
-  // One statement: a root that is being attested meanwhile is seen as it was left.
+  // One statement, so that a root that is being attested at the same time is seen in its final state.
   const rows = await tx.query(
     sql`with deleted as (
         delete from credential where user_address = ${user} and document <> 'COMPANY'
@@ -316,7 +316,7 @@ export async function deleteOfUser(tx: Queryable, user: Address, now: number): P
   return rows.length;
 }
 
-/** Credentials of a user that count or will, locked. */
+/** Locks the credentials of a user that count or will. */
 export async function lockOfUser(tx: Queryable, user: Address): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select id from credential where user_address = ${user} and document <> 'COMPANY' and ended_at is null

@@ -6,7 +6,7 @@ import type { Mailer } from "../platform/mail.ts";
 import type { IssuerKeys } from "./issuer-key-lookup.ts";
 import type { Lookups } from "./lookups.ts";
 
-/** A leaf that no longer counts, for whoever was given its value. */
+/** A leaf that no longer counts; merchants who were given its value are told. */
 export interface InvalidLeaf {
   readonly leaf: Hex32;
   readonly user: Address;
@@ -19,7 +19,7 @@ export interface RecordedCompany {
   readonly environment: Environment;
 }
 
-/** What records of companies ask of those who keep the businesses, and tell them. */
+/** The functions that records of companies call in the slice that has the businesses. */
 export interface CompanyCallbacks {
   /**
    * Whether the business exists on this side. It is locked until the transaction ends: whoever changes what vouches for
@@ -33,7 +33,7 @@ export interface CompanyCallbacks {
   ): Promise<void>;
 }
 
-/** What the slice is told by those above it; passed by `compose.ts`. */
+/** The functions of higher slices that this one calls; passed by `compose.ts`. */
 export interface CredentialsCallbacks extends CompanyCallbacks {
   /**
    * Whether this organization may ask about this user (decisions section 4): the one predicate before `verified`,

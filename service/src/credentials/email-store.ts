@@ -13,7 +13,7 @@ export interface NewVerification {
   readonly expiresAt: number;
 }
 
-/** Due to be sent at once; the processes are woken when this commits. */
+/** Inserts a verification whose message is due at once; the processes are woken when this commits. */
 export async function insertVerification(tx: Queryable, made: NewVerification): Promise<void> {
   await tx.query(
     sql`insert into email_verification (id, user_address, environment, email_sealed, code_mac, code_sealed, created_at,
@@ -34,7 +34,7 @@ export interface DueMessage {
   readonly attempts: number;
 }
 
-/** Takes messages that are due; whoever dies with one loses it until `leasedUntil`. */
+/** Leases messages that are due; if the process dies, they are due again at `leasedUntil`. */
 export async function leaseMessages(
   db: Queryable,
   { now, leasedUntil, limit }: { now: number; leasedUntil: number; limit: number },
@@ -111,7 +111,7 @@ export async function takeTry(
   };
 }
 
-/** The address goes; the code is of no more use. */
+/** Ends a verification: the address is deleted, and the code is void. */
 export async function finishVerification(
   tx: Queryable,
   id: string,

@@ -11,7 +11,10 @@ import type { Issuer } from "./issuer.ts";
 type EndingContext = Pick<Ctx, "db" | "clock" | "audit"> &
   Pick<CredentialsContext, "onInvalidated">;
 
-/** Values that no wallet has collected go, and with them their credential: nobody could ever present it. */
+/**
+ * After this long, values that no wallet has collected are deleted, and with them their credential: nobody could ever
+ * present it.
+ */
 const uncollectedSeconds = 30 * 86_400;
 const idempotencySeconds = 86_400;
 const batchMax = 200;
@@ -31,7 +34,11 @@ export async function revokeCredential(
   await endOne(ctx, id, { reason: "revoked", actor: `issuer:${issuer.id}` });
 }
 
-/** Ends a credential by the will of its user, as {@link revokeCredential}. @throws {Problem} credential_not_found */
+/**
+ * Ends a credential at the request of its user, as {@link revokeCredential} does.
+ *
+ * @throws {Problem} credential_not_found
+ */
 export async function withdrawCredential(
   ctx: EndingContext,
   user: Address,
@@ -101,7 +108,7 @@ export async function purgeCredentials(ctx: EndingContext): Promise<void> {
   await purgeInBatches(async (limit) => store.deleteIdempotencyKeys(ctx.db, before, limit));
 }
 
-/** Tells those above of what no longer counts since its issuer was distrusted. */
+/** Announces the leaves that no longer count since their issuer was distrusted. */
 export async function announceDistrusted(ctx: EndingContext): Promise<void> {
   let count = 0;
   do {

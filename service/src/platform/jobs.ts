@@ -1,7 +1,7 @@
 import type { SharedClock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 
-/** Work that every process does again and again; it takes its own locks, so several at once do no harm. */
+/** Work that every process does periodically. It takes its own locks, so running several at once does no harm. */
 export interface Job {
   readonly name: string;
   /**
@@ -45,7 +45,7 @@ function firstPauseMs({ everySeconds }: Job, at: number): number {
 
 const firstSecondsMax = 600;
 
-/** Shorter pauses end by themselves before anybody misses what they hold up. */
+/** Jobs with shorter pauses run soon enough anyway after the time was moved. */
 const followedSecondsMin = 60;
 
 /** Its multiples, taken modulo 1, lie apart from each other however many there are. */

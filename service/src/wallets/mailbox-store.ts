@@ -10,7 +10,10 @@ export interface NewBox {
   readonly expiresAt: number;
 }
 
-/** False when the user has `most` boxes already that nobody took. Those of one user are counted and made one after the other. */
+/**
+ * Inserts a box, unless the user has `most` already that nobody took: false then. Takes a lock, so that boxes of one
+ * user are counted and made one after the other.
+ */
 export async function insertBox(
   tx: Queryable,
   { idSha256, user, box, createdAt, expiresAt }: NewBox,

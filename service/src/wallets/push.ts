@@ -24,11 +24,14 @@ export interface GivenSubscription {
   readonly keys: { readonly p256dh: string; readonly auth: string };
 }
 
-/** A person's devices; more push the oldest out. */
+/** Devices of a person; one more replaces the oldest. */
 const subscriptionsMax = 10;
-/** Of votes, invitations and devices each; a vote has at most 50 members with 10 devices. */
+/**
+ * Votes, invitations and devices that one round takes, of each; a vote concerns at most 50 members with 10 devices
+ * each.
+ */
 const looksPerRound = 20;
-/** Hints that somebody waits for at once. */
+/** Hints on their way at once. */
 const placesTotal = 256;
 /**
  * Anybody can name an address that takes a hint and never answers. Push services answer within a second: what takes longer
@@ -42,13 +45,13 @@ const hintSecondsMax = 86_400;
 const sentRetentionSeconds = 30 * 86_400;
 /** Wallets name their device anew when they are opened. */
 const idleSeconds = 30 * 86_400;
-/** The same for everybody and everything: its length tells nothing either. */
+/** The same for everybody and everything, so that not even its length reveals anything. */
 const hint = JSON.stringify({ type: "inbox" });
 /** A hint that still waits for its device is replaced by the next one. */
 const topic = "inbox";
 
 /**
- * Keeps where an identity's device is told that something waits. The same address again is the same device.
+ * Stores the address at which an identity's device is told that something waits. The same address is the same device.
  *
  * @throws {Problem} invalid_request for an address that is not called, and for keys that are none
  */
@@ -75,7 +78,7 @@ export async function subscribePush(
   await ctx.db.transaction(async (tx) => store.keepSubscription(tx, row, subscriptionsMax));
 }
 
-/** Tells a device nothing any more; without its address all devices of the identity. One that is not known is no fault. */
+/** Forgets a device, or all devices of the identity if no address is given. An unknown one is no fault. */
 export async function unsubscribePush(
   ctx: Ctx,
   user: Address,
@@ -137,7 +140,7 @@ export async function purgeDevices(ctx: Pick<Ctx, "db" | "clock">): Promise<void
   await purgeByPages(async (page) => store.purgeIdle(ctx.db, { before, ...page }));
 }
 
-/** One device that cannot be told keeps nothing from the others. */
+/** Sends one hint; a device that cannot be reached holds up no other. */
 async function tryHint(ctx: Ctx, due: store.DueHint): Promise<void> {
   try {
     await sendHint(ctx, due);

@@ -65,7 +65,7 @@ export async function openWalletSession(
   const user = readAddress("svcID", signed.svcID);
   const now = ctx.clock.now();
   const [random = ""] = signed.challenge.split(".", 1);
-  // Compared as a whole: another spelling of a used challenge would count as a new one.
+  // Compared as a whole text: another spelling of a used challenge would count as a new one.
   const expected = `${random}.${challengeMac(ctx, random, signed.deadline)}`;
   const isOurs = equalBytes(Buffer.from(signed.challenge), Buffer.from(expected));
   if (!isOurs || signed.deadline < now) throw new Problem("challenge_wrong");
@@ -109,7 +109,7 @@ export async function closeWalletSession(
   if (token !== null) await store.endWalletSession(ctx.db, sha256(token), ctx.clock.now());
 }
 
-/** Forgets sessions that are over, not before their challenge is: one that was signed once must not open another. */
+/** Forgets sessions that are over, but not before their challenge has expired: it must not open another session. */
 export async function purgeWalletSessions(ctx: Ctx): Promise<void> {
   const before = endedForAll(ctx.clock) - challengeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteWalletSessions(ctx.db, before, limit));

@@ -4,7 +4,7 @@ export async function listKeys(db: Queryable): Promise<{ name: string; sealed: B
   return db.query(sql`select name, sealed from installation_key`);
 }
 
-/** Keeps what another process inserted first. */
+/** Inserts keys; one that another process has inserted first stays. */
 export async function insertKeys(
   db: Queryable,
   keys: readonly { name: string; sealed: Buffer }[],

@@ -42,7 +42,7 @@ export function statusOf(
   return startsAt > now ? "next" : "retired";
 }
 
-/** What has to be done so that there is a key that signs, and its successor. */
+/** What has to be done so that there is a signing key and a successor. */
 export interface KeyPlan {
   /** This key, already published, must start now. */
   readonly start: string | null;
@@ -50,7 +50,10 @@ export interface KeyPlan {
   readonly make: readonly number[];
 }
 
-/** A key is known for at least a day before it signs: verifiers keep key sets. Of a short lifetime it is half. */
+/**
+ * A key is published for at least a day before it signs, since verifiers cache key sets; for half of its lifetime if
+ * that is shorter.
+ */
 const noticeSecondsMax = 86_400;
 
 /**
@@ -68,7 +71,7 @@ export function planKeys(
   const next = nextOf(keys, now);
   if (currentOf(keys, now) !== null) return { start: null, make: next === null ? [following] : [] };
   if (next === null) return { start: null, make: [slot, following] };
-  // The current one was revoked: its successor is in every cache of the key set, a new one would be in none.
+  // The current key was revoked: its successor is in the caches of the key set, and a new key would not be.
   const isLast = nextOf(keys, next.startsAt) === null;
   return { start: next.kid, make: isLast ? [following] : [] };
 }

@@ -5,7 +5,7 @@ import type { Random } from "../context.ts";
 const poolBytes = 4096;
 const pooledMax = 64;
 
-/** Chance from the operating system's generator, for secrets and everything else. No byte is handed out twice. */
+/** Random bytes of the operating system's generator, for secrets and everything else. No byte is used twice. */
 export function createRandom(): Random {
   const pool = Buffer.alloc(poolBytes);
   let used = poolBytes;
@@ -17,7 +17,7 @@ export function createRandom(): Random {
     }
     const drawn = Buffer.alloc(length);
     pool.copy(drawn, 0, used, used + length);
-    // What became a secret does not stay behind in this memory.
+    // Bytes that have become a secret do not stay in the pool.
     pool.fill(0, used, used + length);
     used += length;
     return drawn;

@@ -27,7 +27,7 @@ export async function listSealed(
   );
 }
 
-/** Leaves a value alone that was changed meanwhile: whoever changed it sealed it anew. */
+/** Replaces a sealed value unless it has changed meanwhile: the change sealed it with the newest key already. */
 export async function replaceSealed(
   db: Queryable,
   { table, idColumn, column }: SealedColumn,

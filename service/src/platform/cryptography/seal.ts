@@ -12,7 +12,7 @@ import {
 } from "node:crypto";
 
 /**
- * Where a sealed value stands. The seal is bound to it: a value that is moved to another row or column does not open.
+ * The place of a sealed value. The seal is bound to it: a value that is moved to another row or column does not open.
  * `id` is the row's id as PostgreSQL writes it as text (`id::text`; bytes as `\x` and hex).
  */
 export interface Place {
@@ -48,7 +48,7 @@ export class SealBroken extends Error {
 /** For how long data that is sealed with an unknown master key waits for a process that knows it. */
 const keyWithinSeconds = 72 * 3600;
 
-/** Whether what did not open here may still be opened by another process, as in the midst of a change of keys. */
+/** Whether another process may still be able to open what did not open here, as during a change of keys. */
 export function mayOpenElsewhere(error: SealBroken, waitedSeconds: number): boolean {
   return error.isKeyMissing && waitedSeconds < keyWithinSeconds;
 }
@@ -189,7 +189,7 @@ function wrap(master: MasterKey, work: { rowKey: Buffer; aad: Buffer; into: Buff
   tag.copy(into, wrapTagAt);
 }
 
-/** Bytes as a key cost Node three times what a key object costs: it tries them as an object first. */
+/** As a KeyObject: raw bytes cost Node three times as much, since it tries to use them as an object first. */
 function deriveKey(keyMaterial: Uint8Array, context: string): KeyObject {
   assert(keyMaterial.length >= 16, "key material has at least 128 bits");
   const material = createSecretKey(keyMaterial);

@@ -8,7 +8,7 @@ import {
 } from "@svc/protocol";
 import type * as portable from "tiny-secp256k1";
 
-/** libsecp256k1, as far as it is used here; each throws where a number is out of its range. */
+/** The functions of libsecp256k1 that are used here. Each throws if a number is out of range. */
 export interface Secp256k1 {
   /** @returns the public key behind a signature, 65 bytes; null where there is none */
   recover(digest: Uint8Array, signature: CompactSignature): Uint8Array | null;
@@ -26,7 +26,7 @@ interface CompactSignature {
 
 const require = createRequire(import.meta.url);
 
-/** As WebAssembly for every machine: 6 times the speed of plain JavaScript. */
+/** The WebAssembly build, for any machine: 6 times as fast as plain JavaScript. */
 export function loadPortable(): Secp256k1 {
   const { recover, signRecoverable, pointFromScalar } =
     require("tiny-secp256k1") as typeof portable;
@@ -45,8 +45,8 @@ export function loadPortable(): Secp256k1 {
 }
 
 /**
- * As it was built for this machine, again 6 times as fast; null where the package has no build for it. The package's own
- * fallback in plain JavaScript is replaced (`overrides` in package.json) and never loaded.
+ * The native build for this machine, again 6 times as fast; null if the package has none. The package's own fallback in
+ * plain JavaScript is replaced (`overrides` in package.json) and never loaded.
  */
 export function loadNative(): Secp256k1 | null {
   try {

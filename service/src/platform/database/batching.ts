@@ -1,12 +1,12 @@
 import { Problem } from "../http/problems.ts";
 
-/** Questions that wait; whoever comes then is told to try again rather than to wait for a database that is stuck. */
+/** How many questions may wait; beyond that, callers are told to try again instead of waiting for a stuck database. */
 const waitingMax = 10_000;
 /** Questions asked in one call, which takes about a millisecond. */
 const questionsMax = 64;
-/** How long a question waits for the call under way, which may hang, before it gets one of its own. */
+/** How long a question waits for the call under way, which may hang, before another call is started. */
 const patienceMs = 250;
-/** Calls under way at once, so that a database that hangs as a whole does not take all connections here. */
+/** Calls under way at once, so that a database that hangs does not use up all connections for this. */
 const underWayMax = 3;
 
 interface Waiter<Question, Answer> {

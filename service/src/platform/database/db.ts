@@ -23,8 +23,8 @@ export interface Queryable {
 }
 
 /**
- * A single statement is a transaction of its own. One that PostgreSQL broke off to end a deadlock runs again, three
- * times in all at most; so does one whose table got other columns meanwhile, by a migration of the next version.
+ * A single statement is a transaction of its own. If PostgreSQL aborts it to end a deadlock, it runs again, three times
+ * in all at most. It also runs again if a migration of the next version has changed the columns of its table.
  */
 export interface Db extends Queryable, AsyncDisposable {
   /**
@@ -125,7 +125,7 @@ async function runPrepared<Row extends object>(
   try {
     return await promise;
   } catch (error) {
-    // Its own stack leads to the socket; whoever looks for the fault needs the one that leads to the statement.
+    // The error's own stack leads to the socket; what helps to find the fault is the stack that leads to the statement.
     if (error instanceof Error) Error.captureStackTrace(error);
     throw error;
   }

@@ -14,10 +14,10 @@ const ReadyBody = Type.Object(
   { description: "It can answer." },
 );
 
-/** A balancer gives up after a few seconds, and a statement only after half a minute. */
+/** Load balancers give up after a few seconds, a statement only after half a minute. */
 const databaseWithinMs = 3_000;
 
-/** What keeps the process from answering, in words; null where nothing does. */
+/** Why the process is not ready, in words; null if it is. */
 async function faultOf({ db, clock }: Ctx): Promise<string | null> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("the database hangs")), databaseWithinMs);

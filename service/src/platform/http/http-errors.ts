@@ -10,7 +10,7 @@ interface FrameworkError {
   validation?: { instancePath: string; params?: Record<string, unknown>; message?: string }[];
 }
 
-/** Turns what the framework found wrong into a row of the table; anything unknown is a fault of ours. */
+/** Turns an error of the framework into a row of the table; anything unknown is a fault of ours. */
 export function problemOf(error: unknown): Problem | OAuthProblem | null {
   if (error instanceof Problem || error instanceof OAuthProblem) return error;
   const { code, statusCode, validation } = error as FrameworkError;
@@ -97,8 +97,8 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
 }
 
 /**
- * Keeps the connection, which the framework would close: what still arrives would then reset it, and the sender of a
- * body that is too large would often miss the answer. Node throws the rest away, for as long as a request may take.
+ * Keeps the connection open, which the framework would close: the rest of a body that is too large would then reset it,
+ * and its sender would often miss the answer. Node discards the rest, for as long as a request may take.
  */
 function readOn(reply: FastifyReply): void {
   reply.removeHeader("connection");

@@ -32,11 +32,14 @@ export type Http = FastifyInstance<
 
 /** Bytes of an ordinary body (decisions section 1); a route that takes more says so in `bodyLimit`. */
 const bodyBytesMax = 64 * 1024;
-/** A request has to be there by then, with its body: whoever sends a byte a minute holds no connection for long. */
+/**
+ * A request has to arrive within this time, body included, so that nobody holds a connection by sending a byte a
+ * minute.
+ */
 const requestTimeoutMs = 60_000;
-/** A connection on which nothing moves; longer than a long poll and than the pauses of a status stream. */
+/** A silent connection is closed after this; longer than a long poll and than the pauses of a status stream. */
 const silenceTimeoutMs = 120_000;
-/** A connection that waits for its next request; longer than the 60 s for which proxies keep one by default. */
+/** An idle connection is kept this long: longer than the 60 s for which proxies keep one by default. */
 const keptConnectionMs = 72_000;
 /** Long enough for every path value of the service, offer tokens included. */
 const parameterLengthMax = 512;
@@ -56,7 +59,8 @@ export function createHttp(ctx: Ctx): Http {
     requestIdHeader: false,
     genReqId: makeRequestId,
     forceCloseConnections: "idle",
-    // What arrives on an open connection while the process drains is answered: everything that it needs is still there.
+    // Requests that arrive on open connections while the process drains are still answered: nothing that they need is
+    // closed yet.
     return503OnClosing: false,
     clientErrorHandler: (error, socket) =>
       answerBrokenRequest(ctx, { error, socket, requestId: makeRequestId() }),
@@ -216,8 +220,8 @@ function settle(parse: () => unknown, done: (error: Error | null, body?: unknown
 }
 
 /**
- * What holds for every answer, also to a request that no route gets. Most are somebody's alone, so one that may be kept
- * says so itself.
+ * Headers of every answer, including those to requests that no route matches. Most answers are private, so a cacheable
+ * one says so itself.
  */
 function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
   reportAtEnd(ctx, request, reply);
@@ -228,12 +232,12 @@ function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
 }
 
 /**
- * What log and metrics say where the connection was closed before an answer. It is no status of HTTP: nobody ever gets
- * it.
+ * The status in log and metrics if the connection was closed before an answer. It is not one of HTTP, and is never
+ * sent.
  */
 const statusOfNone = 499;
 
-/** Tells log and metrics of a request, also of one whose caller did not wait: it may have taken effect. */
+/** Reports a request to log and metrics, even if its caller did not wait: it may have taken effect. */
 function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): void {
   const startedMs = performance.now();
   reply.raw.on("close", () => {

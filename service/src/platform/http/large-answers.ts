@@ -8,35 +8,35 @@ type NameCaller = (request: FastifyRequest) => string;
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The answer may take megabytes: names whose it is, who has a few under way until their last byte is sent. */
+    /** The answer may take megabytes. Names the caller, who may have a few under way until their last byte is sent. */
     readonly largeAnswerOf?: NameCaller;
-    /** The answer takes long to make: names who asks, for whom a few are made at once. */
+    /** The answer takes long to make. Names the caller, for whom a few are made at once. */
     readonly costlyAnswerOf?: NameCaller;
   }
 }
 
-/** Anybody can make identities without end, so what costs a wallet nothing is counted by network. */
+/** Counted by network, because anybody can make any number of identities. */
 export function networkOfCaller(ctx: Pick<Ctx, "config">): NameCaller {
   return (request) => `network:${limitNetworkOf(callerAddressOf(ctx, request))}`;
 }
 
-/** Of one caller, in one process. */
+/** Answers of one caller at once, in one process. */
 const atOnceMax = 4;
-/** What waits for a place holds nothing but its connection. */
+/** Requests of one caller that wait; each holds nothing but its connection. */
 const waitingMax = 1_000;
 const patienceMs = 10_000;
 
 /** The answers of one caller. */
 interface Line {
   underWay: number;
-  /** Each lets one go on. */
+  /** Functions that each let one waiting request proceed. */
   readonly waiting: Set<() => void>;
 }
 
 /**
- * Bounds the large and the costly answers that one caller has under way here: each takes a connection to the database
- * while it is made, and a large one its size in memory for as long as its caller reads it. More wait for their turn, and
- * others go on meanwhile.
+ * Bounds the large and the costly answers that one caller has under way in this process. Each holds a database
+ * connection while it is made, and a large one its size in memory while the caller reads it. More of them wait for
+ * their turn, without holding up other callers.
  */
 export function boundLargeAnswers(ctx: Pick<Ctx, "config" | "metrics">, http: Http): void {
   const lines = new Map<string, Line>();

@@ -4,13 +4,13 @@ import { refuseBeyond } from "../rate-limit.ts";
 import { callerAddressOf, isUnlimited, limitNetworkOf } from "./client-address.ts";
 import type { Http } from "./http.ts";
 
-/** Under way at once from one network, in one process. */
+/** Large bodies under way from one network, in one process. */
 const atOnceMax = 16;
 
 /**
- * Bounds the large bodies that one network has under way here, from the first byte to the end of the answer: each takes
- * several times its size in memory for as long, and whoever sends one may take a minute over it. Routes that take no more
- * than `ordinaryBytes`, and requests that announce no more, are not counted.
+ * Bounds the large bodies that one network has under way in this process, from the first byte to the end of the answer:
+ * each takes several times its size in memory, and may take a minute to arrive. Routes that accept no more than
+ * `ordinaryBytes`, and requests that announce no more, are not counted.
  */
 export function boundLargeBodies(
   ctx: Pick<Ctx, "config" | "metrics">,
@@ -19,7 +19,7 @@ export function boundLargeBodies(
 ): void {
   const underWay = new Map<string, number>();
   const admit = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    // Whoever left while it was asked who calls sends nothing more, and would be counted for ever: the close is past.
+    // A caller who left during authentication would be counted for ever, since the `close` event has already fired.
     if (reply.raw.closed) return;
     const announced = Number(request.headers["content-length"] ?? Infinity);
     const address = callerAddressOf(ctx, request);

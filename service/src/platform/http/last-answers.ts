@@ -10,7 +10,10 @@ export function noteAnswers(server: Server): void {
   });
 }
 
-/** The answer to the last request of a connection, also when it is over; they are sent in the order of the requests. */
+/**
+ * The answer to the last request of a connection, even if it has been sent. Answers are sent in the order of the
+ * requests.
+ */
 export function lastAnswerOf(socket: Socket): ServerResponse | undefined {
   return lastAnswers.get(socket);
 }

@@ -8,8 +8,8 @@ import { lastAnswerOf } from "./last-answers.ts";
 /** How long a connection stays open at most once it has nothing left to wait for. */
 const sweepMs = 100;
 /**
- * How long kept connections stay after the end was announced. A request that is on its way is answered meanwhile, and
- * its sender learns by the answer that the connection ends; without this the request would be lost.
+ * How long idle connections stay open after the end was announced. A request that is on its way is still answered, and
+ * the answer says that the connection is about to close; otherwise the request would be lost.
  */
 const lingerMs = 300;
 
@@ -78,8 +78,8 @@ async function listAddresses(host: string): Promise<string[]> {
 const absentCodes = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
 /**
- * Takes connections for the one HTTP server, so that its limits, its end and its cut hold for all of them: left to
- * Fastify, the second address has a server of its own that goes on until the first has answered everything.
+ * Accepts connections for the one HTTP server, so that its limits and its shutdown apply to all of them. Fastify itself
+ * would give the second address a server of its own, which goes on until the first has answered everything.
  *
  * @returns null where the machine has no such address
  */
