@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { readBalance } from "../../service/src/accounts/ledger-store.ts";
+import { forgetBytes } from "../../service/src/chain/transaction-store.ts";
 import { listRecords, listRecordsDue } from "../../service/src/credentials/company-store.ts";
 import {
   deleteIdempotencyKeys,
@@ -10,6 +11,7 @@ import {
 import { deleteVerifications } from "../../service/src/credentials/email-store.ts";
 import { deleteLookups } from "../../service/src/credentials/lookup-store.ts";
 import { deleteBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
+import { lapseFoundings } from "../../service/src/kyb/business/founding-store.ts";
 import { deleteProposals } from "../../service/src/kyb/business/governance-store.ts";
 import { deleteKeys } from "../../service/src/kyb/idempotency-store.ts";
 import { purgeOffered } from "../../service/src/kyb/offer/offer-store.ts";
@@ -292,6 +294,13 @@ const expiring: [
       select key, id, id, 'live', 'data_request', '', '', 0, at`,
     "request_sealed",
   ],
+  [
+    "chain_transaction",
+    async (db, limit) => forgetBytes(db, 10, limit),
+    `(kind, subject_id, to_address, data, status, created_at, due_at, nonce, finished_at)
+      select 'test', at::text, '', key, 'succeeded', 0, 0, at, at`,
+    "data",
+  ],
 ];
 const keysAt = (times: string): string => `from (
     select sha256(n::text::bytea) as key, at, '${id}'::uuid as id from ${times} with ordinality as given (at, n)) as made`;
@@ -318,6 +327,21 @@ for (const [table, purge, insert, emptied] of expiring)
     });
     assert.deepEqual(removed, [2, 2, 1, 0, 1]);
   });
+
+test("foundings that were not signed in time lapse in batches, and no other is looked at", async () => {
+  const { db } = world.ctx;
+  const [plan] = await plansOf(db, async (asked) => lapseFoundings(asked, 10, 2));
+  assert.deepEqual(plan?.scanned, []);
+  assert.match(plan?.indexed ?? "", /invitation_deadline < \$/);
+  await run(`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
+    select '0x' || left(encode(sha256(('lapsing ' || at)::bytea), 'hex'), 40), 'live', 'A business', 'inviting', '${address}',
+      'lapsing ' || at, at, sha256(''), '', 0
+    from unnest(array[1, 2, 3, 4, 5, 10]) as at`);
+  const lapsed: number[] = [];
+  do lapsed.push(await lapseFoundings(db, 10, 2));
+  while (lapsed.at(-1) === 2);
+  assert.deepEqual(lapsed, [2, 2, 1]);
+});
 
 test("a purge takes all that is over, however many batches that is", async () => {
   const { ctx } = world;

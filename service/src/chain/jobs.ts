@@ -1,3 +1,4 @@
+import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Job } from "../platform/jobs.ts";
 import type { ChainContext } from "./context.ts";
 import { NodeAway } from "./node.ts";
@@ -21,9 +22,14 @@ export function chainJobs(ctx: ChainContext, handlers: FinalHandlers): Job[] {
     {
       name: "chain-bytes",
       everySeconds: day,
-      run: async () => store.forgetBytes(ctx.db, ctx.clock.now() - bytesSeconds),
+      run: async () => purgeBytes(ctx),
     },
   ];
+}
+
+async function purgeBytes({ db, clock }: ChainContext): Promise<void> {
+  const before = clock.now() - bytesSeconds;
+  await purgeInBatches(async (limit) => store.forgetBytes(db, before, limit));
 }
 
 /** Runs what asks the chain's node. One that is away is an alarm, not a failure of the job: everything stays due. */

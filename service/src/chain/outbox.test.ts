@@ -108,9 +108,9 @@ test("the bytes of what is long final are forgotten, its hash and outcome stay, 
   );
   assert.ok(row !== undefined);
   const [before] = await db.query<Record<string, unknown>>(kept);
-  await forgetBytes(db, row.finishedAt);
+  await forgetBytes(db, row.finishedAt, 10);
   assert.deepEqual(await db.query(kept), [before]);
   assert.deepEqual([before?.["isForgotten"], before?.["isRawForgotten"]], [false, false]);
-  await forgetBytes(db, row.finishedAt + 1);
+  await forgetBytes(db, row.finishedAt + 1, 10);
   assert.deepEqual(await db.query(kept), [{ ...before, isForgotten: true, isRawForgotten: true }]);
 });

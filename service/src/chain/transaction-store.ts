@@ -365,13 +365,22 @@ export async function findForBump(
   };
 }
 
-/** Forgets the bytes of transactions that have been final since before then; hash, block and outcome stay. */
-export async function forgetBytes(db: Queryable, finishedBefore: number): Promise<void> {
-  await db.query(sql`
+/** Forgets the bytes of transactions that have been final since before then; hash, block and outcome stay. @returns of how many */
+export async function forgetBytes(
+  db: Queryable,
+  finishedBefore: number,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(sql`
     with old as (
-      update chain_transaction set data = null
-      where data is not null and finished_at < ${finishedBefore} returning id)
-    update chain_transaction_hash h set raw = null from old where h.transaction_id = old.id`);
+      update chain_transaction set data = null where id = any(array(
+        select id from chain_transaction where data is not null and finished_at < ${finishedBefore}
+        order by finished_at limit ${limit} for update skip locked))
+      returning id),
+    emptied as (
+      update chain_transaction_hash set raw = null where transaction_id = any(array(select id from old)))
+    select id from old`);
+  return rows.length;
 }
 
 /** For the gauges: asked when somebody scrapes. */

@@ -171,11 +171,15 @@ export async function listInvitationsTo(
   return rows.map(toFounding);
 }
 
-/** Ends foundings that were not signed by everybody in time. */
-export async function lapseFoundings(db: Queryable, now: number): Promise<void> {
-  await db.query(
-    sql`update business set status = 'lapsed' where status = 'inviting' and invitation_deadline < ${now}`,
+/** Ends foundings that were not signed by everybody in time. @returns how many */
+export async function lapseFoundings(db: Queryable, now: number, limit: number): Promise<number> {
+  const rows = await db.query(
+    sql`update business set status = 'lapsed' where address = any(array(
+        select address from business where status = 'inviting' and invitation_deadline < ${now}
+        order by invitation_deadline limit ${limit} for update skip locked))
+      returning 1 as lapsed`,
   );
+  return rows.length;
 }
 
 /** Forgets foundings that came to nothing, with the names in them. @returns how many went */

@@ -11,6 +11,7 @@ import type { Environment } from "../../accounts/index.ts";
 import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
 import { ulid, uuidv7 } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { purgeInBatches } from "../../platform/database/purge.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { lockBusiness } from "./business-store.ts";
@@ -186,7 +187,8 @@ export function foundingFinalHandlers(ctx: KybContext): FinalHandlers {
 
 /** Ends foundings that were not signed in time. */
 export async function lapseFoundings(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
-  await store.lapseFoundings(ctx.db, ctx.clock.now());
+  const now = ctx.clock.now();
+  await purgeInBatches(async (limit) => store.lapseFoundings(ctx.db, now, limit));
 }
 
 /** Forgets foundings that ended 30 days ago. */
