@@ -276,13 +276,16 @@ export async function isVouchedFor(
   return row?.stands === true;
 }
 
-/** Forgets the values of records that ended before. @returns how many went */
+/**
+ * Forgets the values of records that ended before; they are looked up record by record, as a join would read those of
+ * all records. @returns how many went
+ */
 export async function deleteValues(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     delete from company_field where ctid = any(array(
-      select company_field.ctid from company_field join company_record using (credential_id)
-      where ended_at <= ${before} limit ${limit}
-      for update of company_field skip locked))
+      select held.ctid from company_record cross join lateral (
+        select ctid from company_field where credential_id = company_record.credential_id offset 0) as held
+      where ended_at <= ${before} order by ended_at limit ${limit}))
     returning 1 as gone`);
   return rows.length;
 }

@@ -47,11 +47,11 @@ export async function leaseMessages(
     send_attempts: number;
   }>(
     sql`update email_verification set send_due_at = ${leasedUntil}, send_attempts = send_attempts + 1
-      where id in (
+      where id = any(array(
         select id from email_verification
         where send_due_at <= ${now} and expires_at > ${now} and email_sealed is not null and code_sealed is not null
         order by send_due_at limit ${limit} for update skip locked
-      )
+      ))
       returning id, user_address, email_sealed, code_sealed, send_attempts`,
   );
   return rows.map((row) => ({

@@ -40,7 +40,7 @@ export async function listAnchoringBatches(
       select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head, audit_position,
         audit_link.hash as link_hash, leaves, '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
       from anchoring
-        join kyc_batch_leaves on batch_id = anchoring.id
+        cross join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept
         left join audit_link on audit_link.position = audit_position
       order by audit_position`,
   );

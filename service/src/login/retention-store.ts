@@ -3,8 +3,8 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 /** Removes attempts that began before a moment; a live family keeps what it needs itself. @returns how many went */
 export async function purgeAttempts(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
-    delete from login where id in (
-      select id from login where created_at < ${before} order by created_at limit ${limit})
+    delete from login where id = any(array(
+      select id from login where created_at < ${before} order by created_at limit ${limit}))
     returning id`);
   return rows.length;
 }

@@ -78,9 +78,9 @@ export async function deleteAttempts(
   { beforeMs, limit }: { beforeMs: number; limit: number },
 ): Promise<number> {
   const rows = await db.query(sql`
-    delete from webhook_attempt where id in (
+    delete from webhook_attempt where id = any(array(
       select id from webhook_attempt where begun_at_ms < ${beforeMs} order by begun_at_ms limit ${limit}
-      for update skip locked)
+      for update skip locked))
     returning id`);
   return rows.length;
 }
@@ -91,9 +91,9 @@ export async function deleteTombstones(
   { from, before, limit }: { from: string; before: string; limit: number },
 ): Promise<number> {
   const rows = await db.query(sql`
-    delete from webhook_event where id in (
+    delete from webhook_event where id = any(array(
       select id from webhook_event where id >= ${from} and id < ${before} and purge_at is null order by id limit ${limit}
-      for update skip locked)
+      for update skip locked))
     returning id`);
   return rows.length;
 }
@@ -104,9 +104,9 @@ export async function deletePaces(
   { beforeMs, limit }: { beforeMs: number; limit: number },
 ): Promise<number> {
   const rows = await db.query(sql`
-    delete from webhook_endpoint where id in (
+    delete from webhook_endpoint where id = any(array(
       select id from webhook_endpoint where next_at_ms < ${beforeMs} order by next_at_ms limit ${limit}
-      for update skip locked)
+      for update skip locked))
     returning 1 as gone`);
   return rows.length;
 }

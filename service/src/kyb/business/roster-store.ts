@@ -34,9 +34,9 @@ export async function claimLooks(
   given: { now: number; until: number; limit: number },
 ): Promise<ClaimedLook[]> {
   return db.query<ClaimedLook>(
-    sql`update business set look_due_at = ${given.until} where address in (
+    sql`update business set look_due_at = ${given.until} where address = any(array(
         select address from business where look_due_at <= ${given.now}
-        order by look_due_at limit ${given.limit} for update skip locked)
+        order by look_due_at limit ${given.limit} for update skip locked))
       returning address, look_due_at as claim`,
   );
 }

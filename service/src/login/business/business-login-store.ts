@@ -121,9 +121,11 @@ export interface ShownLogin {
 }
 
 export async function listOpenLogins(db: Queryable, ids: readonly string[]): Promise<ShownLogin[]> {
+  // The ids are named for both: they sort differently here and there, so that the one leads to no index of the other.
   return db.query<ShownLogin>(sql`
     select login.id, client_id as "clientId", request ->> 'scope' as scope, member, requester
-    from business_login join login on login.id = login_id where login_id = any(${[...ids]})`);
+    from business_login join login on login.id = login_id
+    where login_id = any(${[...ids]}) and login.id = any(${[...ids]})`);
 }
 
 /**

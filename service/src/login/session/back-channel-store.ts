@@ -27,6 +27,9 @@ export interface Lease {
 /**
  * Takes deliveries that are due, from one client after the other, so that a long queue of one hides no other; two
  * processes never take the same one while its lease runs.
+ *
+ * Where ids find the rows, here and below, `true` is a value: a plain `ended_at is null` would let PostgreSQL read all
+ * that wait instead, as it does with a plan that was made while none did.
  */
 export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<LogoutDelivery[]> {
   return db.query<LogoutDelivery>(sql`
@@ -47,7 +50,7 @@ export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<Logo
       ) as waiting
       order by waiting.due_at limit ${lease.limit}),
     taken as (
-      select id from logout_delivery where id = any(array(select id from due)) and ended_at is null
+      select id from logout_delivery where id = any(array(select id from due)) and (ended_at is null) = ${true}
         and (leased_until is null or leased_until <= ${lease.now})
       for update skip locked)
     update logout_delivery set attempts = attempts + 1, leased_until = ${lease.now + lease.seconds}
@@ -65,7 +68,7 @@ export async function endDelivery(
 ): Promise<void> {
   await db.query(sql`
     update logout_delivery set ended_at = ${now}, outcome = ${outcome}, leased_until = null
-    where id = ${delivery.id} and attempts = ${delivery.attempts} and ended_at is null`);
+    where id = ${delivery.id} and attempts = ${delivery.attempts} and (ended_at is null) = ${true}`);
 }
 
 /** Plans the next try of a delivery, unless its lease was lost. */
@@ -76,7 +79,7 @@ export async function postponeDelivery(
 ): Promise<void> {
   await db.query(sql`
     update logout_delivery set due_at = ${dueAt}, leased_until = null
-    where id = ${delivery.id} and attempts = ${delivery.attempts} and ended_at is null`);
+    where id = ${delivery.id} and attempts = ${delivery.attempts} and (ended_at is null) = ${true}`);
 }
 
 /**
@@ -90,10 +93,10 @@ export async function purgeDeliveries(
   limit: number,
 ): Promise<number> {
   const rows = await db.query(sql`
-    delete from logout_delivery where id in (
+    delete from logout_delivery where id = any(array(
       (select id from logout_delivery where ended_at < ${before} limit ${limit})
       union all
-      (select id from logout_delivery where is_user_deleted and ended_at is not null limit ${limit}))
+      (select id from logout_delivery where is_user_deleted and ended_at is not null limit ${limit})))
     returning id`);
   return rows.length;
 }

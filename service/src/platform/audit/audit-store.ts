@@ -164,7 +164,7 @@ export async function getChainState(tx: Queryable): Promise<ChainState> {
 export async function deleteLinks(tx: Queryable, upTo: number): Promise<void> {
   await tx.query(sql`
     with removed as (delete from audit_link where position <= ${upTo} returning entry_id)
-    delete from audit_entry using removed where id = removed.entry_id`);
+    delete from audit_entry where id = any(array(select entry_id from removed))`);
 }
 
 /** Makes all that follows in this transaction see one state of the database, and change nothing. */
