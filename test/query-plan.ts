@@ -40,6 +40,41 @@ export async function plansOf(
   });
 }
 
+class Undone extends Error {}
+
+/**
+ * How the statements of `ask` find their rows where PostgreSQL takes every table that holds anything for one of a million
+ * rows, so that it may also join whole tables.
+ *
+ * @param rows statements that write what the tables hold; undone afterwards, and nothing they refer to is needed
+ */
+export async function plansAtLength(
+  db: Db,
+  rows: readonly string[],
+  ask: (db: Queryable) => Promise<unknown>,
+): Promise<QueryPlan[]> {
+  const plans: QueryPlan[] = [];
+  const explained = db.transaction(async (tx) => {
+    const prepare = [
+      "set local session_replication_role = replica",
+      ...rows,
+      `update pg_class set relpages = 1, reltuples = 1e6
+        where relkind = 'r' and relnamespace = 'public'::regnamespace`,
+    ];
+    for (const text of prepare) await tx.query({ name: "", text, values: [] });
+    const explain = async (statement: Statement): Promise<never[]> => {
+      plans.push(await planOf(tx, statement));
+      return [];
+    };
+    await ask({ query: explain });
+    throw new Undone();
+  });
+  await explained.catch((error: unknown) => {
+    if (!(error instanceof Undone)) throw error;
+  });
+  return plans;
+}
+
 async function planOf(tx: Queryable, { text }: Statement): Promise<QueryPlan> {
   const explain = `explain (generic_plan, format json) ${text}`;
   const [row] = await tx.query<{ "QUERY PLAN": readonly { Plan: PlanNode }[] }>({

@@ -127,6 +127,12 @@ export async function insertConsent(tx: Queryable, given: NewConsent): Promise<v
   );
 }
 
+/**
+ * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
+ * with a plan that was made while there was nothing.
+ */
+const pending = "PENDING";
+
 /** Counts a validly signed result that matches nothing. @returns how many there were, null where it is over */
 export async function countMismatch(
   tx: Queryable,
@@ -134,7 +140,7 @@ export async function countMismatch(
 ): Promise<number | null> {
   const [row] = await tx.query<{ mismatches: number }>(
     sql`update kyc_order set mismatches = mismatches + 1
-      where id = ${order.id} and attempt = ${attempt} and status = 'PENDING' returning mismatches`,
+      where id = ${order.id} and attempt = ${attempt} and status = ${pending} returning mismatches`,
   );
   return row?.mismatches ?? null;
 }

@@ -153,6 +153,12 @@ export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number)
   return toOrder(row);
 }
 
+/**
+ * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
+ * with a plan that was made while there was nothing.
+ */
+const pending = "PENDING";
+
 /** Replaces callback and expiration of a PENDING order that the caller has locked. */
 export async function renewPending(
   tx: Queryable,
@@ -160,7 +166,7 @@ export async function renewPending(
 ): Promise<Order> {
   const [row] = await tx.query<OrderColumns>(
     sql`update kyc_order set callback = ${given.callback}, expiration = ${given.expiration}
-      where id = ${given.id} and status = 'PENDING' returning *`,
+      where id = ${given.id} and status = ${pending} returning *`,
   );
   if (row === undefined) throw new Error("the order was locked and is PENDING");
   return toOrder(row);

@@ -84,11 +84,17 @@ export async function lockDueBallots(tx: Queryable, now: number, limit: number):
   return rows.map(toBallot);
 }
 
+/**
+ * Given as a value where the id or the business finds the rows. Written into the text it would let PostgreSQL read all that is open instead, as it does
+ * with a plan that was made while there was nothing.
+ */
+const open = "open";
+
 /** Locks the open ballots of a business, in the order of their ids. */
 export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
   const rows = await tx.query<BallotRow>(
     sql`select ${ballotColumns}
-      from ballot where business = ${business} and status = 'open' order by id for update`,
+      from ballot where business = ${business} and status = ${open} order by id for update`,
   );
   return rows.map(toBallot);
 }
@@ -104,7 +110,7 @@ export async function endBallot(
   ended: { id: string; status: Exclude<Ballot["status"], "open">; now: number },
 ): Promise<void> {
   await tx.query(
-    sql`update ballot set status = ${ended.status}, ended_at = ${ended.now} where id = ${ended.id} and status = 'open'`,
+    sql`update ballot set status = ${ended.status}, ended_at = ${ended.now} where id = ${ended.id} and status = ${open}`,
   );
 }
 

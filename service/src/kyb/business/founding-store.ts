@@ -156,6 +156,12 @@ export async function activate(
   );
 }
 
+/**
+ * Given as a value where the member finds the rows. Written into the text it would let PostgreSQL read all invitations instead, as it does
+ * with a plan that was made while there was nothing.
+ */
+const inviting = "inviting";
+
 /** Invitations that wait for this identity, oldest first, after the one of this id. */
 export async function listInvitationsTo(
   db: Queryable,
@@ -164,7 +170,7 @@ export async function listInvitationsTo(
 ): Promise<Founding[]> {
   const rows = await db.query<FoundingRow>(
     sql`select ${foundingColumns} from business_member join business on address = business
-      where member = ${member} and invitation_signature is null and status = 'inviting'
+      where member = ${member} and invitation_signature is null and status = ${inviting}
         and invitation_deadline >= ${page.now} and invitation_id > ${page.after}
       order by invitation_id limit ${page.limit}`,
   );

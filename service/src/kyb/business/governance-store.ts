@@ -87,11 +87,15 @@ export async function setProposalStatus(
 }
 
 /**
- * Records the block in which the chain refused the transaction; the next reading of the wallet decides what follows.
+ * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is under way instead, as it does
+ * with a plan that was made while there was nothing.
  */
+const relaying = "relaying";
+
+/** Records the block in which the chain refused the transaction; the next reading of the wallet decides what follows. */
 export async function noteRefusedProposal(tx: Queryable, id: string, block: number): Promise<void> {
   await tx.query(
-    sql`update business_proposal set refused_block = ${block} where id = ${id} and status = 'relaying'`,
+    sql`update business_proposal set refused_block = ${block} where id = ${id} and status = ${relaying}`,
   );
 }
 

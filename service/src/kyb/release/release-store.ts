@@ -14,6 +14,12 @@ export interface ReleasedLeaf {
 }
 
 /**
+ * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
+ * with a plan that was made while there was nothing.
+ */
+const pending = "pending_approval";
+
+/**
  * Ends an open request with its release and its charge, all in one statement.
  *
  * @returns false where it has ended already
@@ -35,7 +41,7 @@ export async function insertRelease(
   const rows = await tx.query(
     sql`with ended as (
         update data_request set status = 'released', ended_at = ${now}, sequence = sequence + 1
-        where id = ${request.id} and status = 'pending_approval' and sequence = ${request.sequence}
+        where id = ${request.id} and status = ${pending} and sequence = ${request.sequence}
         returning id, organization_id, environment, client_domain_id, business
       ), released as (
         insert into data_release (request_id, attestation_sealed, leaves, released_at, expires_at)

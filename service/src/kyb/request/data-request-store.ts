@@ -8,6 +8,12 @@ const requestColumns = columns`
   reference, fields, quoted_rappen as "quotedRappen", status, reason, sequence, created_at as "createdAt",
   expires_at as "expiresAt", fixed_optional as "fixedOptional", approved_at as "approvedAt"`;
 
+/**
+ * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
+ * with a plan that was made while there was nothing.
+ */
+const pending = "pending_approval";
+
 /** Opens a request unless the client domain has one open to that business. @returns false where it has */
 export async function insertRequest(tx: Queryable, request: DataRequest): Promise<boolean> {
   const rows = await tx.query(
@@ -78,7 +84,7 @@ export async function endRequest(
   const [row] = await tx.query<DataRequest>(
     sql`update data_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
         sequence = sequence + 1
-      where id = ${ended.id} and status = 'pending_approval'
+      where id = ${ended.id} and status = ${pending}
       returning ${requestColumns}`,
   );
   return row ?? null;
@@ -92,14 +98,14 @@ export async function fixOptional(
 ): Promise<void> {
   await tx.query(
     sql`update data_request set fixed_optional = ${optional === null ? null : [...optional]}
-      where id = ${id} and status = 'pending_approval'`,
+      where id = ${id} and status = ${pending}`,
   );
 }
 
 /** Enough members refused; it is told of later. */
 export async function putOffRefusal(tx: Queryable, id: string, dueAt: number): Promise<void> {
   await tx.query(
-    sql`update data_request set refused_due_at = ${dueAt} where id = ${id} and status = 'pending_approval'`,
+    sql`update data_request set refused_due_at = ${dueAt} where id = ${id} and status = ${pending}`,
   );
 }
 
@@ -117,7 +123,7 @@ export async function lockRefused(tx: Queryable, now: number, limit: number): Pr
 export async function markApproved(tx: Queryable, id: string, now: number): Promise<void> {
   await tx.query(
     sql`with approved as (
-        update data_request set approved_at = ${now} where id = ${id} and status = 'pending_approval' returning id)
+        update data_request set approved_at = ${now} where id = ${id} and status = ${pending} returning id)
       select pg_notify('kyb_release', '') from approved`,
   );
 }

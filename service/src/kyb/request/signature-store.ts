@@ -49,6 +49,12 @@ function toRequest(row: RequestRow): SignatureRequest {
   };
 }
 
+/**
+ * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
+ * with a plan that was made while there was nothing.
+ */
+const pending = "pending_approval";
+
 export async function insertRequest(
   tx: Queryable,
   request: SignatureRequest,
@@ -119,7 +125,7 @@ export async function endRequest(
   const [row] = await tx.query<RequestRow>(
     sql`update signature_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
         sequence = sequence + 1, has_failed_recording = false
-      where id = ${ended.id} and status = 'pending_approval'
+      where id = ${ended.id} and status = ${pending}
         and (approved_at is null or ${ended.status} <> 'cancelled')
       returning ${requestColumns}`,
   );
@@ -129,7 +135,7 @@ export async function endRequest(
 /** Enough members refused; it is told of later. */
 export async function putOffRefusal(tx: Queryable, id: string, dueAt: number): Promise<void> {
   await tx.query(
-    sql`update signature_request set refused_due_at = ${dueAt} where id = ${id} and status = 'pending_approval'`,
+    sql`update signature_request set refused_due_at = ${dueAt} where id = ${id} and status = ${pending}`,
   );
 }
 
@@ -151,7 +157,7 @@ export async function beginRecording(
 ): Promise<number | null> {
   const [row] = await tx.query<{ recordings: number }>(
     sql`update signature_request set approved_at = ${now}, recordings = recordings + 1, has_failed_recording = false
-      where id = ${id} and status = 'pending_approval' returning recordings`,
+      where id = ${id} and status = ${pending} returning recordings`,
   );
   return row?.recordings ?? null;
 }
@@ -177,7 +183,7 @@ export async function markSigned(
   const [row] = await tx.query<RequestRow>(
     sql`update signature_request set status = 'signed', sequence = sequence + 1, ended_at = ${signed.now},
         signed_at = ${signed.at}, transaction_hash = ${bufferOfHex(signed.transactionHash)}, has_failed_recording = false
-      where id = ${signed.id} and status = 'pending_approval'
+      where id = ${signed.id} and status = ${pending}
       returning ${requestColumns}`,
   );
   return row === undefined ? null : toRequest(row);
@@ -199,7 +205,7 @@ export async function noteFailedRecordings(
     sql`update signature_request set has_failed_recording = true, failed_block = given.block
       from unnest(${failed.map(({ id }) => id)}::text[], ${failed.map(({ block }) => block)}::bigint[])
         as given (id, block)
-      where signature_request.id = given.id and status = 'pending_approval'`,
+      where signature_request.id = given.id and status = ${pending}`,
   );
 }
 

@@ -1,0 +1,212 @@
+// Work on tables that have grown for years, as PostgreSQL plans it where it knows how long they are.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { leaseMessages } from "../../service/src/credentials/email-store.ts";
+import { endBallot, lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
+import { listInvitationsTo } from "../../service/src/kyb/business/founding-store.ts";
+import { claimLooks } from "../../service/src/kyb/business/roster-store.ts";
+import * as dataRequests from "../../service/src/kyb/request/data-request-store.ts";
+import * as signatures from "../../service/src/kyb/request/signature-store.ts";
+import { renewPending } from "../../service/src/kyc/order-store.ts";
+import { listOpenLogins } from "../../service/src/login/business/business-login-store.ts";
+import { purgeAttempts } from "../../service/src/login/retention-store.ts";
+import {
+  endDelivery,
+  leaseDeliveries,
+  postponeDelivery,
+  purgeDeliveries,
+} from "../../service/src/login/session/back-channel-store.ts";
+import { deleteLinks } from "../../service/src/platform/audit/audit-store.ts";
+import type { Queryable } from "../../service/src/platform/database/db.ts";
+import {
+  deleteAttempts,
+  deletePaces,
+  deleteTombstones,
+} from "../../service/src/webhooks/retention-store.ts";
+import { plansAtLength, type QueryPlan } from "../query-plan.ts";
+import { openWorld, type World } from "../world.ts";
+
+const id = "01890000-0000-7000-8000-000000000000";
+const address = `0x${"11".repeat(20)}` as const;
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
+type Ask = (db: Queryable) => Promise<unknown>;
+
+const business = `insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
+  values ('${address}', 'live', 'A business', 'active', '${address}', '1', 0, sha256(''), '', 0)`;
+const login = `insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at)
+  values ('a', 'a', '{}', 'gathering', '', '', 0, 0)`;
+const openLogin = `insert into business_login (login_id, member, business, requester, expires_at)
+  values ('a', '${address}', '${address}', '', 0)`;
+const logout = `insert into logout_delivery (id, client_id, user_address, due_at, created_at)
+  values ('${id}', 'a', '${address}', 0, 0)`;
+const event = `insert into webhook_event (id, stream_id, sequence, channel, kind, client_domain_id, is_personal, created_at)
+  values ('a', 'a', 1, 'kyb', '', '${id}', false, 0)`;
+const attempt = `insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome) values ('a.1', 1, 0, 0, '')`;
+const pace = `insert into webhook_endpoint (id, next_at_ms) values ('${id}', 0)`;
+const auditEntry = `insert into audit_entry (at, actor, action, subject) values (0, '', '', '')`;
+const auditLink = `insert into audit_link (position, entry_id, hash, seal, sealed_at) values (-1, -1, '', '', 0)`;
+const verification = `insert into email_verification (id, user_address, environment, code_mac, created_at, expires_at)
+  values ('${id}', '${address}', 'live', sha256(''), 0, 0)`;
+
+/** As PostgreSQL chooses where it takes a batch for a larger part of the table: it knows no limit of a prepared statement. */
+const joinsWhole = "set local enable_nestloop = off";
+
+const limit = 2;
+const lease = { now: 0, seconds: 1, limit, perClient: 1, underWay: {} };
+const works: [name: string, rows: string[], ask: Ask][] = [
+  ["attempts to log in go", [login, joinsWhole], async (db) => purgeAttempts(db, 1, limit)],
+  ["logouts go", [logout, joinsWhole], async (db) => purgeDeliveries(db, 1, limit)],
+  ["logouts are delivered", [logout], async (db) => leaseDeliveries(db, lease)],
+  [
+    "attempts to deliver go",
+    [attempt, joinsWhole],
+    async (db) => deleteAttempts(db, { beforeMs: 1, limit }),
+  ],
+  [
+    "tombstones of events go",
+    [event, joinsWhole],
+    async (db) => deleteTombstones(db, { from: "", before: "b", limit }),
+  ],
+  [
+    "paces of endpoints go",
+    [pace, joinsWhole],
+    async (db) => deletePaces(db, { beforeMs: 1, limit }),
+  ],
+  [
+    "the audit trail's oldest entries go",
+    [auditEntry, auditLink],
+    async (db) => deleteLinks(db, 1),
+  ],
+  [
+    "messages with codes go out",
+    [verification, joinsWhole],
+    async (db) => leaseMessages(db, { now: 0, leasedUntil: 1, limit }),
+  ],
+  [
+    "businesses are looked at on the chain",
+    [business, joinsWhole],
+    async (db) => claimLooks(db, { now: 0, until: 1, limit }),
+  ],
+  [
+    "logins that wait for members are shown",
+    [login, openLogin],
+    async (db) => listOpenLogins(db, ["a"]),
+  ],
+];
+
+for (const [name, rows, ask] of works)
+  test(`${name} without a look at all rows of a long table`, async () => {
+    const plans = await plansAtLength(world.ctx.db, rows, ask);
+    assert.ok(plans.length > 0);
+    for (const plan of plans) assert.deepEqual(plan.scanned, []);
+  });
+
+/** So many that a lookup by id takes more than one page of an index; none of them is open. */
+const over = 3000;
+const key = "sha256(n::text::bytea)";
+const ended: Record<string, string[]> = {
+  data_request: [
+    `insert into data_request (id, client_domain_id, organization_id, environment, business, purpose, fields, quoted_rappen,
+        status, sequence, created_at, expires_at, ended_at)
+      select n::text, '${id}', '${id}', 'live', '0x' || n, '', '[]', 1, 'released', 1, 0, 0, 0 from generate_series(1, ${over}) as n`,
+  ],
+  signature_request: [
+    `insert into signature_request (id, client_domain_id, organization_id, environment, business, message_kind, digest,
+        purpose, status, sequence, created_at, expires_at, ended_at)
+      select n::text, '${id}', '${id}', 'live', '0x' || n, 'TEXT', ${key}, '', 'refused', 1, 0, 0, 0 from generate_series(1, ${over}) as n`,
+  ],
+  ballot: [
+    `insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at, ended_at)
+      select n::text, 'governance', '0x' || n, 3, 0, array[''], 1, 0, 0, 'expired', 0, 0 from generate_series(1, ${over}) as n`,
+  ],
+  kyc_order: [
+    `insert into kyc_order (id, reference_key, package_id, client_domain_id, organization_id, environment, user_address,
+        required, optional, status, status_at, sequence, callback, expiration, created_at, salt)
+      select gen_random_uuid(), ${key}, '${id}', '${id}', '${id}', 'live', '0x' || left(encode(${key}, 'hex'), 40), '{}', '{}',
+        'CONFIRMED', 0, 1, '', 0, 0, ${key} from generate_series(1, ${over}) as n`,
+  ],
+  logout_delivery: [
+    `insert into logout_delivery (id, client_id, user_address, due_at, created_at, ended_at)
+      select gen_random_uuid(), 'a', '0x' || n, 0, 0, 0 from generate_series(1, ${over}) as n`,
+  ],
+  business: [
+    `insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
+      select '0x' || left(encode(${key}, 'hex'), 40), 'live', 'A business', 'active', '0x' || n, n::text, 0, sha256(''), '', 0
+      from generate_series(1, ${over}) as n`,
+    `insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
+      select gen_random_uuid(), address, address, '', true, true, 0 from business`,
+    "analyze business_member",
+  ],
+};
+const delivery = { id, clientId: "a", user: address, sessionId: null, attempts: 1 };
+const invitations = { after: "", limit, now: 0 };
+const failed = [{ id: "a", block: 1 }];
+const steps: [table: string, indexes: string[], asks: Ask[]][] = [
+  [
+    "data_request",
+    ["data_request_pkey"],
+    [
+      async (db) =>
+        dataRequests.endRequest(db, { id: "a", status: "failed", reason: null, now: 0 }),
+      async (db) => dataRequests.putOffRefusal(db, "a", 0),
+      async (db) => dataRequests.fixOptional(db, "a", null),
+      async (db) => dataRequests.markApproved(db, "a", 0),
+    ],
+  ],
+  [
+    "signature_request",
+    ["signature_request_pkey"],
+    [
+      async (db) => signatures.endRequest(db, { id: "a", status: "failed", reason: null, now: 0 }),
+      async (db) => signatures.putOffRefusal(db, "a", 0),
+      async (db) => signatures.beginRecording(db, "a", 0),
+      async (db) => signatures.noteFailedRecordings(db, failed),
+    ],
+  ],
+  [
+    "ballot",
+    ["ballot_pkey", "ballot_business"],
+    [
+      async (db) => endBallot(db, { id: "a", status: "refused", now: 0 }),
+      async (db) => lockOpenBallots(db, address),
+    ],
+  ],
+  [
+    "kyc_order",
+    ["kyc_order_pkey"],
+    [
+      async (db) =>
+        renewPending(db, { id, callback: "", expiration: 0 }).catch(() => "there is no such order"),
+    ],
+  ],
+  [
+    "logout_delivery",
+    ["logout_delivery_pkey"],
+    [
+      async (db) => endDelivery(db, delivery, { outcome: "", now: 0 }),
+      async (db) => postponeDelivery(db, delivery, 0),
+    ],
+  ],
+  [
+    "business",
+    ["business_pkey", "business_member_member_idx"],
+    [async (db) => listInvitationsTo(db, address, invitations)],
+  ],
+];
+
+for (const [table, indexes, asks] of steps)
+  test(`what is open of ${table} is not read to find one, by a plan that was made while nothing was`, async () => {
+    const rows = [...(ended[table] ?? []), `analyze ${table}`];
+    const plans: QueryPlan[] = [];
+    for (const ask of asks) plans.push(...(await plansAtLength(world.ctx.db, rows, ask)));
+    assert.equal(plans.length, asks.length);
+    for (const plan of plans) {
+      assert.deepEqual(plan.scanned, []);
+      for (const index of plan.indexes) assert.ok(indexes.includes(index), index);
+    }
+  });
