@@ -163,6 +163,15 @@ test("more entries than one transaction links are all linked", async () => {
   assert.deepEqual([report.checked, report.faults], [2500, []]);
 });
 
+test("what is linked is not looked at again, also where the last batch was full", async () => {
+  await one.query(sql`
+    insert into audit_entry (at, actor, action, subject)
+    select ${now}, 'system', 'test.run', n::text from generate_series(1, 1000) as n`);
+  assert.equal(await chainAudit(ctx), 1000);
+  const looked = sql`select count(*) from audit_entry where tx >= (select horizon from audit_chain)`;
+  assert.equal(await countOf(looked), 0);
+});
+
 test("an idle run costs one database call", async () => {
   await makeChain(1);
   const before = one.callsTotal;
