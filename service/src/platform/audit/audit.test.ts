@@ -164,6 +164,7 @@ test("more entries than one transaction links are all linked", async () => {
 });
 
 test("what is linked is not looked at again, also where the last batch was full", async () => {
+  await makeChain(1);
   await one.query(sql`
     insert into audit_entry (at, actor, action, subject)
     select ${now}, 'system', 'test.run', n::text from generate_series(1, 1000) as n`);
