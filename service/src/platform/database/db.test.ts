@@ -342,19 +342,26 @@ test("options in the address of the database stand beside those of a session", a
   assert.deepEqual(rows, [{ path: "pg_temp", lock: "5s" }]);
 });
 
-test("a stricter isolation that the database begins with fails nothing here", async () => {
-  await using stricter = await openTestDatabase({ migrated: false });
-  const { database: name = "" } = stricter.connection;
-  await using before = openDb({ ...stricter.connection, connections: 1 });
-  await before.query({
-    name: "",
-    text: `alter database ${name} set default_transaction_isolation = 'serializable'`,
-    values: [],
+const begun: [what: string, setting: string, value: string, kept: string][] = [
+  [
+    "a stricter isolation that the database begins with fails nothing here",
+    "default_transaction_isolation",
+    "serializable",
+    "read committed",
+  ],
+  ["a database that compiles what is dear compiles nothing here", "jit", "on", "off"],
+];
+for (const [what, setting, value, kept] of begun)
+  test(what, async () => {
+    await using other = await openTestDatabase({ migrated: false });
+    const { database: name = "" } = other.connection;
+    await using before = openDb({ ...other.connection, connections: 1 });
+    const text = `alter database ${name} set ${setting} = '${value}'`;
+    await before.query({ name: "", text, values: [] });
+    await using own = openDb({ ...other.connection, connections: 1 });
+    const rows = await own.query(sql`select current_setting(${setting}) as value`);
+    assert.deepEqual(rows, [{ value: kept }]);
   });
-  await using own = openDb({ ...stricter.connection, connections: 1 });
-  const rows = await own.query(sql`select current_setting('transaction_isolation') as level`);
-  assert.deepEqual(rows, [{ level: "read committed" }]);
-});
 
 test("what took too long is an outage, and the transaction is over", async () => {
   await insert(db, 1, "a");

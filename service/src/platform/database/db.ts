@@ -224,6 +224,9 @@ const sessionSettings = [
   // Every statement is prepared by name and finds its rows by an index, so it is planned once per connection. Left to
   // choose, PostgreSQL plans each call of a statement with joins and lists anew, which costs more than running it.
   "plan_cache_mode=force_generic_plan",
+  // Such a plan knows no values and expects far too many rows of long tables: PostgreSQL would compile it at every run,
+  // which takes hundreds of times as long as running it.
+  "jit=off",
   // Longer than what is asked of others inside a transaction takes, such as a signature of a remote signer.
   "idle_in_transaction_session_timeout=15s",
   "lock_timeout=5s",
