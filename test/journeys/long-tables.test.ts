@@ -57,7 +57,7 @@ const verification = `insert into email_verification (id, user_address, environm
 const joinsWhole = "set local enable_nestloop = off";
 
 const limit = 2;
-const lease = { now: 0, seconds: 1, limit, perClient: 1, underWay: {} };
+const lease = { now: 0, seconds: 1, limit, perClient: 1, underWay: {}, fullOrganizations: [] };
 const works: [name: string, rows: string[], ask: Ask][] = [
   ["attempts to log in go", [login, joinsWhole], async (db) => purgeAttempts(db, 1, limit)],
   ["logouts go", [logout, joinsWhole], async (db) => purgeDeliveries(db, 1, limit)],
@@ -143,7 +143,14 @@ const ended: Record<string, string[]> = {
     "analyze business_member",
   ],
 };
-const delivery = { id, clientId: "a", user: address, sessionId: null, attempts: 1 };
+const delivery = {
+  id,
+  clientId: "a",
+  organizationId: id,
+  user: address,
+  sessionId: null,
+  attempts: 1,
+};
 const invitations = { after: "", limit, now: 0 };
 const failed = [{ id: "a", block: 1 }];
 const steps: [table: string, indexes: string[], asks: Ask[]][] = [

@@ -127,10 +127,7 @@ export async function insertConsent(tx: Queryable, given: NewConsent): Promise<v
   );
 }
 
-/**
- * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
- * with a plan that was made while there was nothing.
- */
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
 const pending = "PENDING";
 
 /** Counts a validly signed result that matches nothing. @returns how many there were, null where it is over */

@@ -153,10 +153,7 @@ export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number)
   return toOrder(row);
 }
 
-/**
- * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
- * with a plan that was made while there was nothing.
- */
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
 const pending = "PENDING";
 
 /** Replaces callback and expiration of a PENDING order that the caller has locked. */

@@ -84,10 +84,7 @@ export async function lockDueBallots(tx: Queryable, now: number, limit: number):
   return rows.map(toBallot);
 }
 
-/**
- * Given as a value where the id or the business finds the rows. Written into the text it would let PostgreSQL read all that is open instead, as it does
- * with a plan that was made while there was nothing.
- */
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
 const open = "open";
 
 /** Locks the open ballots of a business, in the order of their ids. */

@@ -156,10 +156,7 @@ export async function activate(
   );
 }
 
-/**
- * Given as a value where the member finds the rows. Written into the text it would let PostgreSQL read all invitations instead, as it does
- * with a plan that was made while there was nothing.
- */
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
 const inviting = "inviting";
 
 /** Invitations that wait for this identity, oldest first, after the one of this id. */

@@ -86,10 +86,7 @@ export async function setProposalStatus(
   );
 }
 
-/**
- * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is under way instead, as it does
- * with a plan that was made while there was nothing.
- */
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
 const relaying = "relaying";
 
 /** Records the block in which the chain refused the transaction; the next reading of the wallet decides what follows. */

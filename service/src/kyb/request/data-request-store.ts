@@ -8,10 +8,7 @@ const requestColumns = columns`
   reference, fields, quoted_rappen as "quotedRappen", status, reason, sequence, created_at as "createdAt",
   expires_at as "expiresAt", fixed_optional as "fixedOptional", approved_at as "approvedAt"`;
 
-/**
- * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
- * with a plan that was made while there was nothing.
- */
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
 const pending = "pending_approval";
 
 /** Opens a request unless the client domain has one open to that business. @returns false where it has */

@@ -49,10 +49,7 @@ function toRequest(row: RequestRow): SignatureRequest {
   };
 }
 
-/**
- * Given as a value where the id finds the row. Written into the text it would let PostgreSQL read all that is open instead, as it does
- * with a plan that was made while there was nothing.
- */
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
 const pending = "pending_approval";
 
 export async function insertRequest(

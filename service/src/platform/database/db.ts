@@ -84,6 +84,10 @@ function prepare(strings: TemplateStringsArray, values: readonly unknown[]): Pre
 /**
  * Writes a named prepared statement. Every `${value}` becomes a parameter, never text; only {@link columns} are text,
  * and a place in a statement always takes the same ones.
+ *
+ * A statement is planned once per connection, perhaps while its table is empty. If it finds its row by an id and its text
+ * also names the status of a partial index, such a plan may read that whole index for as long as the connection lives.
+ * Pass the status as a value there: then the partial index does not fit, and the id is all there is to go by.
  */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statement {
   const { name, text, shared } = prepare(strings, values);
