@@ -7,7 +7,7 @@ import { sayTime } from "./field-request.ts";
 import { readInboxItem, type InboxItem } from "./inbox-item.ts";
 import { readPages } from "./pages.ts";
 import { questionOf, type Origin } from "./question.ts";
-import { rememberShown } from "./shown-items.ts";
+import { rememberShown, rememberUnseen } from "./shown-items.ts";
 import { shownText } from "./shown-text.ts";
 
 /** One thing that waits for this identity's vote. */
@@ -37,19 +37,29 @@ export interface FoundItem {
 /** A page is about 1 MiB, be it of documents of 64 KiB each; all are kept until they are shown. */
 const list = { path: "/w/inbox?limit=100", bytesMax: 2 * 1024 * 1024, pagesMax: 100 };
 
+/** How the inbox is listed. */
+export interface InboxListing {
+  /** Nobody looks at it: what was shown before is what a later vote has to be on. */
+  readonly isUnseen?: true;
+}
+
 /**
  * Everything that waits at the brokers on the list; a later vote has to be on what is listed here.
  *
  * @throws {WalletRefusal}
  */
-export async function listInbox(ctx: WalletContext): Promise<readonly InboxEntry[]> {
+export async function listInbox(
+  ctx: WalletContext,
+  { isUnseen }: InboxListing,
+): Promise<readonly InboxEntry[]> {
   const { answers, missing } = await askForList(ctx, async (broker) => {
     const found = await readInbox(ctx, broker);
     const chainId = found.length === 0 ? 0 : await chainIdOf(ctx, broker);
     return { found, origin: { broker, chainId } };
   });
   const shown = answers.flatMap(({ found }) => found);
-  await rememberShown(ctx, shown, { away: [...missing.keys()] });
+  if (isUnseen === true) await rememberUnseen(ctx, shown);
+  else await rememberShown(ctx, shown, { away: [...missing.keys()] });
   return answers.flatMap(({ found, origin }) => found.map((each) => entryOf(ctx, each, origin)));
 }
 

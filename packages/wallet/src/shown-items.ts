@@ -35,8 +35,23 @@ export async function rememberShown(
   const kept = Object.entries(isRecord(record) ? record : {}).filter(([name]) =>
     away.some((broker) => name.startsWith(`${broker} `)),
   );
-  const shown = items.map((each) => [nameOf(each), shownOf(each, [])]);
-  await putRecord(ctx, keyOf(ctx), Object.fromEntries([...kept, ...shown]) as object);
+  await putRecord(ctx, keyOf(ctx), { ...shownOfAll(items), ...Object.fromEntries(kept) });
+}
+
+/**
+ * Remembers what nobody looked at, where nothing was shown in its place before: a vote is held against that.
+ *
+ * @throws {WalletRefusal} as {@link readShown}
+ */
+export async function rememberUnseen(
+  ctx: RecordContext,
+  items: readonly SentItem[],
+): Promise<void> {
+  await putRecord(ctx, keyOf(ctx), { ...shownOfAll(items), ...(await getShown(ctx)) });
+}
+
+function shownOfAll(items: readonly SentItem[]): Readonly<Record<string, Shown>> {
+  return Object.fromEntries(items.map((each) => [nameOf(each), shownOf(each, [])]));
 }
 
 /** What was shown last. */
@@ -54,12 +69,7 @@ export interface ShownItems {
 
 /** @throws {WalletRefusal} invalid_request where that cannot be read: the inbox shows it anew */
 export async function readShown(ctx: RecordContext): Promise<ShownItems> {
-  const record = await getRecord(ctx, keyOf(ctx)).catch((cause: unknown) => {
-    if (!(cause instanceof WalletRefusal)) throw cause;
-    const fault = "what was shown last cannot be read: look at the inbox again";
-    throw new WalletRefusal("invalid_request", fault, { cause });
-  });
-  const all = isRecord(record) ? record : {};
+  const all = await getShown(ctx);
   const brokersOf = (id: string): readonly string[] =>
     Object.keys(all).flatMap((name) => {
       const [broker, shownId] = name.split(" ");
@@ -72,6 +82,15 @@ export async function readShown(ctx: RecordContext): Promise<ShownItems> {
       return shown === undefined ? brokersOf(sent.id).length > 0 : isOther(shown, sent, without);
     },
   };
+}
+
+async function getShown(ctx: RecordContext): Promise<Readonly<Record<string, unknown>>> {
+  const record = await getRecord(ctx, keyOf(ctx)).catch((cause: unknown) => {
+    if (!(cause instanceof WalletRefusal)) throw cause;
+    const fault = "what was shown last cannot be read: look at the inbox again";
+    throw new WalletRefusal("invalid_request", fault, { cause });
+  });
+  return isRecord(record) ? record : {};
 }
 
 function isOther(shown: unknown, sent: SentItem, without: readonly string[]): boolean {

@@ -32,7 +32,7 @@ import type { WalletContext } from "./context.ts";
 import { addEmail, confirmEmail, type EmailVerification } from "./email.ts";
 import { listHeld, type HeldCredential } from "./held-credential.ts";
 import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
-import { listInbox, type InboxEntry } from "./inbox.ts";
+import { listInbox, type InboxEntry, type InboxListing } from "./inbox.ts";
 import { keepMembership } from "./keep.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
 import { leaveInMailbox, pickUp } from "./mailbox.ts";
@@ -117,7 +117,7 @@ export interface Wallet {
   /** Picks up what another wallet left for whoever has the link, once, as it lies there: nothing of it is verified. */
   pickUp(link: string): Promise<Readonly<Record<string, unknown>>>;
   /** What waits for this identity's vote as a member of a business, invitations among it. */
-  inbox(): Promise<readonly InboxEntry[]>;
+  inbox(listing?: InboxListing): Promise<readonly InboxEntry[]>;
   /** Votes on one of them; that ends a removal of this identity. @throws {ConcernsRefusal} when a concern of it is not accepted */
   vote(id: string, decision: Decision): Promise<VoteOutcome>;
   /** The businesses of this identity. */
@@ -186,7 +186,7 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     addEmail: async (email) => addEmail(ctx, email),
     confirmEmail: async (verificationId, code) => confirmEmail(ctx, { verificationId, code }),
     pickUp: async (link) => pickUp(ctx, link),
-    inbox: async () => listInbox(ctx),
+    inbox: async (listing = {}) => listInbox(ctx, listing),
     vote: async (id, decision) => castVote(ctx, id, decision),
     businesses: async () => listBusinesses(ctx),
     chooseBusiness: async (named) => chooseBusiness(ctx, named),

@@ -110,6 +110,27 @@ await test("an invitation is found by the address of its business in every spell
   }
 });
 
+await test("accepting an invitation approves what the inbox showed of it, and leaves all else as it was shown", async () => {
+  fake.items = [invitation, dataRequest];
+  valueOf(await wallet("inbox"));
+  const isRefused = async (...words: readonly string[]): Promise<void> => {
+    const { status, err } = await wallet(...words);
+    assert.match(err, /not what was shown: look at the inbox again/);
+    assert.equal(status, 1);
+  };
+  fake.items = [invitation, { ...dataRequest, purpose: "To sell it on." }];
+  assert.equal(valueOf(await wallet("business", "accept", "01J"))["status"], "open");
+  await isRefused("vote", "02J", "--approve");
+
+  fake.items = [{ ...invitation, business: { ...invitation.business, name: "Alpine Holding" } }];
+  valueOf(await wallet("inbox"));
+  fake.items = [invitation];
+  for (const named of [["01J"], [founded], []]) await isRefused("business", "accept", ...named);
+  assert.equal(fake.votes.length, 1);
+  valueOf(await wallet("inbox"));
+  assert.equal(valueOf(await wallet("business", "accept"))["status"], "open");
+});
+
 await test("a member has its business take no more requests of whoever made one, and takes that back", async () => {
   const said = valueOf(await wallet("business", "block", "02J"));
   assert.deepEqual(said, { address: business, requestId: "02J", isBlocked: true });

@@ -245,7 +245,8 @@ async function create(home: Home, input: Input): Promise<Reply> {
 
 async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply> {
   const decision = { vote: "approve", kind: "invitation" } as const;
-  const invitations = (await wallet.inbox()).filter(({ kind }) => kind === "invitation");
+  const waiting = await wallet.inbox({ isUnseen: true });
+  const invitations = waiting.filter(({ kind }) => kind === "invitation");
   const named = parseAddress(wanted ?? "");
   const fitting = invitations.filter(
     ({ id, item }) =>
