@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { inspect } from "node:util";
 
 import {
   alice,
@@ -378,6 +379,15 @@ test("only a 401 of userinfo says that the access token is over", async () => {
   });
   fake.tokenRefusal = { status: 404 };
   await assert.rejects(merchant.login.userinfo(accessToken), { code: "response_invalid" });
+});
+
+test("what is no bearer token is refused before it is sent, and no error repeats it", async () => {
+  for (const token of ["", "secret token", "secret\ntoken", "secret\u20ac", "=secret"]) {
+    const refusal = await merchant.login.userinfo(token).catch((error: unknown) => error);
+    assert.ok(refusal instanceof MerchantError);
+    assert.equal(refusal.code, "access_token_refused");
+    assert.doesNotMatch(inspect(refusal), /secret/);
+  }
 });
 
 const namingNobody: typeof fetch = async (url, init) => {

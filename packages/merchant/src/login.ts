@@ -189,6 +189,8 @@ async function userinfo(
   accessToken: string,
   expected: string | undefined,
 ): Promise<Userinfo> {
+  // A caller of your API wrote it: what no header takes would be a failed call, whose cause repeats it.
+  if (!isBearerToken(accessToken)) throw new MerchantError("access_token_refused");
   const { userinfoEndpoint } = await context.issuer.discovery();
   const headers = { authorization: `Bearer ${accessToken}` };
   const answer = await callIssuer(context.fetch, { url: userinfoEndpoint, headers });
@@ -221,6 +223,11 @@ async function revoke(context: LoginContext, token: string): Promise<void> {
   const { revocationEndpoint } = await context.issuer.discovery();
   const answer = await postForm(context, revocationEndpoint, { token });
   if (answer.status !== 200) throw refusalOf(answer);
+}
+
+/** RFC 6750 section 2.1, `b64token`. */
+function isBearerToken(text: string): boolean {
+  return /^[\w.~+/-]+=*$/.test(text);
 }
 
 /** 22 characters of base64url hold 128 bits. */
