@@ -57,6 +57,25 @@ await test("what became of one document says nothing of another under the same i
   assert.deepEqual(await statuses(), ["revoked"]);
 });
 
+await test("a document that is held is not replaced by what its broker offers under its id", async () => {
+  fresh();
+  const first = card();
+  fields.issued = [structuredClone(first)];
+  const wallet = await walletOf("alice", [broker.url]);
+  await wallet.receive();
+  const [held] = await wallet.credentials();
+  const another = issue(alice, { EMAIL: "a@b.example" }, { id: first.id });
+  fields.issued = [another];
+  assert.deepEqual((await wallet.receive()).refused, [{ id: first.id, broker: broker.url }]);
+  assert.deepEqual([await wallet.credentials(), another.collected], [[held], false]);
+  // A part of it, as of a broker that heard of nothing: it is told once more.
+  const part = { ...first, fields: first.fields.slice(1), status: "revoked" };
+  fields.issued = [part];
+  assert.deepEqual((await wallet.receive()).refused, []);
+  const known = { ...held, status: "revoked" };
+  assert.deepEqual([await wallet.credentials(), part.collected], [[known], true]);
+});
+
 const lies: Record<string, (credential: Issued) => void> = {
   "another value": ({ fields: [first] }) => Object.assign(first ?? {}, { data: "1980-01-01" }),
   "another pepper": ({ fields: [first] }) =>

@@ -14,7 +14,7 @@ import { refusalOfAnswer } from "./transport.ts";
 export interface Collection {
   /** Collected now: the wallet is from here on the only one that has their values. */
   readonly received: readonly HeldCredential[];
-  /** Offered with values that their issuer did not commit to: neither kept nor collected. */
+  /** Offered with values that their issuer did not commit to, or in the place of one that is held: neither kept nor collected. */
   readonly refused: readonly { readonly id: string; readonly broker: string }[];
 }
 
@@ -42,7 +42,8 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
     }
     // Without values there is nothing to collect: it was withdrawn or nobody came for it in time.
     if (listed.fields.every(({ data }) => data === undefined)) continue;
-    const checked = checkValues(ctx.identity.address, listed);
+    const checked =
+      known === undefined ? checkValues(ctx.identity.address, listed) : heldStill(known, listed);
     if (checked === null) {
       refused.push({ id: listed.id, broker });
       continue;
@@ -52,6 +53,11 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
     received.push(checked);
   }
   return { received, refused };
+}
+
+/** This wallet has the only copy of what it holds: nothing takes its place. Null for another document under its id. */
+function heldStill(known: HeldCredential, listed: ListedCredential): HeldCredential | null {
+  return known.root === listed.root ? { ...known, status: listed.status } : null;
 }
 
 async function* listOffered(
