@@ -25,10 +25,12 @@ test("letters of any script, accents and emoji are shown as they are", () => {
 });
 
 test("a name cannot look as if its quotes had ended", () => {
-  for (const quote of ["\u201c", "\u201d", "\u00bb", "\u2033", "\uff02"])
+  const quotes =
+    "\u00ab\u00bb\u02ba\u02dd\u02ee\u02f6\u05f4\u1cd3\u201c\u201d\u201e\u201f\u2033\u2034\u2036\u2037\u2057\u275d\u275e\u2760\u301d\u301e\u301f\u3003\uff02\u{1f676}\u{1f677}\u{1f678}";
+  for (const quote of quotes)
     assert.match(
       quotedName(`Bank${quote} (bank.example`),
-      /^"Bank<U\+[0-9A-F]{4}> \(bank\.example"$/,
+      /^"Bank<U\+[0-9A-F]{4,5}> \(bank\.example"$/,
     );
   assert.equal(quotedName('Joe\u2019s "Shop"'), '"Joe\u2019s \\"Shop\\""');
 });

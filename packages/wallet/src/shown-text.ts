@@ -8,7 +8,7 @@ export const unshowable =
 
 /** What looks like the quote that ends a name. */
 const quotes =
-  /[\u00ab\u00bb\u02ba\u02ee\u05f4\u201c-\u201f\u2033\u2036\u275d\u275e\u301d-\u301f\uff02]/gu;
+  /[\u00ab\u00bb\u02ba\u02dd\u02ee\u02f6\u05f4\u1cd3\u201c-\u201f\u2033\u2034\u2036\u2037\u2057\u275d\u275e\u2760\u3003\u301d-\u301f\uff02\u{1f676}-\u{1f678}]/gu;
 
 /**
  * A text that other people wrote, as one line that shows everything it holds: a character that could
