@@ -127,9 +127,10 @@ export function fieldsAfter(
   return (known.fieldsOf ?? "") > requestId ? {} : { fields, fieldsOf: requestId };
 }
 
-/** How a request stands by an event of it. */
+/** How a request stands by an event of it: by its kind, since that is what was verified. */
 export function requestOf(event: KybEvent): CompanyRequest {
-  const { requestId, status, reason, seq, timestamp: at } = event;
+  const { requestId, reason, seq, timestamp: at } = event;
+  const status = event.event.slice(event.event.lastIndexOf(".") + 1);
   return { requestId, status, seq, at, ...(reason !== undefined && { reason }) };
 }
 

@@ -276,6 +276,20 @@ test("a release whose attestation is not genuine, or not for this shop, is not b
   assert.doesNotMatch(await member.page(), /CHE-123|Another AG/);
 });
 
+test("nothing is released or signed by the word of a webhook alone", async () => {
+  const member = await logIn();
+  assert.equal(await deliver(kybBody("kyb.data_request.released", fake, { seq: 2 })), 400);
+  assert.deepEqual(codes(), ["attestation_refused"]);
+  for (const [event, status, of] of [
+    ["kyb.data_request.cancelled", "released", requestId],
+    ["kyb.signature_request.cancelled", "signed", signatureRequestId],
+  ] as const)
+    assert.equal(await deliver(kybBody(event, fake, { seq: 2, of, data: { status } })), 200);
+  const page = await member.page();
+  assert.equal(stateOf(page, "registration"), "cancelled");
+  assert.equal(stateOf(page, "terms"), "cancelled");
+});
+
 test("a webhook under another secret or of another time gets a 400 and changes nothing", async () => {
   const body = pending();
   assert.equal(await deliver(body, fake.now, "cd".repeat(32)), 400);

@@ -274,8 +274,8 @@ async function verifyReleased(
   event: KybEvent,
   checks: { issuer: string; clientDomainId: string; now: number },
 ): Promise<Attestation | null> {
-  if (event.event !== "kyb.data_request.released" || event.attestation === undefined) return null;
-  return verifyAttestation(event.attestation, { ...checks, event });
+  if (event.event !== "kyb.data_request.released") return null;
+  return verifyAttestation(event.attestation ?? "", { ...checks, event });
 }
 
 async function verifySigned(
