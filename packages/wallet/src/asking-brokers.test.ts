@@ -4,7 +4,7 @@ import { businessCategory } from "@svc/protocol";
 import { business, chainId, serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker, problem } from "../test/fake-broker.ts";
 import { now } from "../test/fake-fields.ts";
-import { refuses, walletOf } from "../test/test-wallet.ts";
+import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
 import { addBroker, removeBroker } from "./brokers.ts";
 import { memoryStorage, type WalletParts } from "./index.ts";
 import { hashedKey } from "./storage.ts";
@@ -250,6 +250,43 @@ await test("a business that two brokers call theirs is neither's, and one that i
   await refuses(wallet.chooseBusiness(business), "invalid_input", /both say that 0x.* is theirs/);
   goAway();
   await refuses(wallet.chooseBusiness(business), "broker_refused", /\(starting\)/);
+});
+
+/** As it has to be read; nothing in it belongs together. */
+function receiptOf(referenceKey: string, user = addressOf("alice")) {
+  const word = `0x${"11".repeat(32)}`;
+  const share = { request: referenceKey, connection: "https://login.example/w/o/t", requester: "" };
+  const hashes = { object: word, fields: word, data: word, deadline: now };
+  const place = { operator: business, transactionHash: word, blockNumber: 1, blockTime: now };
+  return {
+    referenceKey,
+    attempt: 1,
+    salt: word,
+    user,
+    livemode: true,
+    requestObject: "a.b.c",
+    share: { ...share, ...hashes },
+    signature: "0x11",
+    fields: [],
+    chainId,
+    registry: business,
+    settlement: business,
+    initiate: { ...place, root: word, proof: [] },
+  };
+}
+
+await test("a receipt is of the order that was asked for and of this identity, whichever broker answers first", async () => {
+  const { wallet } = await open();
+  const [asked, another] = ["ab".repeat(32), "cd".repeat(32)];
+  const path = `/w/orders/${asked}/receipt`;
+  broker.answers.set(path, { status: 200, body: receiptOf(asked) });
+  for (const told of [receiptOf(another), receiptOf(asked, addressOf("bob"))]) {
+    other.answers.set(path, { status: 200, body: told });
+    const { referenceKey, user } = await wallet.receipt(asked);
+    assert.deepEqual([referenceKey, user], [asked, wallet.address]);
+  }
+  broker.answers.delete(path);
+  await refuses(wallet.receipt(asked), "broker_refused", /another receipt than was asked for/);
 });
 
 await test("a login is ended at every broker that has it", async () => {

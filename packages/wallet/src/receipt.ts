@@ -18,8 +18,10 @@ export async function fetchReceipt(ctx: WalletContext, id: string): Promise<Rece
     if (answer.status === 404) return null;
     if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
     const receipt = parseReceipt(membersOf(answer.text));
-    if (!("fault" in receipt)) return receipt;
-    throw new WalletRefusal("broker_refused", `${broker} sends a receipt that is none`);
+    if ("fault" in receipt)
+      throw new WalletRefusal("broker_refused", `${broker} sends a receipt that is none`);
+    if (receipt.referenceKey === id && receipt.user === ctx.identity.address) return receipt;
+    throw new WalletRefusal("broker_refused", `${broker} sends another receipt than was asked for`);
   });
   if (found !== null) return found;
   throw unasked ?? new WalletRefusal("not_found", `there is no receipt of ${id} for this identity`);
