@@ -14,20 +14,20 @@ export async function recordEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
   ended: readonly store.Ended[],
 ): Promise<void> {
-  const purge = { deliveredDataSeconds, keptUntil: ctx.clock.now() + resendSeconds };
+  const nowMs = Math.floor(ctx.clock.nowMs());
+  const times = { nowMs, deliveredDataSeconds, keptUntil: ctx.clock.now() + resendSeconds };
   if (!ended.some(tellsOfEndpoint)) {
-    await store.finish(ctx.db, ended, purge);
+    await store.finish(ctx.db, ended, times);
     return;
   }
   const quarantined = await ctx.db.transaction(async (tx) => {
     const { inactive, out, stale } = await noteHealth(tx, ended.filter(tellsOfEndpoint));
-    const nowMs = Math.floor(ctx.clock.nowMs());
     const isHeld = (each: store.Ended): boolean =>
       tellsOfEndpoint(each) &&
       each.deliveredAt === null &&
       (inactive.has(each.kybEndpointId) || stale.has(each.eventId));
     const recorded = ended.map((each) => (isHeld(each) ? { ...each, dueAtMs: nowMs } : each));
-    await store.finish(tx, recorded, purge);
+    await store.finish(tx, recorded, times);
     const anew = recorded.filter((each) => isHeld(each) && stale.has(each.eventId));
     if (anew.length > 0)
       await store.restart(

@@ -243,12 +243,12 @@ function newestOfEach(ended: readonly Ended[]): Ended[] {
  * Records the ends of any number of attempts in one statement. Where the lease was lost nothing changes, since another
  * process makes that attempt again.
  *
- * @param purge.keptUntil Unix seconds until which bodies without personal data are kept at least
+ * @param times.keptUntil Unix seconds until which bodies without personal data are kept at least
  */
 export async function finish(
   db: Queryable,
   given: readonly Ended[],
-  purge: { deliveredDataSeconds: number; keptUntil: number },
+  times: { nowMs: number; deliveredDataSeconds: number; keptUntil: number },
 ): Promise<void> {
   const ended = newestOfEach(given);
   const of = <T>(pick: (each: Ended) => T): T[] => ended.map(pick);
@@ -264,7 +264,6 @@ export async function finish(
   const [againIds, overIds, givenUpIds] = [again, over, givenUp].map((some) =>
     some.map((each) => each.eventId),
   );
-  const endings = byId((each) => each.begunAtMs + each.durationMs);
   const statement = sql`
     with given as (
       select * from unnest(${of((each) => each.eventId)}::text[], ${of((each) => each.outcome)}::text[],
@@ -278,12 +277,12 @@ export async function finish(
       returning d.*),
     anew as (
       insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
-      select event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large,
-        (${endings}::jsonb ->> event_id)::bigint
+      select event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, ${times.nowMs}::bigint
       from over where step = ${resentStep} and event_id = any(${givenUpIds}::text[])),
     again as (
       update webhook_delivery d set step = d.step + 1, lease = null,
-        due_at_ms = (case when d.step = ${resentStep} then ${endings}::jsonb else ${dues}::jsonb end ->> d.event_id)::bigint
+        due_at_ms = case when d.step = ${resentStep} then ${times.nowMs}::bigint
+          else (${dues}::jsonb ->> d.event_id)::bigint end
       where d.event_id = any(${againIds}::text[]) and d.lease = (${leases}::jsonb ->> d.event_id)::uuid
       returning d.event_id),
     made as (
@@ -293,8 +292,8 @@ export async function finish(
       update webhook_event e set attempts = e.attempts + 1,
         delivered_at = coalesce(e.delivered_at, (${deliveries}::jsonb ->> e.id)::bigint),
         purge_at = case when e.is_personal and e.channel = 'kyc' and e.purge_at is not null
-          then least(e.purge_at, (${deliveries}::jsonb ->> e.id)::bigint + ${purge.deliveredDataSeconds}::bigint)
-          when not e.is_personal and e.purge_at is not null then greatest(e.purge_at, ${purge.keptUntil}::bigint)
+          then least(e.purge_at, (${deliveries}::jsonb ->> e.id)::bigint + ${times.deliveredDataSeconds}::bigint)
+          when not e.is_personal and e.purge_at is not null then greatest(e.purge_at, ${times.keptUntil}::bigint)
           else e.purge_at end
       where e.id = any(array(select event_id from made)))
     insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, status, answer_sealed)

@@ -288,8 +288,8 @@ test("a process that lost its lease gives nothing back, and of two ends of its o
         dueAtMs: null,
       },
     ];
-    const purge = { deliveredDataSeconds: 1, keptUntil: 0 };
-    await store.finish(db, order === "as made" ? ends : ends.toReversed(), purge);
+    const times = { nowMs: begunAtMs, deliveredDataSeconds: 1, keptUntil: 0 };
+    await store.finish(db, order === "as made" ? ends : ends.toReversed(), times);
     const { attempts, deliveredAt: noted } = await listed(webhooks, event.streamId);
     assert.deepEqual([attempts, noted], [1, deliveredAt], order);
   }
