@@ -11,7 +11,8 @@ export const paceMsMax = 10_000;
 
 /**
  * Of a delivery under way that somebody asked to be sent again: the attempt began before that, so if it fails the
- * schedule begins anew, also after the last one.
+ * schedule begins anew, also after the last one. Processes of the version before leave it where they end a lease, so a
+ * claim takes it for the first step.
  */
 export const resentStep = -1;
 
@@ -137,7 +138,7 @@ function claimStatement(given: Claim): Statement {
         from offered) as counted
       where not is_large or large <= ${given.largeMax}),
     taken as (
-      update webhook_delivery d set lease = ${given.lease}, due_at_ms = ${given.leasedUntilMs}
+      update webhook_delivery d set lease = ${given.lease}, due_at_ms = ${given.leasedUntilMs}, step = greatest(d.step, 0)
       where d.event_id = any(array(select event_id from picked)) and d.lease is null
       returning d.event_id, d.endpoint_id, d.client_domain_id, d.is_large, d.step),
     paced as (

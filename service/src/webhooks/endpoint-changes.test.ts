@@ -5,7 +5,7 @@ import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
-import { endLeases, hasDue } from "./delivery-store.ts";
+import { endLeases, hasDue, resentStep } from "./delivery-store.ts";
 import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
 
@@ -330,4 +330,22 @@ test("a resend during an attempt that fails begins the schedule anew, also where
     const numbers = receiver.received.map(({ headers }) => headers["svc-delivery-attempt"]);
     assert.deepEqual(numbers, ["1", "2", "3"], "and after the first pause");
   }
+});
+
+test("a resent delivery that a process of the version before freed has the whole schedule before it", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(503));
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  // Such a process ends a lease and leaves the step as it is.
+  const freed = sql`update webhook_delivery set step = ${resentStep} where event_id = ${event.id}`;
+  await webhooks.ctx.db.query(freed);
+  await webhooks.deliver();
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 1, "the first pause comes after the first attempt");
+  webhooks.advance(6);
+  await webhooks.deliver();
+  webhooks.advance(6);
+  await webhooks.deliver();
+  assert.equal(receiver.received.length, 2, "and then the second");
 });
