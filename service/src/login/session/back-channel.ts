@@ -36,7 +36,8 @@ export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): P
   try {
     for (let tried = 0; ;) {
       const before = [...underWay.values()];
-      const due = closing.aborted ? [] : await leaseDue(ctx, before);
+      const limit = closing.aborted ? 0 : limitBeside(before.length);
+      const due = limit === 0 ? [] : await leaseDue(ctx, before, limit);
       tried += due.length;
       for (const delivery of due) {
         const made = deliver(ctx, delivery)
@@ -45,8 +46,9 @@ export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): P
         underWay.set(made, delivery);
       }
       if (due.length === 0 && before.length === 0) return tried;
-      // Once something began, or all has ended meanwhile, there may be room for more.
-      if (due.length > 0 || underWay.size === 0) continue;
+      // More may be due where as many were taken as may be at once, and there is room where all has ended meanwhile.
+      const mayBeginMore = due.length === limit && limit > 0;
+      if (mayBeginMore || underWay.size === 0) continue;
       await Promise.race([...underWay.keys(), pause(lookAgainMs, undefined, { ref: false })]);
     }
   } finally {
@@ -54,18 +56,22 @@ export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): P
   }
 }
 
+/** How many may begin at once beside so many: all of them may be one organization's, so half of what is free. */
+function limitBeside(underWayCount: number): number {
+  return Math.ceil((underWayMax - underWayCount) / 2);
+}
+
 async function leaseDue(
   ctx: TokenContext,
   underWay: readonly store.LogoutDelivery[],
+  limit: number,
 ): Promise<store.LogoutDelivery[]> {
   const free = underWayMax - underWay.length;
-  if (free === 0) return [];
   const ofOrganizations = countBy(underWay, ({ organizationId }) => organizationId);
   return store.leaseDeliveries(ctx.db, {
     now: ctx.clock.now(),
     seconds: leaseSeconds,
-    // All of it may be one organization's.
-    limit: Math.ceil(free / 2),
+    limit,
     perClient: underWayPerClient,
     underWay: Object.fromEntries(countBy(underWay, ({ clientId }) => clientId)),
     fullOrganizations: [...ofOrganizations].filter(([, count]) => count >= free).map(([id]) => id),

@@ -373,6 +373,16 @@ test("clients of one organization that hang, however many they are, delay no oth
   await deliverLogouts(login.ctx, open);
 });
 
+test("a logout costs three calls of the database: it is taken, its end is kept, and nothing more is due", async () => {
+  await deliverLogouts(login.ctx, open);
+  await login.ctx.clients.find(client.id);
+  const { id: clientId } = client;
+  await insertTestLogouts(login.ctx.db, { clientId, user, dueAt: login.clock.now(), count: 1 });
+  const before = login.ctx.db.callsTotal;
+  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  assert.equal(login.ctx.db.callsTotal - before, 3);
+});
+
 test("the jobs remove sealed successors after the grace and families that are over", async () => {
   await using own = await openTestLogin();
   const shop = await addClient(own);
