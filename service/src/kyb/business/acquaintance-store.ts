@@ -27,8 +27,8 @@ export async function isBusinessAcquainted(
 }
 
 /**
- * Whether the business has met the organization with this wallet or with one that it left for this one, as {@link
- * listAcquaintedDomains} has it.
+ * Whether the business has met the organization with this wallet or with one that it left for this one: whether
+ * {@link listAcquaintedDomains} may find domains of it.
  */
 export async function isAcquaintedAlong(
   db: Queryable,

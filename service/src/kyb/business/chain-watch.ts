@@ -8,7 +8,7 @@ import {
 import { blocksMax, readLogs } from "./event-logs.ts";
 import * as store from "./roster-store.ts";
 
-/** If this many blocks or more are unread, events are not read: every business is read once instead. */
+/** No event is looked for that lies more blocks back than this: every business is read once instead. */
 const behindMax = 100_000;
 
 /** The events of a wallet when members, rules, nonces, removal or successor change. */

@@ -8,7 +8,7 @@ export interface Removal {
   /** Unix seconds. */
   readonly endsAt: number;
   readonly keepNonce: number;
-  /** When the member first answered the removal; null before. */
+  /** When the member first answered since its notice began, or began again; null before. */
   readonly answeredAt: number | null;
 }
 

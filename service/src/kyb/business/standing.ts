@@ -219,7 +219,7 @@ export async function stopBusiness(
 ): Promise<void> {
   const now = ctx.clock.now();
   for (const ballot of await lockOpenBallots(tx, business)) {
-    // Members may still decide about their own business while it is not verified.
+    // Members may decide about their own business while it is not verified, and again once a suspension has ended.
     if (ballot.kind === "governance" && reason === "business_not_verified") continue;
     await endBallot(tx, { id: ballot.id, status: "cancelled", now });
     const stopped = { ballot: { ...ballot, status: "cancelled" as const }, reason };
