@@ -67,12 +67,12 @@ export interface TestFamilyRow {
   readonly id: string;
   readonly generation: number;
   readonly revokedReason: string | null;
-  readonly hasSealedCopy: boolean;
+  readonly hasSuccessor: boolean;
 }
 
 export async function listTestFamilies(db: Queryable): Promise<TestFamilyRow[]> {
   return db.query<TestFamilyRow>(sql`
-    select id, generation, revoked_reason as "revokedReason", successor_sealed is not null as "hasSealedCopy"
+    select id, generation, revoked_reason as "revokedReason", successor_sealed is not null as "hasSuccessor"
     from token_family order by id`);
 }
 

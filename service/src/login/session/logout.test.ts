@@ -390,28 +390,28 @@ test("the jobs remove sealed successors after the grace and families that are ov
     for (const job of tokenJobs(own.ctx, own.successors))
       if (job.name === name) await job.run(AbortSignal.any([]));
   };
-  const hasCopy = async (): Promise<boolean> =>
-    (await listTestFamilies(own.ctx.db)).some((row) => row.hasSealedCopy);
+  const hasSuccessor = async (): Promise<boolean> =>
+    (await listTestFamilies(own.ctx.db)).some((row) => row.hasSuccessor);
   const tokens = (await redeem(own, shop, await addCode(own, shop))).body;
   const next = await refresh(own, shop, tokens["refresh_token"]);
   await run("refresh-successors");
-  assert.equal(await hasCopy(), true);
+  assert.equal(await hasSuccessor(), true);
   own.clock.advance(10);
   await run("refresh-successors");
-  assert.equal(await hasCopy(), false);
+  assert.equal(await hasSuccessor(), false);
 
-  // A copy of a process that was killed is found by the sweep over all.
+  // A successor that a killed process sealed is found by the sweep over all.
   const killed = createRefreshSuccessors(own.ctx);
   await refresh(own, shop, next.body["refresh_token"]);
   own.clock.advance(10);
-  assert.equal(await hasCopy(), true);
+  assert.equal(await hasSuccessor(), true);
   await killed.sweep();
   own.clock.advance(3);
   await killed.sweepAll();
-  assert.equal(await hasCopy(), true, "for a process whose clock is late the grace goes on");
+  assert.equal(await hasSuccessor(), true, "for a process whose clock is late the grace goes on");
   own.clock.advance(1);
   await killed.sweepAll();
-  assert.equal(await hasCopy(), false);
+  assert.equal(await hasSuccessor(), false);
 
   const countAfter = async (seconds: number): Promise<number> => {
     own.clock.advance(seconds);

@@ -1,7 +1,7 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** Deletes the sealed successors of these families that are from before a time, in Unix milliseconds. */
-export async function deleteCopies(
+export async function deleteSuccessors(
   db: Queryable,
   familyIds: readonly string[],
   beforeMs: number,
@@ -16,7 +16,7 @@ export async function deleteCopies(
  *
  * @returns the last id of the page, behind which the next one begins; null where there was none
  */
-export async function deleteCopiesOfPage(
+export async function deleteSuccessorsOfPage(
   db: Queryable,
   { beforeMs, after, limit }: { beforeMs: number; after: string; limit: number },
 ): Promise<string | null> {

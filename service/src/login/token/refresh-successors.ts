@@ -53,12 +53,14 @@ export function createRefreshSuccessors(
       const before = databaseNowMs(ctx.clock) - graceMs;
       const due = [...noted].filter(([, at]) => at <= before).map(([id]) => id);
       if (due.length === 0) return;
-      await store.deleteCopies(ctx.db, due, before);
+      await store.deleteSuccessors(ctx.db, due, before);
       for (const id of due) if ((noted.get(id) ?? Infinity) <= before) noted.delete(id);
     },
     async sweepAll() {
       const beforeMs = endedForAll(ctx.clock) * 1000 - graceMs;
-      await purgeByPages(async (page) => store.deleteCopiesOfPage(ctx.db, { beforeMs, ...page }));
+      await purgeByPages(async (page) =>
+        store.deleteSuccessorsOfPage(ctx.db, { beforeMs, ...page }),
+      );
     },
   };
 }

@@ -151,7 +151,7 @@ test("a repeat within the grace gets the same successor with fresh tokens", asyn
   assert.equal((await refresh(login, client, again.body["refresh_token"])).status, 200);
 });
 
-test("a process whose own copy is over leaves the one that another process made since", async () => {
+test("a process whose own successor is over leaves the one that another process made since", async () => {
   await using other = await openTestLogin({ with: login });
   const first = await tokensOf(login, client);
   const second = await refresh(login, client, first["refresh_token"]);
@@ -363,7 +363,7 @@ test("bodies of another kind are refused", async () => {
   );
 });
 
-test("a family that was revoked keeps no sealed copy, however it was revoked", async () => {
+test("a family that was revoked keeps no sealed successor, however it was revoked", async () => {
   await using own = await openTestLogin();
   const shop = await addClient(own);
   const headers = { authorization: shop.basic };
@@ -379,6 +379,6 @@ test("a family that was revoked keeps no sealed copy, however it was revoked", a
   await post(own, "/oauth2/revoke", { form: { token: (await start()).second }, headers });
   const { sessionId } = await start();
   await own.ctx.db.transaction(async (tx) => endSession(tx, sessionId, own.clock.now()));
-  const kept = (await listTestFamilies(own.ctx.db)).map((row) => row.hasSealedCopy);
+  const kept = (await listTestFamilies(own.ctx.db)).map((row) => row.hasSuccessor);
   assert.deepEqual(kept, [false, false, false]);
 });
