@@ -68,6 +68,13 @@ test("a contract's signature is what the contract says it is", async () => {
   assert.equal(await verify(await place(answering("1626ba7f")), signed), false);
 });
 
+test("an answer of less than a word is no yes, whatever the question has behind it", async () => {
+  // PUSH4 1626ba7e PUSH1 e0 SHL PUSH0 MSTORE PUSH1 1f PUSH0 RETURN: all but the last byte, which the question has as zero.
+  const address = await place("0x631626ba7e60e01b5f52601f5ff3");
+  const claim = { address, digest: new Uint8Array(digest).fill(0, 27, 28), signature: "0x01" };
+  assert.equal(await verifySignature(ctx, claim), false);
+});
+
 test("a contract is asked about this digest and this signature", async () => {
   const abi = parseAbi(["function isValidSignature(bytes32, bytes) view returns (bytes4)"]);
   const question = encodeFunctionData({ abi, args: [digestHex, "0x0102030405"] });
