@@ -312,14 +312,23 @@ test("an assertion that does not hold in every part is refused", async (t) => {
   });
 });
 
-test("keys behind jwks_uri are fetched once, and again for an unknown key id, at most every 30 seconds", async () => {
+/** A client whose keys are behind its `jwks_uri`, where `published` is found. */
+async function addPublisher() {
   const jwksUri = `https://shop.example/${randomUUID()}`;
   const client = await addClient(login, { method: "private_key_jwt", jwksUri });
-  const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<number> => {
+  const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<Answer> => {
     const assertion = await assertionOf(client.id, given);
-    return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
+    return ask({ client_assertion: assertion, client_assertion_type: type });
   };
-  const fetches = (): number => asked.filter((url) => url === jwksUri).length;
+  return {
+    send,
+    status: async (given: Parameters<typeof assertionOf>[1] = {}) => (await send(given)).status,
+    fetches: (): number => asked.filter((url) => url === jwksUri).length,
+  };
+}
+
+test("keys behind jwks_uri are fetched once, and again for an unknown key id, at most every 30 seconds", async () => {
+  const { status: send, fetches } = await addPublisher();
   // What we cannot use does not spoil what we can.
   published = { keys: [{ kty: "OKP", crv: "X25519", x: "AAAA", use: "enc" }, ecJwk] };
   assert.deepEqual(await Promise.all([send(), send(), send()]), [200, 200, 200]);
@@ -336,12 +345,7 @@ test("keys behind jwks_uri are fetched once, and again for an unknown key id, at
 });
 
 test("a key that is new behind jwks_uri locks its client out no longer than until the set is asked for again", async () => {
-  const jwksUri = `https://shop.example/${randomUUID()}`;
-  const client = await addClient(login, { method: "private_key_jwt", jwksUri });
-  const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<number> => {
-    const assertion = await assertionOf(client.id, given);
-    return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
-  };
+  const { status: send } = await addPublisher();
   published = { keys: [ecJwk] };
   assert.equal(await send(), 200);
   published = { keys: [rsaJwk] };
@@ -355,12 +359,9 @@ test("a key that was replaced behind jwks_uri is found, also under the same key 
   const next = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const nextJwk = await exportJWK(next.publicKey);
   for (const kid of ["ec-1", undefined]) {
-    const jwksUri = `https://shop.example/${randomUUID()}`;
-    const client = await addClient(login, { method: "private_key_jwt", jwksUri });
-    const send = async (key: typeof ec.privateKey): Promise<number> => {
-      const assertion = await assertionOf(client.id, { header: { kid }, key });
-      return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
-    };
+    const { status, fetches } = await addPublisher();
+    const send = async (key: typeof ec.privateKey): Promise<number> =>
+      status({ header: { kid }, key });
     published = { keys: [{ ...ecJwk, kid }] };
     assert.equal(await send(ec.privateKey), 200);
     published = { keys: [{ ...nextJwk, kid }] };
@@ -368,7 +369,7 @@ test("a key that was replaced behind jwks_uri is found, also under the same key 
     login.clock.advance(31);
     assert.equal(await send(next.privateKey), 200);
     assert.equal(await send(ec.privateKey), 401);
-    assert.equal(asked.filter((url) => url === jwksUri).length, 2);
+    assert.equal(fetches(), 2);
   }
 });
 
@@ -379,19 +380,14 @@ test(
     t.after(() => {
       pause = undefined;
     });
-    const jwksUri = `https://shop.example/${randomUUID()}`;
-    const client = await addClient(login, { method: "private_key_jwt", jwksUri });
-    const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<number> => {
-      const assertion = await assertionOf(client.id, given);
-      return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
-    };
+    const { status: send, fetches } = await addPublisher();
     published = { keys: [ecJwk] };
     assert.equal(await send(), 200);
     login.clock.advance(31);
     const host = Promise.withResolvers<void>();
     pause = host.promise;
     const stranger = send({ header: { kid: "ec-2" } });
-    while (asked.filter((url) => url === jwksUri).length < 2) await setImmediate();
+    while (fetches() < 2) await setImmediate();
     const first = await Promise.race([send(), stranger.then(() => "the stranger")]);
     host.resolve();
     assert.equal(first, 200);
@@ -414,13 +410,7 @@ test("keys that cannot be fetched are no wrong secret, and are asked for no more
       isAway = false;
       hostStatus = 200;
       published = { keys: [ecJwk] };
-      const jwksUri = `https://shop.example/${randomUUID()}`;
-      const client = await addClient(login, { method: "private_key_jwt", jwksUri });
-      const send = async (given: Parameters<typeof assertionOf>[1] = {}): Promise<Answer> => {
-        const assertion = await assertionOf(client.id, given);
-        return ask({ client_assertion: assertion, client_assertion_type: type });
-      };
-      const fetches = (): number => asked.filter((url) => url === jwksUri).length;
+      const { send, fetches } = await addPublisher();
       assert.equal((await send()).status, 200);
       breakHost();
       login.clock.advance(60);
