@@ -10,4 +10,5 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     process.stdout.write(text);
   },
   err: (text) => process.stderr.write(text),
+  ...(process.stderr.isTTY && { watched: (text: string) => process.stderr.write(text) }),
 });

@@ -336,6 +336,29 @@ await test("after a rewrap the old master key is needed no longer", async () => 
   assert.equal((await call(["key", "list"], on(newer))).status, 0);
 });
 
+await test("a person who watches a long verb is told once a second how far it is", async (t) => {
+  const columns = await list(["key", "rewrap"]);
+  const told: string[] = [];
+  const watch = async (args: readonly string[], millisecondsOfStep: number): Promise<void> => {
+    let now = 0;
+    t.mock.method(performance, "now", () => (now += millisecondsOfStep));
+    const refusals: string[] = [];
+    const status = await runCommandLine(args, {
+      out: () => undefined,
+      err: (line) => refusals.push(line),
+      watched: (line) => told.push(line),
+      environment,
+    });
+    assert.deepEqual([status, refusals], [0, []]);
+  };
+  await watch(["key", "rewrap"], 500);
+  assert.equal(told.length, Math.floor(columns.length / 2));
+  for (const line of told.splice(0))
+    assert.match(line, /^svc key rewrap: \d+ values of \w+\.\w+ are checked\n$/);
+  await watch(["audit", "verify"], 1000);
+  assert.match(told.join(""), /^svc audit verify: \d+ entries are checked\n$/);
+});
+
 await test("production refuses an installation whose clock was moved", async () => {
   await using other = await openTestDatabase();
   const dev = { DATABASE_URL: other.url, MASTER_KEY: randomKey };

@@ -51,7 +51,9 @@ export const installationVerbs: readonly Verb[] = [
     example: "audit verify",
     run: async (shell) =>
       shell.withContext(async (ctx) => {
-        const trail = await ctx.audit.verify();
+        const trail = await ctx.audit.verify((total) =>
+          shell.progress(`${total} entries are checked`),
+        );
         const anchored = await compareAnchors(ctx).catch((error: unknown) => {
           if (!(error instanceof NodeAway)) throw error;
           const found = trail.isIntact ? "nothing was compared with the chain" : changedTrail;

@@ -94,7 +94,11 @@ export const keyVerbs: readonly Verb[] = [
     example: "key rewrap",
     run: async (shell) =>
       shell.withContext(async (ctx) => {
-        const done = await rewrapAll(ctx, sealedColumns, { batch: rewrapBatch });
+        const done = await rewrapAll(ctx, sealedColumns, {
+          batch: rewrapBatch,
+          onProgress: ({ table, column, checked }) =>
+            shell.progress(`${checked} values of ${table}.${column} are checked`),
+        });
         await ctx.db.transaction(async (tx) =>
           ctx.audit.record(tx, { actor, action: "master-key.rewrap", subject: "installation" }),
         );

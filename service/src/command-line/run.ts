@@ -13,6 +13,8 @@ export interface Terminal {
   /** @param isToldOnce what nobody can ask for again must not get lost in silence */
   out(text: string, isToldOnce?: boolean): void;
   err(text: string): void;
+  /** Where progress is shown; absent where no person watches. */
+  readonly watched?: (text: string) => void;
   /** Settings that win over the environment of the process, by variable name. */
   readonly environment?: NodeJS.ProcessEnv;
 }
@@ -106,6 +108,19 @@ function openShell(verb: Verb, terminal: Terminal): Shell {
       return await work(ctx);
     },
     say: (line) => terminal.out(`${line}\n`),
+    progress: progressOf(verb, terminal),
+  };
+}
+
+const progressMs = 1000;
+
+function progressOf(verb: Verb, { watched }: Terminal): Shell["progress"] {
+  let toldAt = performance.now();
+  return (text) => {
+    const now = performance.now();
+    if (watched === undefined || now - toldAt < progressMs) return;
+    toldAt = now;
+    watched(`svc ${verb.name}: ${text}\n`);
   };
 }
 

@@ -44,6 +44,8 @@ export interface Shell {
   withContext<T>(work: (ctx: Ctx) => Promise<T>): Promise<T>;
   /** Writes one line to standard output at once; for verbs that run on. */
   say(line: string): void;
+  /** Tells a person who watches how far a long verb is, at most once a second; scripts see nothing of it. */
+  progress(text: string): void;
 }
 
 /** The values given to a verb: declared ones alone, required ones present. */

@@ -42,14 +42,17 @@ const backdatedSeconds = 3600;
  * Recomputes the whole chain from the checkpoint, on one snapshot of the database. It finds every change made behind
  * the service's back except one: entries that were deleted before they were linked.
  */
-export async function verifyAudit(ctx: AuditContext): Promise<AuditReport> {
+export async function verifyAudit(
+  ctx: AuditContext,
+  onChecked?: (total: number) => void,
+): Promise<AuditReport> {
   return ctx.db.transaction(async (tx) => {
     await store.useSnapshot(tx);
     const { head, checkpoint, horizon } = await store.getChainState(tx);
     const walk = startWalk(ctx, checkpoint);
     if (!isSealed(ctx, "checkpoint", checkpoint))
       addFault(walk, "checkpoint_wrong", { position: checkpoint.position, entryId: null });
-    await walkLinks(tx, walk);
+    await walkLinks(tx, walk, onChecked);
     const isHead = walk.end.position === head.position && equalBytes(walk.end.hash, head.hash);
     if (!isHead || !isSealed(ctx, "head", head))
       addFault(walk, "head_wrong", { position: head.position, entryId: null });
@@ -83,12 +86,17 @@ function addFault(walk: Walk, kind: AuditFault["kind"], where: Omit<AuditFault, 
   if (walk.faults.length < faultsMax) walk.faults.push({ kind, ...where });
 }
 
-async function walkLinks(tx: Queryable, walk: Walk): Promise<void> {
+async function walkLinks(
+  tx: Queryable,
+  walk: Walk,
+  onChecked?: (total: number) => void,
+): Promise<void> {
   let after = Number.MIN_SAFE_INTEGER;
   for (;;) {
     const links = await store.listLinks(tx, { after, limit: batchMax });
     for (const link of links) checkLink(walk, link);
     walk.checked += links.length;
+    onChecked?.(walk.checked);
     const last = links.at(-1);
     if (last === undefined || links.length < batchMax) return;
     after = last.position;

@@ -25,7 +25,8 @@ export interface AuditEntry {
 export interface Audit {
   /** Writes an entry in the transaction that it describes; {@link chainAudit} links it at most 1 s after that commits. */
   record(tx: Queryable, entry: AuditEntry): Promise<void>;
-  verify(): Promise<AuditReport>;
+  /** @param onChecked is told after every batch how many links have been recomputed */
+  verify(onChecked?: (total: number) => void): Promise<AuditReport>;
   /** The newest link, to be anchored outside of this database. @throws Error when the service did not seal it */
   head(tx: Queryable): Promise<ChainEnd>;
 }
@@ -33,7 +34,7 @@ export interface Audit {
 export function createAudit(ctx: AuditContext): Audit {
   return {
     record: async (tx, entry) => store.insertEntry(tx, entry, ctx.clock.now()),
-    verify: async () => verifyAudit(ctx),
+    verify: async (onChecked) => verifyAudit(ctx, onChecked),
     head: async (tx) => {
       const { head } = await getState(ctx, tx);
       return { position: head.position, hash: head.hash };
