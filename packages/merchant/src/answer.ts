@@ -22,7 +22,7 @@ export function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** The seconds of a `Retry-After`; undefined where it is absent or a date. */
+/** The seconds of a `Retry-After`; undefined if it is absent or a date. */
 export function readRetryAfter(headers: Headers): number | undefined {
   const text = headers.get("retry-after") ?? "";
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
@@ -30,7 +30,7 @@ export function readRetryAfter(headers: Headers): number | undefined {
 
 const explanationLengthMax = 500;
 
-/** What an answer says for people, as one line; undefined for what cannot be shown as it is. */
+/** The message of an answer, as one line; undefined if it cannot be shown as it is. */
 export function explanationOf(value: unknown): string | undefined {
   if (typeof value !== "string" || !isShowable(value)) return undefined;
   return value.replaceAll("\n", " ").slice(0, explanationLengthMax);

@@ -8,12 +8,15 @@ export interface Page<T> {
   nextCursor?: string;
 }
 
-/** Opens an answer of the KYC or KYB endpoints, or an object in one. A wrong member is `response_invalid`. */
+/**
+ * Opens an answer of the KYC or KYB endpoints, or an object in one. A member that is wrong is thrown as
+ * `response_invalid`.
+ */
 export function openAnswer(answer: Record<string, unknown>): Members {
   return openMembers(answer, invalid);
 }
 
-/** What is thrown for an answer that is not as documented. @param reason names the member */
+/** The error for an answer that is not as documented. @param reason names the member */
 export function invalid(reason: string): MerchantError {
   return new MerchantError("response_invalid", { reason });
 }

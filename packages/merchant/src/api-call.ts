@@ -13,7 +13,7 @@ const timeoutMsDefault = 10_000;
 export interface ApiOptions {
   /** The broker's base address, without a slash at its end; https, or http on this machine. */
   issuer: string;
-  /** As you were given it, without `Bearer`. It stays on your server. */
+  /** As you were given it, without `Bearer`. Keep it on your server. */
   apiKey: string;
   /** Default: the global fetch. */
   fetch?: typeof fetch;
@@ -27,20 +27,20 @@ export type Query = Record<string, string | number | readonly string[] | undefin
 /** One call: POST with a body, else GET. */
 export interface ApiCall {
   path: string;
-  /** In place of POST. */
+  /** The method, if not POST. */
   method?: "PUT";
   /** The same call again with the same key changes nothing. */
   idempotencyKey?: string;
   query?: Query;
   body?: object;
-  /** Of the answer; longer ones are an error. Default 2 MiB. */
+  /** The greatest size of the answer; a longer one is an error. Default 2 MiB. */
   bytesMax?: number;
 }
 
 /** @throws {MerchantError} configuration_invalid; its `reason` names the option */
 export function checkOptions({ issuer, apiKey, timeoutMs = timeoutMsDefault }: ApiOptions): void {
   if (!isIssuerUrl(issuer)) throw new MerchantError("configuration_invalid", { reason: "issuer" });
-  // A space is that of `Bearer `, which these endpoints refuse.
+  // A space means that the key was given with `Bearer `, which these endpoints refuse.
   if (!/^[\x21-\x7e]+$/.test(apiKey))
     throw new MerchantError("configuration_invalid", { reason: "apiKey" });
   if (!isTimeout(timeoutMs))
@@ -48,8 +48,8 @@ export function checkOptions({ issuer, apiKey, timeoutMs = timeoutMsDefault }: A
 }
 
 /**
- * Calls a KYC endpoint and gives the `data` of its answer (service document, Response envelopes). Redirects are not
- * followed, so that the key reaches nobody else. Nothing is repeated: only the caller knows whether a call that timed
+ * Calls a KYC endpoint and returns the `data` of its answer (service document, Response envelopes). Redirects are not
+ * followed, so that the key reaches nobody else. No call is repeated: only the caller knows whether a call that timed
  * out may be made again.
  *
  * @throws {MerchantError} apikey_refused, rate_limited, call_refused, issuer_unreachable, response_invalid
@@ -92,7 +92,7 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   for (const [name, values] of Object.entries(call.query ?? {}))
     for (const value of [values].flat())
       if (value !== undefined) url.searchParams.append(name, String(value));
-  // Made before anything is sent: what cannot be written down is no failure of the broker.
+  // Serialised before anything is sent: a body that cannot be serialised is not a failure of the broker.
   checkIdempotencyKey(call.idempotencyKey);
   const body = JSON.stringify(call.body, writeBigInt);
   const hasBody = body !== undefined;
@@ -116,13 +116,13 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   }
 }
 
-/** No header takes other characters, and the service takes no more of them. */
+/** A header cannot hold other characters, and the service accepts no more of them. */
 function checkIdempotencyKey(key: string | undefined): void {
   if (key !== undefined && !/^[\x21-\x7e]{1,255}$/.test(key))
     throw new MerchantError("configuration_invalid", { reason: "idempotencyKey" });
 }
 
-/** Integers of typed data are bigints in most programs; as a decimal text they have the same digest. */
+/** Most programs hold integers of typed data as bigints; as decimal text they have the same digest. */
 function writeBigInt(_name: string, value: unknown): unknown {
   return typeof value === "bigint" ? value.toString() : value;
 }
@@ -147,7 +147,7 @@ function refusalOf(status: number, headers: Headers, error: unknown): MerchantEr
   return new MerchantError("call_refused", options);
 }
 
-/** A reason or id, if it is one: such text reaches logs. */
+/** A reason or id, if the value looks like one, because it will be logged. */
 function nameOf(value: unknown): string | undefined {
   return typeof value === "string" && /^\w{1,64}$/.test(value) ? value : undefined;
 }

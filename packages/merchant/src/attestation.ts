@@ -3,13 +3,16 @@ import { parseAddress, type Address, type Hex32 } from "@svc/protocol";
 import type { ChainView, RootStatus } from "./chain-view.ts";
 import { MerchantError } from "./merchant-error.ts";
 
-/** How far a block's time may lie ahead of your clock. */
+/** How far a block's time may be ahead of your clock. */
 const skewSeconds = 300;
 
-/** How a field stands at `now`: it counts, its time is over, its issuer or user took it back, or its issuer lost the trust. */
+/**
+ * The state of a field at `now`: it counts, it has expired, its issuer or user revoked it, or its issuer was
+ * distrusted.
+ */
 export type Standing = "LIVE" | "EXPIRED" | "REVOKED" | "DISTRUSTED";
 
-/** A field whose document an issuer of yours attested. */
+/** A field whose document one of your issuers attested. */
 export interface AttestedField {
   field: string;
   issuer: Address;
@@ -36,7 +39,7 @@ interface JudgeOptions {
 /**
  * Asks the registry about the documents of fields: each must come from a listed issuer and be attested.
  *
- * @throws {MerchantError} what `fault` makes of issuer, registry or root; chain_unreachable
+ * @throws {MerchantError} the error that `fault` makes for issuer, registry or root; chain_unreachable
  */
 export async function judgeFields(
   view: ChainView,
@@ -64,7 +67,7 @@ export async function judgeFields(
   });
 }
 
-/** Whether a block's time cannot be, by your clock. */
+/** Whether a block's time is impossible by your clock. */
 export function isAhead(time: number, now: number): boolean {
   return time > now + skewSeconds;
 }

@@ -12,24 +12,24 @@ import { readAnchor } from "./attestation.ts";
 import { openChainView, type ChainNode } from "./chain-view.ts";
 import { MerchantError } from "./merchant-error.ts";
 
-/** The document, from your own records: its digest is made anew and never taken from the service. */
+/** The document, from your own records: its digest is recomputed and never taken from the service. */
 export type SignedContent = { message: string } | { typedData: TypedDataDocument };
 
-/** Where to ask, from your own records. */
+/** Which chain and contract to ask, from your own records. */
 export type SignatureAnchors = ChainNode & {
   chainId: number;
   /** The business that signed: from its login, or from the release that you verified. */
   business: string;
-  /** For everything that is asked of the node together. Default 20,000. */
+  /** For all calls to the node together. Default 20,000. */
   timeoutMs?: number;
 };
 
-/** As the wallet answers it: `0x01` and the digest. */
+/** The length of a business's signature: `0x01` and the digest. */
 const signatureBytes = 33;
 
 /**
- * Verifies with a node of the chain alone that a business signed a document (ERC-1271); the service is not asked. It
- * holds for years, whoever its members are then, until the business itself takes the signature back.
+ * Verifies that a business signed a document (ERC-1271), by asking only a node of the chain, not the service. The
+ * signature holds for years, whoever the members are then, until the business itself withdraws it.
  *
  * @param signature of the event, or of `kyb.signature`
  * @throws {MerchantError} signature_refused; chain_unreachable; configuration_invalid

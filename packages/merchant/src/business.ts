@@ -16,7 +16,8 @@ export interface Business {
 /**
  * Reads the claim `ext`; null for a personal login.
  *
- * @throws {MerchantError} token_refused for a business login whose business cannot be read: never half of one
+ * @throws {MerchantError} token_refused for a business login whose business cannot be read: a partial one is never
+ * returned
  */
 export function parseBusiness(ext: unknown): Business | null {
   if (!isRecord(ext) || ext["login_type"] !== "business") return null;

@@ -6,7 +6,7 @@ import { equals } from "./token-verification.ts";
  *
  * The order matters: whose login it is (`state`), who answers (`iss`), and only then what the answer says.
  *
- * @throws {MerchantError} callback_invalid, state_mismatch, issuer_mismatch, or what the broker's `error` means
+ * @throws {MerchantError} callback_invalid, state_mismatch, issuer_mismatch, or the code for the broker's `error`
  */
 export function readCallback(url: URL, expected: { state: string; issuer: string }): string {
   const parameter = (name: string): string | undefined => {
@@ -38,7 +38,7 @@ function refusedBy(refusal: string): MerchantError {
   return new MerchantError(code ?? "authorization_refused", { reason: oauthError(refusal) });
 }
 
-/** The `error` of an OAuth answer, if it is one: such text reaches logs. */
+/** The `error` of an OAuth answer, if it looks like one, because it will be logged. */
 export function oauthError(value: unknown): string | undefined {
   return typeof value === "string" && /^[a-z_]{1,64}$/.test(value) ? value : undefined;
 }

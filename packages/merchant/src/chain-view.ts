@@ -18,10 +18,11 @@ import {
 import { isTimeout } from "./timeout.ts";
 import { MerchantError } from "./merchant-error.ts";
 
-/** A node of the chain: its address, or an EIP-1193 client of yours. It is believed in what it says of the chain. */
+/** A node of the chain: its address, or an EIP-1193 client of yours. What it says about the chain is believed. */
 export type ChainNode =
   | { rpcUrl: string }
-  // As a method: a client that knows its chain's calls by their types, such as that of viem, takes no other ones.
+  // Declared as a method, because clients that type their chain's calls, such as viem's, would not be assignable
+  // otherwise.
   | { client: { request(call: { method: string; params?: unknown }): Promise<unknown> } };
 
 /** What you know of the chain yourself, from the operator's documents: never from what is to be verified. */
@@ -29,28 +30,31 @@ export type ChainAnchors = ChainNode & {
   chainId: number;
   /** Address of `CredentialRegistry`. */
   registry: string;
-  /** The issuers that you believe to verify documents, as the registry names them. */
+  /** The issuers that you trust to verify documents, as the registry names them. */
   issuers: readonly string[];
   /** Unix seconds. */
   now: number;
-  /** How many blocks, its own included, make a transaction count. Default 1; on public chains 12 and more. */
+  /**
+   * How many blocks, the transaction's own included, it takes for a transaction to count. Default 1; on public chains
+   * 12 and more.
+   */
   confirmations?: number;
-  /** For everything that is asked of the node together. Default 20,000. */
+  /** For all calls to the node together. Default 20,000. */
   timeoutMs?: number;
 };
 
-/** What every verification asks of a node, whatever it verifies. */
+/** What every verification needs to reach a node, whatever it verifies. */
 export type ChainAccess = ChainNode & Pick<ChainAnchors, "confirmations" | "timeoutMs">;
 
-/** What the registry says of a root (contract `CredentialRegistry`, `statusOf`): Unix seconds, zero for never. */
+/** What the registry says about a root (contract `CredentialRegistry`, `statusOf`): Unix seconds, zero for never. */
 export interface RootStatus {
   attestedAt: number;
   revokedAt: number;
-  /** What the issuer attested from then on does not count. */
+  /** Anything that the issuer attested from then on does not count. */
   distrustedFrom: number;
 }
 
-/** Where an event stands. */
+/** Where an event was found. */
 interface Anchored {
   blockNumber: number;
   /** Of the block, Unix seconds. */
@@ -65,12 +69,12 @@ interface AnchorEvent {
   root: Hex32;
 }
 
-/** The questions that verifying asks a chain. All throw chain_unreachable. */
+/** The questions that verification asks a chain. All throw chain_unreachable. */
 export interface ChainView {
   chainId: () => Promise<number>;
-  /** Where the event stands in exactly this transaction; null when it does not, or not for good yet. */
+  /** The event in exactly this transaction; null if it is not there, or not deep enough yet. */
   findEvent: (transactionHash: Hex32, event: AnchorEvent) => Promise<Anchored | null>;
-  /** Null where no registry answers. */
+  /** Null if no registry answers. */
   findStatus: (
     registry: Address,
     of: { issuer: Address; root: Hex32 },
@@ -93,7 +97,7 @@ const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signa
 
 const timeoutMsDefault = 20_000;
 const requestTimeoutMs = 10_000;
-/** What a contract may burn to say whether it signed. */
+/** How much gas a contract may use to say whether it signed. */
 const signatureGas = 1_000_000n;
 const erc6492Suffix = "6492".repeat(16);
 
@@ -118,7 +122,7 @@ export function openChainView(anchors: ChainAccess): ChainView {
       const { data } = await client.call(given);
       return data ?? null;
     } catch (error) {
-      // The node answered: the call itself failed there. Anything else is no answer.
+      // The node answered, and the call itself failed. Any other error means that there is no answer.
       if (isCallFailure(error)) return null;
       throw error;
     }
@@ -133,7 +137,7 @@ export function openChainView(anchors: ChainAccess): ChainView {
       client.getBlockNumber({ cacheTime: 0 }),
       client.getBlock({ blockNumber }),
     ]);
-    // A receipt of a block that the chain has left behind.
+    // The receipt belongs to a block that is no longer part of the chain.
     if (block.hash !== blockHash || head - blockNumber + 1n < confirmations) return null;
     return { blockNumber: Number(blockNumber), blockTime: Number(block.timestamp) };
   };
@@ -144,7 +148,7 @@ export function openChainView(anchors: ChainAccess): ChainView {
       to: registry,
       data: encodeFunctionData({ ...given, args: [issuer, root] }),
     });
-    // Three words: anything else is another contract, or none.
+    // The answer has three words; anything else comes from another contract, or from none.
     if (data?.length !== 2 + 3 * 64) return null;
     const [attestedAt, revokedAt, distrustedFrom] = decodeFunctionResult({ ...given, data });
     return { attestedAt, revokedAt, distrustedFrom };
@@ -202,7 +206,7 @@ async function before<T>(late: AbortSignal, question: () => Promise<T>): Promise
   try {
     return await Promise.race([question(), expired]);
   } catch (cause) {
-    // viem's messages hold the node's URL, and that its key.
+    // viem's messages contain the node's URL, and with it the node's API key.
     throw new MerchantError("chain_unreachable", { cause: nameOf(cause) });
   } finally {
     late.removeEventListener("abort", expire);
@@ -235,7 +239,7 @@ function isOf(error: unknown, kind: abstract new (...given: never[]) => Error): 
 
 /** The JSON-RPC code of a call that reverted. */
 const reverted = 3;
-/** With these nodes say that a call failed, but also that they lack the block to make it on: their words tell which. */
+/** Nodes use these codes both for a call that failed and for a missing block to run it on; the message tells which. */
 const unclearCodes = [-32_000, -32_003, -32_015];
 const failureWords = /revert|out of ?gas|opcode|invalid jump|stack|vm execution/i;
 
@@ -245,7 +249,7 @@ function isCallFailure(error: unknown): boolean {
 
 function saysFailure(error: unknown): boolean {
   if (!(error instanceof Error) || !("code" in error)) return false;
-  // The node's own words: viem's message repeats the call besides, and its gas.
+  // Only the node's own message: viem's also repeats the call and its gas.
   const words = error instanceof BaseError ? error.details : error.message;
   const isUnclear = unclearCodes.some((code) => code === error.code);
   return error.code === reverted || (isUnclear && failureWords.test(words));

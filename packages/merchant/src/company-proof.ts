@@ -8,9 +8,9 @@ import { MerchantError } from "./merchant-error.ts";
 import { verifyProof, type VerifiedProof } from "./proof.ts";
 
 /**
- * What anybody needs to check one released field on chain, besides whose it is, its value and its pepper: an entry of
- * `proofs` in the answer of GET /api/v1/kyb/data-requests/<requestId>/proofs. It proves nothing before
- * `verifyCompanyProof` took it.
+ * What anybody needs to check one released field on chain, in addition to whose field it is, its value and its pepper:
+ * an entry of `proofs` in the answer of GET /api/v1/kyb/data-requests/<requestId>/proofs. It proves nothing until
+ * `verifyCompanyProof` has accepted it.
  */
 export interface CompanyProof extends Omit<FieldProof, "field"> {
   name: BusinessFieldName;
@@ -26,8 +26,8 @@ export interface ProvedCompanyField {
 }
 
 /**
- * In `proved`, `user` is the business, and `field` is the name, for a person `NAME/subject`: as the leaf on chain has
- * them.
+ * In `proved`, `user` is the business, and `field` is the name, or for a person `NAME/subject`, as in the leaf on
+ * chain.
  */
 export type VerifiedCompanyProof = Omit<VerifiedProof, "field" | "user"> & {
   business: VerifiedProof["user"];
@@ -36,11 +36,11 @@ export type VerifiedCompanyProof = Omit<VerifiedProof, "field" | "user"> & {
 };
 
 /**
- * Verifies with a node of the chain and your own anchors alone that an issuer of yours attested this value for this
- * business and subject; the service is not asked. It checks what `verifyProof` checks of a person's field, and the value
- * always.
+ * Verifies that one of your issuers attested this value for this business and subject, with only a node of the chain
+ * and your own anchors; the service is not asked. It makes the same checks as `verifyProof` for a person's field, and
+ * always checks the value.
  *
- * @param proof an entry of what `kyb.proofs` gave
+ * @param proof an entry of what `kyb.proofs` returned
  * @throws {MerchantError} proof_refused, its `reason` names the member; chain_unreachable; configuration_invalid
  */
 export async function verifyCompanyProof(

@@ -4,25 +4,26 @@ import { openMembers, type Members } from "./members.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /**
- * What anybody needs to check one delivered field on chain, besides whose it is, its value and its pepper: an entry of
- * `proofs` in the answer of GET /api/v1/blockchain/proof. It proves nothing before `verifyProof` took it.
+ * What anybody needs to check one delivered field on chain, in addition to whose field it is, its value and its pepper:
+ * an entry of `proofs` in the answer of GET /api/v1/blockchain/proof. It proves nothing until `verifyProof` has
+ * accepted it.
  */
 export interface FieldProof {
   /** A concrete name of the catalogue. */
   field: string;
-  /** To the value: `keccak256(abi.encode(keccak256(data), pepper))`. */
+  /** The commitment to the value: `keccak256(abi.encode(keccak256(data), pepper))`. */
   commitment: Hex32;
   /** Unix seconds; part of the leaf. */
   expiresAt: number;
-  /** The hash of user, field, commitment and expiry; `verifyProof` makes it anew. */
+  /** The hash of user, field, commitment and expiry; `verifyProof` recomputes it. */
   leaf: Hex32;
-  /** Of the tree of the document, as its issuer attested it. */
+  /** The root of the document's tree, as its issuer attested it. */
   root: Hex32;
   /** The siblings from leaf to root. */
   proof: readonly Hex32[];
   /** How the registry names the issuer. */
   issuer: Address;
-  /** In which the root was attested. */
+  /** The transaction in which the root was attested. */
   transactionHash: Hex32;
   chainId: number;
   /** Address of `CredentialRegistry`. */

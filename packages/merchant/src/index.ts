@@ -106,7 +106,7 @@ export interface MerchantOptions {
   clientId: string;
   /** Absent for a browser-only client, which proves itself by PKCE alone. */
   clientSecret?: string;
-  /** Where people come back after a login; registered with the client, letter for letter. */
+  /** Where people come back after a login; exactly as registered with the client. */
   redirectUri: string;
   /** The API that access tokens are for: one of the client's registered audiences. */
   audience?: string;
@@ -116,7 +116,7 @@ export interface MerchantOptions {
   now?: () => number;
 }
 
-/** A merchant's side of the broker. It keeps nothing but the broker's discovery document and keys, for ten minutes. */
+/** A merchant's side of the broker. It stores nothing but the broker's discovery document and keys, for ten minutes. */
 export interface Merchant {
   login: LoginVerbs;
   /** Verifies an id token in full; `login.finish` has done it already. @throws {MerchantError} token_refused */
@@ -166,7 +166,7 @@ function checkOptions(options: MerchantOptions): void {
   if (!isIssuerUrl(options.issuer)) throw misconfigured("issuer");
   if (!isSafeUrl(options.redirectUri)) throw misconfigured("redirectUri");
   if (options.clientId === "") throw misconfigured("clientId");
-  // An empty secret is a setting that was forgotten, not a browser-only client.
+  // An empty secret means that a setting was forgotten, not that the client is browser-only.
   if (options.clientSecret === "") throw misconfigured("clientSecret");
 }
 

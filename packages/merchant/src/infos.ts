@@ -4,7 +4,7 @@ import { MerchantError } from "./merchant-error.ts";
 
 /**
  * Decodes `data.infos` of a `data.transferred` webhook: the triples to store. `data` is the text, `pepper` is `0x` and
- * 64 hex digits. `verifyWebhook` has done it already.
+ * 64 hex digits. `verifyWebhook` has done this already.
  *
  * @throws {MerchantError} infos_invalid; its `reason` names the member
  */

@@ -14,7 +14,7 @@ export interface IssuerCall {
   headers?: Record<string, string>;
 }
 
-/** What the broker answered: 2xx, or 4xx but 429. The body is null where it is no JSON object. */
+/** What the broker answered: 2xx, or 4xx except 429. The body is null if it is not a JSON object. */
 export interface IssuerAnswer {
   status: number;
   body: Record<string, unknown> | null;
@@ -23,7 +23,8 @@ export interface IssuerAnswer {
 /**
  * Calls the broker. Redirects are not followed: a request with a secret goes where it was sent, or nowhere.
  *
- * @throws {MerchantError} issuer_unreachable for no answer in 10 s, more than 256 KiB, 3xx and 5xx; rate_limited for 429
+ * @throws {MerchantError} issuer_unreachable if there is no answer in 10 s, and for more than 256 KiB, 3xx and 5xx;
+ * rate_limited for 429
  */
 export async function callIssuer(send: typeof fetch, call: IssuerCall): Promise<IssuerAnswer> {
   const { status, headers, body } = await exchange(send, call);

@@ -9,7 +9,7 @@ const cacheSeconds = 600;
 /** A token with an unknown `kid` may have a new key, or be made up: it causes at most one request in this time. */
 const refetchSeconds = 30;
 
-/** Algorithms that the SDK believes; it signs nothing itself (decisions section 2, Signing). */
+/** Algorithms that the SDK accepts; it signs nothing itself (decisions section 2, Signing). */
 const knownAlgorithms = ["RS256", "ES256"];
 
 /** The part of the discovery document that a login needs (OpenID Connect Discovery 1.0 section 3). */
@@ -20,11 +20,11 @@ interface Discovery {
   revocationEndpoint: string;
   endSessionEndpoint: string;
   jwksUri: string;
-  /** RS256 and ES256, as far as the broker announces them. */
+  /** Those of RS256 and ES256 that the broker announces. */
   algorithms: string[];
 }
 
-/** The broker as a merchant sees it: where its endpoints are, and which keys it signs with. */
+/** The broker from a merchant's point of view: where its endpoints are, and which keys it signs with. */
 export interface Issuer {
   discovery: () => Promise<Discovery>;
   /** Finds the key of a token by its `kid`, asking the broker once more for one that is not in the cache. */
@@ -101,7 +101,10 @@ function cached<T>(now: () => number, fetchValue: () => Promise<T>) {
   return { load, read };
 }
 
-/** A clock that was set back would hold what it has for as long as it was ahead: what lies in its future is old. */
+/**
+ * If the clock was set back, a value would be kept for as long as the clock had been ahead; so a value from the future
+ * counts as old.
+ */
 function isWithin(seconds: number, since: number, now: number): boolean {
   return since <= now && now < since + seconds;
 }
@@ -142,7 +145,10 @@ export function isIssuerUrl(text: string): boolean {
   return isSafeUrl(text) && !text.endsWith("/") && !text.includes("?");
 }
 
-/** True for https anywhere, and for plain http on this machine alone: codes and secrets never cross a network in the clear. */
+/**
+ * True for https anywhere, and for plain http only on this machine: codes and secrets never cross a network in the
+ * clear.
+ */
 export function isSafeUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password, hash } = new URL(text);

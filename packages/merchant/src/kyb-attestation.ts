@@ -22,7 +22,7 @@ export interface ReleasedField {
   /** Empty for the business itself; else which person, the same in every field of that person. */
   subject: string;
   value: string;
-  /** The leaf that was attested on chain: `kyb.valid` takes it later. */
+  /** The leaf that was attested on chain; you can pass it to `kyb.valid` later. */
   hash: Hex32;
   pepper: Hex32;
   /** Who verified it. */
@@ -34,7 +34,7 @@ export interface ReleasedField {
 
 /** What a business released to you, verified. */
 export interface Attestation {
-  /** The event's id: store it, it comes once. */
+  /** The event's id: store it, so that you handle the event only once. */
   eventId: string;
   requestId: string;
   business: Address;
@@ -47,12 +47,12 @@ export interface Attestation {
 
 /**
  * Verifies an attestation, in this order: `typ`, `alg`, the signature by `kid`, `iss`, `aud`, `exp` and `iat`, and that
- * the envelope says the same. Then every field's `hash` is made anew from its value. This is the boundary to trust: the
- * webhook's header is not (service document, Authentication, 6).
+ * the envelope says the same. Then every field's `hash` is recomputed from its value. This check is the trust boundary;
+ * the webhook's header is not (service document, Authentication, 6).
  *
  * @param attestation of the event, or of `kyb.release`
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited; response_invalid;
- * configuration_invalid
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited;
+ * response_invalid; configuration_invalid
  */
 export async function verifyAttestation(
   attestation: string,

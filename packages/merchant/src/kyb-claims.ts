@@ -10,7 +10,7 @@ import { checkNow } from "./unix-time.ts";
 const toleranceSeconds = 30;
 const typ = "kyb-attestation+jwt";
 
-/** What an attestation is compared with: from your own records, never from the delivery. */
+/** What an attestation is compared with; take it from your own records, never from the delivery. */
 export interface AttestationChecks {
   /** The service's base address, without a slash at its end. */
   issuer: string;
@@ -18,7 +18,7 @@ export interface AttestationChecks {
   clientDomainId: string;
   /** Unix seconds. */
   now: number;
-  /** The envelope it came in; absent for one that was fetched again, or that you kept. */
+  /** The envelope that the attestation came in; absent for one that you fetched again or have stored. */
   event?: AnyKybEvent;
   /** The service's published keys; default: fetched from `<issuer>/.well-known/kyb-jwks.json`. */
   keys?: JSONWebKeySet;
@@ -53,7 +53,7 @@ export async function verifyClaims(
   return claims;
 }
 
-/** What a check of an attestation throws. @param reason names the check */
+/** The error for an attestation that fails a check. @param reason names the check */
 export function refused(reason: string): MerchantError {
   return new MerchantError("attestation_refused", { reason });
 }
@@ -82,14 +82,14 @@ function readKeys(set: unknown, fault: MerchantError): Keys {
   }
 }
 
-/** The claims of whatever the key signed. Times are checked with the rest, in the documented order. */
+/** The claims, after only the signature has been verified. Times are checked with the rest, in the documented order. */
 async function verifySignature(
   attestation: string,
   keys: Keys,
   now: number,
 ): Promise<Record<string, unknown>> {
   try {
-    // Far beyond every lifetime: only the signature is this check's matter.
+    // A tolerance far beyond any lifetime, because this step checks only the signature.
     const options = { algorithms: ["RS256"], clockTolerance: Number.MAX_SAFE_INTEGER };
     const { payload } = await jwtVerify(attestation, keys, {
       ...options,

@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 
 import { openBody, openMembers } from "./members.ts";
 
-/** What every KYB event says (decisions, section 6, Webhook events). */
+/** What every KYB event contains (decisions, section 6, Webhook events). */
 interface KybEventBase {
   /** The same in every delivery of this event: store it. */
   eventId: string;
@@ -39,16 +39,16 @@ export interface KybEvent extends KybEventBase {
   business: Address;
   status: string;
   reason?: string;
-  /** Of a release. Nothing in it is verified: see `verifyAttestation`. */
+  /** Present for a release. Nothing in it is verified: see `verifyAttestation`. */
   attestation?: string;
 }
 
-/** A business goes on in another wallet. It is told of in a stream of its own. */
+/** A business continues in another wallet. This event has a stream of its own. */
 export interface WalletChangedEvent extends KybEventBase {
   event: typeof walletChanged;
-  /** Whom you know until now. */
+  /** The wallet by which you have known the business until now. */
   business: Address;
-  /** Nothing here is verified: `verifyWalletChange` does it, and says what that proves. */
+  /** Not verified here: `verifyWalletChange` does that, and says what it proves. */
   newBusiness: Address;
   /** Unix seconds. */
   changedAt: number;
@@ -62,7 +62,7 @@ export interface UnknownKybEvent extends KybEventBase {
   attestation?: string;
 }
 
-/** Whatever a KYB endpoint gets; `event` tells them apart. */
+/** Any event that a KYB endpoint gets; `event` tells them apart. */
 export type AnyKybEvent = KybEvent | WalletChangedEvent | UnknownKybEvent;
 
 /**

@@ -1,22 +1,22 @@
-// What the KYB endpoints answer (decisions, section 6), and how it is read.
+// The answers of the KYB endpoints (decisions, section 6), and how they are read.
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 
 import { invalid, openAnswer, readList } from "./api-answer.ts";
 import { readLink, readUniversalLink } from "./links.ts";
 import type { Members } from "./members.ts";
 
-/** A business as everybody sees it. */
+/** What everybody may know about a business. */
 export interface BusinessStatus {
   walletAddress: Address;
   businessName: string;
-  /** Of its website, where an issuer attested one. */
+  /** The domain of its website, if an issuer attested one. */
   domain?: string;
   /** `active`, `suspended` or `moved`. */
   status: string;
   verified: boolean;
   /** Unix seconds, as every time here. */
   registeredAt: number;
-  /** Where it goes on, if it moved and you are told of that. Only `verifyWalletChange` proves it. */
+  /** The wallet in which it continues, if it moved and you may know that. Only `verifyWalletChange` proves it. */
   successor?: Address;
 }
 
@@ -26,7 +26,7 @@ export interface BusinessRules extends BusinessStatus {
   governanceRules: { category: string; approvalMode: string }[];
 }
 
-/** Names are there once the business logged in to you, released to you or signed for you. */
+/** Names are present once the business has logged in to you, released to you or signed for you. */
 export interface BusinessMembers {
   walletAddress: Address;
   totalMembers: number;
@@ -115,7 +115,7 @@ export interface Offer {
 /** Where your KYB webhooks go. */
 export interface WebhookEndpoint {
   url: string;
-  /** At registration and rotation alone: keep it. */
+  /** Present only after registration and rotation: store it. */
   secret?: string;
   secretVersion: number;
   /** False while deliveries are held. */
@@ -128,19 +128,19 @@ export interface BillingAccount {
   currency: string;
   totalChf: number;
   spentChf: number;
-  /** Of what is spent, for packages; earlier brokers do not say. */
+  /** The part of the money spent that went to packages; earlier brokers do not say. */
   packagesChf?: number;
   frozenChf: number;
   availableChf: number;
   billingEnabled: boolean;
 }
 
-/** What one field costs, however many persons it tells of. */
+/** What one field costs, however many persons it covers. */
 export interface FieldPrice {
   name: string;
   tier: string;
   cents: number;
-  /** By the catalogue; of a sole proprietor every field is personal. */
+  /** According to the catalogue; every field of a sole proprietor is personal. */
   naturalPersonPii: boolean;
   subjectType: string;
 }
@@ -168,7 +168,7 @@ export interface CompanyValidity {
   invalid: {
     name: string;
     subject: string;
-    /** UNKNOWN: there is no such leaf, or the business never released to you. */
+    /** UNKNOWN: there is no such leaf, or the business has never released anything to you. */
     reason: "EXPIRED" | "REVOKED" | "UNKNOWN";
   }[];
 }
@@ -182,9 +182,9 @@ export interface DeliveryAttempt {
   attempt: number;
   /** When it began. */
   at: number;
-  /** `refused` is any answer but a 2xx; `failed` is no answer. */
+  /** `refused` means any answer other than 2xx; `failed` means no answer. */
   outcome: "delivered" | "refused" | "failed";
-  /** Of your answer; with the milliseconds that it took. */
+  /** The status of your answer, beside the milliseconds that it took. */
   status?: number;
   durationMs?: number;
 }
@@ -405,7 +405,7 @@ export function readDeliveryAttempt(item: Members): DeliveryAttempt {
   return { ...readAttempt(item), seq: item.count("seq") };
 }
 
-/** What attempts at events of requests and of orders have alike. */
+/** What delivery attempts have in common for events of requests and of orders. */
 export function readAttempt(item: Members): Omit<DeliveryAttempt, "seq"> {
   return {
     eventId: item.text("eventId"),

@@ -10,10 +10,10 @@ export interface KybDelivery extends SignedDelivery {
 }
 
 /**
- * Verifies a KYB webhook and gives its event: `Svc-KYB-Signature: t=..,v1=..,kv=..`, `v1` = HMAC-SHA256 of `<t>.<raw
- * body>` (decisions, section 7). One pair of the header has to fit one of the secrets. That proves that the service sent
- * the event, and just now; what was released, or where a business moved, only the attestation proves: see
- * `verifyAttestation` and `verifyWalletChange`.
+ * Verifies a KYB webhook and returns its event: `Svc-KYB-Signature: t=..,v1=..,kv=..`, `v1` = HMAC-SHA256 of
+ * `<t>.<raw body>` (decisions, section 7). One pair of the header has to match one of the secrets. That proves that the
+ * service sent the event, and sent it just now. Only the attestation proves what was released, or where a business
+ * moved: see `verifyAttestation` and `verifyWalletChange`.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature, timestamp, or the member of the body;
  * configuration_invalid for missing secrets, headers, bytes or time

@@ -41,7 +41,7 @@ import type { Members } from "./members.ts";
 export interface AskedFields {
   /** Names of the business catalogue; with `optionalFields` at most 40. */
   fields: readonly string[];
-  /** Those that the members may withhold. */
+  /** Names of fields that the members may withhold. */
   optionalFields?: readonly string[];
   /** Why, as the members are shown it: 8 to 280 characters. */
   purpose: string;
@@ -61,7 +61,7 @@ export type AskedDocument = (
 };
 
 /**
- * Makes repeating a call harmless: a text of yours that names what is to happen once, such as your order's number. 1 to
+ * Makes repeating a call harmless: a text of your own for what should happen only once, such as your order number. 1 to
  * 255 visible ASCII characters; any other key is configuration_invalid.
  */
 export interface Once {
@@ -79,7 +79,7 @@ export interface RequestFilter {
 /** The kind of request that an event or delivery belongs to. */
 export type RequestKind = "data-requests" | "signature-requests";
 
-/** An event of a request, and how its delivery stands. */
+/** An event of a request, and the state of its delivery. */
 export interface KybEventOnItsWay {
   eventId: string;
   event: string;
@@ -88,13 +88,13 @@ export interface KybEventOnItsWay {
   deliveredAt?: number;
   attempts: number;
   nextAttemptAt?: number;
-  /** Absent once its data was purged. */
+  /** Absent once its data has been purged. */
   content?: AnyKybEvent;
 }
 
-/** Any event for your client domain, of a request or not. */
+/** Any event for your client domain, whether or not it belongs to a request. */
 export interface PlacedKybEvent extends KybEventOnItsWay {
-  /** The id of the request; for an event of no request, the stream of its own. */
+  /** The id of the request; for an event that belongs to no request, the id of the event's own stream. */
   streamId: string;
 }
 
@@ -102,7 +102,10 @@ export interface PlacedKybEvent extends KybEventOnItsWay {
 export interface EventFilter {
   /** Its `event`, such as `kyb.business.wallet_address_changed`. */
   type?: string;
-  /** An undelivered one is on its way, held in a quarantine, or given up: then it has no `nextAttemptAt`. */
+  /**
+   * An undelivered event is on its way, held in a quarantine, or given up; one that was given up has no
+   * `nextAttemptAt`.
+   */
   status?: "delivered" | "undelivered";
   /** At most 100. */
   limit?: number;
@@ -114,41 +117,48 @@ export interface EventFilter {
  * response_invalid; the reasons of a call_refused are those of the service's table of errors.
  */
 export interface Kyb {
-  /** What everybody may know of a business, by the address of its wallet. */
+  /** What everybody may know about a business, by the address of its wallet. */
   status: (wallet: string) => Promise<BusinessStatus>;
-  /** The same, with how its members decide. */
+  /** The same, and how its members decide. */
   rules: (wallet: string) => Promise<BusinessRules>;
   /** Its roster, with names once the business has dealt with you. */
   members: (wallet: string) => Promise<BusinessMembers>;
   /** What each field costs. */
   pricing: () => Promise<Pricing>;
-  /** How much money your organization has paid in, spent and has held. */
+  /** How much money your organization has paid in, has spent, and has on hold. */
   billing: () => Promise<BillingAccount>;
   /** What releases cost, newest first, of all client domains. @param page.limit at most 100 */
   charges: (page?: { limit?: number; cursor?: string }) => Promise<Page<Charge>>;
-  /** What a request would cost; reserves nothing. @param asked.business then its own persons count too */
+  /**
+   * What a request would cost; reserves nothing.
+   *
+   * @param asked.business if given, its own fields decide what counts as personal
+   */
   quote: (
     asked: Pick<AskedFields, "fields" | "optionalFields"> & { business?: string },
   ) => Promise<Quote>;
-  /** Asks the members for fields, and holds the most that they may cost. At most one such request is open to a business. */
+  /**
+   * Asks the members for fields, and holds the most that they may cost. You can have at most one such request open to a
+   * business.
+   */
   requestData: (
     asked: AskedFields & { business: string },
     once?: Once,
   ) => Promise<DataRequestRecord>;
-  /** Where a request stands. */
+  /** The state of a request. */
   dataRequest: (requestId: string) => Promise<DataRequestRecord>;
   /** The requests of your client domain, newest first. */
   dataRequests: (filter?: RequestFilter) => Promise<Page<DataRequestRecord>>;
-  /** Takes back a request that still waits for the members; what was held is free again. */
+  /** Cancels a request that still waits for the members; the money held for it is released. */
   cancelDataRequest: (requestId: string) => Promise<DataRequestRecord>;
   /** The attestation again, until it is purged. */
   release: (requestId: string) => Promise<Release>;
   /**
-   * Proofs of the released fields whose root is on chain already; ask again for the others. Nothing in them is verified:
-   * see `verifyCompanyProof`.
+   * Proofs of the released fields whose root is already on chain; ask again later for the others. Nothing in them is
+   * verified: see `verifyCompanyProof`.
    */
   proofs: (requestId: string) => Promise<CompanyProof[]>;
-  /** Whether released fields still hold: ask before you rely on them. Free, and no value is sent; 800 at most. */
+  /** Whether released fields still hold: ask before you rely on them. Free; no value is sent. At most 800 fields. */
   valid: (stored: {
     business: string;
     fields: readonly Pick<ReleasedField, "name" | "subject" | "hash">[];
@@ -159,7 +169,7 @@ export interface Kyb {
     once: Once,
   ) => Promise<SignatureRequestRecord>;
   signatureRequest: (requestId: string) => Promise<SignatureRequestRecord>;
-  /** Those of your client domain, newest first. */
+  /** The signature requests of your client domain, newest first. */
   signatureRequests: (filter?: RequestFilter) => Promise<Page<SignatureRequestRecord>>;
   cancelSignatureRequest: (requestId: string) => Promise<SignatureRequestRecord>;
   /** The signature of a request that is `signed`. Nothing in it is verified: see `verifyBusinessSignature`. */
@@ -169,26 +179,26 @@ export interface Kyb {
     asked: AskedFields & { offerExpiresInSeconds?: number },
     once: Once,
   ) => Promise<Offer>;
-  /** Likewise for a signature. */
+  /** The same for a signature. */
   offerSignature: (
     asked: AskedDocument & { offerExpiresInSeconds?: number },
     once: Once,
   ) => Promise<Offer>;
   offer: (offerId: string) => Promise<Offer>;
   cancelOffer: (offerId: string) => Promise<Offer>;
-  /** Registers or replaces the endpoint of your client domain; its new secret is in this answer alone. */
+  /** Registers or replaces the endpoint of your client domain; only this answer holds its new secret. */
   registerEndpoint: (url: string) => Promise<WebhookEndpoint>;
   endpoint: () => Promise<WebhookEndpoint>;
   /**
-   * Makes a new secret, which is in the answer. With a key the same call again gives the same secret; without one it makes
-   * another, and at most two live.
+   * Makes a new secret and returns it. With an idempotency key, the same call again returns the same secret; without
+   * one it makes another, and at most two are live.
    *
    * @param options.immediate ends the old secret at once, not after 24 hours
    */
   rotateSecret: (options?: { immediate?: boolean }, once?: Once) => Promise<WebhookEndpoint>;
-  /** Ends a quarantine: what was held is sent, the oldest first. */
+  /** Ends a quarantine: the held events are sent, the oldest first. */
   reactivate: () => Promise<WebhookEndpoint>;
-  /** Sends `kyb.endpoint.test`, signed as every event; gives its id. */
+  /** Sends `kyb.endpoint.test`, signed like every event; returns its id. */
   testEndpoint: () => Promise<string>;
   /** The events of a request by their `seq`: find what you missed, until a page is empty. @param options.after a `seq` */
   events: (
@@ -197,8 +207,8 @@ export interface Kyb {
     options?: { after?: number; limit?: number },
   ) => Promise<KybEventOnItsWay[]>;
   /**
-   * How each attempt to deliver them went, in order. A page may end between two attempts at one event, so go on after the
-   * `seq` and the `attempt` of its last item, until a page is empty.
+   * How each attempt to deliver them went, in order. A page may end between two attempts at one event, so continue
+   * after the `seq` and the `attempt` of its last item, until a page is empty.
    *
    * @param options.after a `seq`
    * @param options.afterAttempt an `attempt` at that event; without it none of that event is listed
@@ -208,20 +218,23 @@ export interface Kyb {
     requestId: string,
     options?: { after?: number; afterAttempt?: number; limit?: number },
   ) => Promise<DeliveryAttempt[]>;
-  /** Sends an event, or all of a request, once more; gives their number. */
+  /** Sends an event, or all events of a request, once more; returns how many. */
   redeliver: (kind: RequestKind, requestId: string, eventId?: string) => Promise<number>;
-  /** All events of your client domain, newest first, also those of no request: a page may be shorter than its limit. */
+  /**
+   * All events of your client domain, newest first, including those that belong to no request. A page may be shorter
+   * than its limit.
+   */
   allEvents: (filter?: EventFilter) => Promise<Page<PlacedKybEvent>>;
-  /** Sends any of them once more; gives their number, which is one. */
+  /** Sends any one of them once more; returns how many were sent, which is one. */
   redeliverEvent: (eventId: string) => Promise<number>;
 }
 
 const base = "/api/v1/kyb";
 
-/** A page of events: the attestations of large records. */
+/** Enough for a page of events with the attestations of large records. */
 const bytesMax = 64 * 1024 * 1024;
 
-/** Sends one call and gives the members of its answer. */
+/** Sends one call and returns the members of its answer. */
 interface Wire {
   get: (path: string, query?: Query) => Promise<Members>;
   post: (path: string, body?: object, once?: Once) => Promise<Members>;
@@ -229,7 +242,8 @@ interface Wire {
 }
 
 /**
- * Opens the KYB endpoints with an API key, the same as for KYC. Nothing is sent before the first call. For servers alone.
+ * Opens the KYB endpoints with an API key, the same as for KYC. Nothing is sent before the first call. Only for
+ * servers.
  *
  * @throws {MerchantError} configuration_invalid; its `reason` names the option
  */
@@ -304,7 +318,7 @@ function openRequests({ get, post }: Wire): Requests {
       readCompanyValidity(
         await post("/valid", {
           businessWalletAddress: business,
-          // Values and peppers stay where they are.
+          // Values and peppers are not sent.
           fields: fields.map(({ name, subject, hash }) => ({ name, subject, hash })),
         }),
       ),
@@ -377,7 +391,7 @@ function openHooks({ get, post, put }: Wire): Hooks {
 
 /** One segment of a path: an id from outside must not become another path. */
 function segment(id: string): string {
-  // A URL parser takes `.` and `..` away, encoded or not: encoded twice they stay a text, which is the id of nothing.
+  // A URL parser removes `.` and `..`, encoded or not. Encoded twice they remain text, which is no request's id.
   return encodeURIComponent(id).replace(/^\.{1,2}$/, (dots) => "%252E".repeat(dots.length));
 }
 

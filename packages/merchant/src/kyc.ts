@@ -11,7 +11,7 @@ import { parseFieldProof, type FieldProof } from "./field-proof.ts";
 
 export type KycOptions = ApiOptions;
 
-/** Names of the catalogue, as they were asked. */
+/** Names of the catalogue, as you asked for them. */
 export interface Verification {
   verified: string[];
   unverified: string[];
@@ -26,9 +26,9 @@ export interface DataRequest {
   callback: string;
   /** Unix seconds, 5 to 15 minutes ahead. */
   expiration: number;
-  /** For packages without a field set of their own. */
+  /** Only for packages without a fixed set of fields. */
   fields?: readonly string[];
-  /** Those the user may leave out. */
+  /** Names of fields that the user may leave out. */
   optionalFields?: readonly string[];
   /** Your own number for it, at most 280 characters; every event repeats it. */
   reference?: string;
@@ -40,17 +40,17 @@ export interface DataRequest {
 
 /** How the user gets to the request. */
 export interface RequestedData {
-  /** Names this order from now on; the same request always has the same. 64 hex digits. */
+  /** Names this order from now on; the same request always has the same key. 64 hex digits. */
   referenceKey: string;
   /** Base64 of a PNG: show it as `data:image/png;base64,..`. */
   qrcode: string;
   /** `svc:request/..`: the target of a button on the phone. */
   link: string;
-  /** The same as an https address, where the service knows the wallet's. */
+  /** The same as an https address, if the service knows the address of the web wallet. */
   universalLink?: string;
   /** Unix seconds. */
   expiration: number;
-  /** The same request was waiting already; this is a fresh code for it. */
+  /** The same request was already waiting; this is a new code for it. */
   alreadySent: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface RequestedData {
 export interface Validity {
   valid: string[];
   invalid: string[];
-  /** Of each invalid field: EXPIRED, REVOKED, or UNKNOWN where the triple opens nothing. */
+  /** For each invalid field: EXPIRED, REVOKED, or UNKNOWN if no such triple was issued. */
   reasons: Readonly<Record<string, string>>;
 }
 
@@ -76,7 +76,7 @@ export interface ListedOrder extends OrderStatus {
   scannedAt?: number;
 }
 
-/** An event of an order, and how its delivery stands. */
+/** An event of an order, and the state of its delivery. */
 export interface EventOnItsWay {
   eventId: string;
   event: string;
@@ -87,7 +87,7 @@ export interface EventOnItsWay {
   deliveredAt?: number;
   attempts: number;
   nextAttemptAt?: number;
-  /** For `applyEvent`; absent once its data was purged. */
+  /** For `applyEvent`; absent once its data has been purged. */
   content?: OrderEvent | UnknownEvent;
 }
 
@@ -99,23 +99,26 @@ export interface Kyc {
   /** Which of the fields a user has verified: ask before you request them. GET /api/v1/blockchain/verified */
   verified: (asked: { user: string; items: readonly string[] }) => Promise<Verification>;
   /**
-   * Makes an order, or a fresh code for the same one. POST /api/v2/kyc/qrcode
+   * Makes an order, or a new code for the same order. POST /api/v2/kyc/qrcode
    *
-   * @throws {MerchantError} call_refused; by `status`: 400 the request, 402 the package is exhausted, 404 the Source Key,
-   * 422 unverified fields, or an order that is under way
+   * @throws {MerchantError} call_refused; by `status`: 400 the request, 402 the package is exhausted, 404 the Source
+   * Key, 422 unverified fields, or an order that is under way
    */
   requestData: (request: DataRequest) => Promise<RequestedData>;
-  /** GET /api/v2/kyc/status. An unknown order: call_refused with status 404, as in all that follow. */
+  /** GET /api/v2/kyc/status. For an unknown order, as in all methods that follow: call_refused with status 404. */
   status: (referenceKey: string) => Promise<OrderStatus>;
-  /** Every status the order ever reached, oldest first; of more than 1000 the newest. GET /api/v2/kyc/all-statuses */
+  /**
+   * Every status that the order has reached, oldest first; if there are more than 1000, the newest of them. GET
+   * /api/v2/kyc/all-statuses
+   */
   allStatuses: (referenceKey: string) => Promise<OrderStatus[]>;
-  /** Ends an order that still waits for its user; any other: call_refused, 422. POST /api/v2/kyc/cancel */
+  /** Ends an order that still waits for its user; for any other order: call_refused, 422. POST /api/v2/kyc/cancel */
   cancel: (referenceKey: string) => Promise<OrderStatus>;
   /**
-   * What shows, without the service, that the user consented. Nothing in it is verified: see `verifyReceipt`. Before the
-   * order is anchored: call_refused, 404. GET /api/v2/kyc/receipt
+   * What proves, without the service, that the user consented. Nothing in it is verified: see `verifyReceipt`. Before
+   * the order is anchored on chain: call_refused, 404. GET /api/v2/kyc/receipt
    *
-   * @param options.attempt default: the newest that is anchored
+   * @param options.attempt default: the newest attempt that is anchored
    */
   receipt: (referenceKey: string, options?: { attempt?: number }) => Promise<Receipt>;
   /** GET /api/v2/kyc/orders. @param filter `limit` at most 100 */
@@ -135,8 +138,8 @@ export interface Kyc {
     options?: { after?: number; limit?: number },
   ) => Promise<EventOnItsWay[]>;
   /**
-   * How each attempt to deliver them went, in order. A page may end between two attempts at one event, so go on after the
-   * `sequence` and the `attempt` of its last item, until a page is empty. GET /api/v2/kyc/deliveries
+   * How each attempt to deliver them went, in order. A page may end between two attempts at one event, so continue
+   * after the `sequence` and the `attempt` of its last item, until a page is empty. GET /api/v2/kyc/deliveries
    *
    * @param options.after a `sequence`
    * @param options.afterAttempt an `attempt` at that event; without it none of that event is listed
@@ -146,7 +149,7 @@ export interface Kyc {
     options?: { after?: number; afterAttempt?: number; limit?: number },
   ) => Promise<OrderDeliveryAttempt[]>;
   /**
-   * Sends an event, or all events of an order, once more; gives their number. Data that was purged is gone: call_refused,
+   * Sends an event, or all events of an order, once more; returns how many. If the data has been purged: call_refused,
    * 410. POST /api/v2/kyc/redeliver
    */
   redeliver: (referenceKey: string, eventId?: string) => Promise<number>;
@@ -165,7 +168,7 @@ export interface OrderDeliveryAttempt extends Omit<DeliveryAttempt, "seq"> {
 }
 
 /**
- * Opens the KYC endpoints with an API key. Nothing is sent before the first call. For servers alone.
+ * Opens the KYC endpoints with an API key. Nothing is sent before the first call. Only for servers.
  *
  * @throws {MerchantError} configuration_invalid; its `reason` names the option
  */
@@ -226,10 +229,10 @@ export function openKyc(options: KycOptions): Kyc {
   };
 }
 
-/** Bodies of events hold what was released: images, up to 8 MiB an event. */
+/** Bodies of events hold what was released, including images: up to 8 MiB per event. */
 const bytesMax = 64 * 1024 * 1024;
 
-/** A list that is empty is omitted (service document, Response envelopes). */
+/** An empty list is omitted (service document, Response envelopes). */
 function textsOf(data: Members, name: string): string[] {
   return data.has(name) ? data.texts(name) : [];
 }

@@ -1,14 +1,14 @@
 import { invalid } from "./api-answer.ts";
 import type { Members } from "./members.ts";
 
-/** `link` of an answer: `svc:..`. It becomes the target of a button: no other scheme may. */
+/** `link` of an answer: `svc:..`. It becomes the target of a button, so no other scheme is accepted. */
 export function readLink(members: Members): string {
   const link = members.text("link");
   if (!link.startsWith("svc:")) throw invalid("link");
   return link;
 }
 
-/** `universalLink` of an answer, another such target: a page of the wallet, and never a script. */
+/** `universalLink` of an answer, also the target of a button: a page of the wallet, and never a script. */
 export function readUniversalLink(members: Members): string {
   const link = members.text("universalLink");
   if (!URL.canParse(link) || !/^https?:$/.test(new URL(link).protocol))

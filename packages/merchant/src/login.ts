@@ -19,11 +19,13 @@ export interface LoginRequest {
   scope?: string;
   /** Default `consent`: the wallet always asks. `null` lets the broker answer from its own session. */
   prompt?: "consent" | "login" | "select_account" | "none" | null;
-  /** Default 256 random bits. A text of yours must be as hard to guess: it ties the answer to this browser. */
+  /**
+   * Default 256 random bits. A text of your own must be as hard to guess, because it ties the answer to this browser.
+   */
   state?: string;
   /** Languages for the broker's page, best first, separated by spaces: `de en`. */
   uiLocales?: string;
-  /** The weakest acceptable way to approve, such as `urn:svc:acr:qr-near`; compare `claims.acr` afterwards. */
+  /** The weakest way to approve that you accept, such as `urn:svc:acr:qr-near`; compare `claims.acr` afterwards. */
   acrValues?: string;
   /** Seconds since the person last approved; `finish` checks it. */
   maxAge?: number;
@@ -43,22 +45,24 @@ export interface PendingLogin {
 export interface Login extends IdToken {
   idToken: string;
   accessToken: string;
-  /** Present with the scope `offline_access`. Each refresh brings a new one: store that and forget this. */
+  /**
+   * Present with the scope `offline_access`. Each refresh returns a new one: store the new one and discard this one.
+   */
   refreshToken?: string;
   /** Unix seconds: when the access token ends. */
   expiresAt: number;
 }
 
-/** What `/userinfo` says of the person behind an access token. */
+/** What `/userinfo` says about the person behind an access token. */
 export interface Userinfo {
   subject: string;
   claims: Record<string, unknown>;
 }
 
-/** What the broker is asked to end, and where the browser goes afterwards. */
+/** Which login to end at the broker, and where the browser goes afterwards. */
 export interface LogoutRequest {
   idToken: string;
-  /** Registered with the client, at the origin of `redirectUri`. Absent: people stay at the broker. */
+  /** Registered with the client, at the origin of `redirectUri`. If absent, people stay at the broker. */
   postLogoutRedirectUri?: string;
   state?: string;
 }
@@ -70,12 +74,14 @@ interface LoginContext extends TokenEndpointContext {
   audience: string | undefined;
 }
 
-/** The verbs of a login. All that ask the broker may throw issuer_unreachable, rate_limited and response_invalid. */
+/**
+ * The verbs of a login. All those that call the broker may throw issuer_unreachable, rate_limited and response_invalid.
+ */
 export interface LoginVerbs {
   /** Prepares a login: send the browser to `url`, keep the rest for `finish`. PKCE is always used (RFC 7636). */
   start: (request?: LoginRequest) => Promise<PendingLogin & { url: string }>;
   /**
-   * Ends a login at the callback: checks whose it is, redeems the code, verifies the id token in full.
+   * Finishes a login at the callback: checks whose it is, redeems the code, verifies the id token in full.
    *
    * @param callbackUrl the URL of the callback request; path and query are enough
    * @throws {MerchantError} callback_invalid, state_mismatch, issuer_mismatch, access_denied, login_required,
@@ -83,8 +89,8 @@ export interface LoginVerbs {
    */
   finish: (callbackUrl: string | URL, pending: PendingLogin) => Promise<Login>;
   /**
-   * Renews the tokens. The old refresh token is spent; the same call again within ten seconds gets the same answer,
-   * so a lost response is no lost login.
+   * Renews the tokens. The old refresh token is used up; the same call again within ten seconds gets the same answer,
+   * so a lost response does not cost the login.
    *
    * @param options `subject` is that of the login; an answer for anybody else is refused
    * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, token_refused
@@ -93,8 +99,8 @@ export interface LoginVerbs {
   /**
    * Asks the broker about the person.
    *
-   * @param options `subject` is that of the login; an answer about anybody else is refused. Leave it out only where
-   * nobody has logged in, as in an API that gets the token from its caller
+   * @param options `subject` is that of the login; an answer about anybody else is refused. Leave it out only if nobody
+   * has logged in here, as in an API that gets the token from its caller
    * @throws {MerchantError} access_token_refused, subject_changed, request_refused
    */
   userinfo: (accessToken: string, options?: { subject: string }) => Promise<Userinfo>;
@@ -105,7 +111,7 @@ export interface LoginVerbs {
    * @throws {MerchantError} redirect_refused
    */
   logoutUrl: (request: LogoutRequest) => Promise<string>;
-  /** Ends a token and all of its family (RFC 7009). A token that is unknown or over already is no error. */
+  /** Ends a token and all of its family (RFC 7009). A token that is unknown or has already ended is not an error. */
   revoke: (token: string) => Promise<void>;
   /**
    * Verifies a back-channel logout token: end the sessions it names.
@@ -147,7 +153,7 @@ async function finish(
   callbackUrl: string | URL,
   pending: PendingLogin | undefined,
 ): Promise<Login> {
-  // A lost cookie is told as such; a pending login that lost its nonce must not switch the check off.
+  // A lost cookie is reported as such; a pending login that has lost its nonce must not switch the check off.
   if (!pending?.nonce || !pending.state) throw new MerchantError("state_mismatch");
   if (!URL.canParse(String(callbackUrl), context.redirectUri))
     throw new MerchantError("callback_invalid", { reason: "url" });
@@ -195,13 +201,13 @@ async function userinfo(
   const headers = { authorization: `Bearer ${accessToken}` };
   const answer = await callIssuer(context.fetch, { url: userinfoEndpoint, headers });
   const { status, body } = answer;
-  // RFC 6750 section 3.1: any other refusal says nothing of the token's end.
+  // RFC 6750 section 3.1: any other refusal does not mean that the token has ended.
   if (status === 401) throw new MerchantError("access_token_refused");
   if (status !== 200) throw refusalOf(answer);
   const subject = body?.["sub"];
   if (body === null || typeof subject !== "string")
     throw new MerchantError("response_invalid", { reason: "sub" });
-  // Core 1.0 section 5.3.2: about the person of the id token, or not to be used.
+  // Core 1.0 section 5.3.2: the answer must be about the person of the id token, or it must not be used.
   if (subject !== (expected ?? subject)) throw new MerchantError("subject_changed");
   return { subject, claims: body };
 }
@@ -233,7 +239,7 @@ function isBearerToken(text: string): boolean {
 /** 22 characters of base64url hold 128 bits. */
 const stateLengthMin = 22;
 
-/** 256 bits; as a PKCE verifier exactly the 43 characters that RFC 7636 section 4.1 wants at least. */
+/** 256 bits; in base64url exactly the 43 characters that RFC 7636 section 4.1 requires at least of a PKCE verifier. */
 function randomText(): string {
   return randomBytes(32).toString("base64url");
 }

@@ -1,7 +1,7 @@
 import { isHexOf, isRecord, parseAddress, type Address, type Hex32 } from "@svc/protocol";
 import { parseObject } from "./answer.ts";
 
-/** The members of a JSON object from outside, each read as what it has to be. */
+/** The members of a JSON object from outside, each read as the type that it has to have. */
 export interface Members {
   /** As they came. */
   readonly all: Readonly<Record<string, unknown>>;
@@ -24,14 +24,17 @@ export interface Members {
   records: (name: string) => Record<string, unknown>[];
 }
 
-/** Opens the body of a webhook. What is no object is the fault of `body`: the parser's own message would quote it. */
+/**
+ * Opens the body of a webhook. A body that is not an object is a fault of `body`, because the parser's own message
+ * would quote it.
+ */
 export function openBody(body: string, fault: (member: string) => Error): Members {
   const members = parseObject(body);
   if (members === null) throw fault("body");
   return openMembers(members, fault);
 }
 
-/** Opens an object; whatever is missing or of another kind is thrown as `fault` of its name. */
+/** Opens an object; for a member that is missing or of another type, `fault` of its name is thrown. */
 export function openMembers(
   members: Record<string, unknown>,
   fault: (member: string) => Error,

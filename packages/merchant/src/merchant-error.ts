@@ -8,11 +8,12 @@ export class MerchantError extends Error {
   override readonly name = "MerchantError";
   readonly code: MerchantErrorCode;
   /**
-   * The check that failed (of a token `aud`, `nonce`, ...; of a webhook `timestamp`, ...; of a receipt or proof the member
-   * that is wrong), or why the broker refused: the `error` of RFC 6749, or the `reason` of the service's table of errors.
+   * The check that failed (for a token `aud`, `nonce`, ...; for a webhook `timestamp`, ...; for a receipt or proof the
+   * member that is wrong), or why the broker refused: the `error` of RFC 6749, or the `reason` of the service's table
+   * of errors.
    */
   readonly reason?: string;
-  /** The HTTP status of the service's answer, of a call with an API key. */
+  /** The HTTP status of the service's answer to a call with an API key. */
   readonly status?: number;
   /** Names the call in the service's log: quote it when you ask for help. */
   readonly requestId?: string;
@@ -43,15 +44,15 @@ export class MerchantError extends Error {
   }
 
   /**
-   * What the service says is wrong, in one line, such as which member of a call and why. For whoever looks for the fault,
-   * not for programs. It may repeat what you sent, so neither the message nor a log of this error shows it.
+   * What the service says is wrong, in one line, such as which member of a call and why. It is for people who look for
+   * the fault, not for programs. It may repeat what you sent, so neither the message nor a log of this error shows it.
    */
   get explanation(): string | undefined {
     return this.#explanation;
   }
 }
 
-/** What is known of a failure besides its code. */
+/** What is known about a failure in addition to its code. */
 export interface MerchantErrorOptions {
   reason?: string | undefined;
   status?: number | undefined;
@@ -108,7 +109,7 @@ const messages = {
   chain_unreachable: "The chain's node did not answer in time or failed; try again shortly.",
 } as const;
 
-/** For the operator who finds a refused token in the log: where to look. */
+/** Where to look, for someone who finds a refused token in the log. */
 const tokenRemedies: Record<string, string> = {
   form: "It is no signed JWT.",
   alg: "It is signed with an algorithm that the broker did not announce.",

@@ -4,7 +4,7 @@ import { decodeInfos } from "./infos.ts";
 import { openBody, openMembers, type Members } from "./members.ts";
 import { readOrderStatus, type OrderStatus } from "./order-status.ts";
 
-/** What every event about an order says. */
+/** What every event about an order contains. */
 interface OrderEventBase {
   /** The same in every delivery of this event. */
   eventId: string;
@@ -14,7 +14,7 @@ interface OrderEventBase {
   timestamp: number;
   livemode: boolean;
   referenceKey: string;
-  /** Your own, as you gave it. */
+  /** Your own reference, as you gave it. */
   reference?: string;
   attempt: number;
   user: Address;
@@ -32,7 +32,7 @@ export interface StatusUpdated extends OrderEventBase, OrderStatus {
 /** What the user released. */
 export interface DataTransferred extends OrderEventBase {
   event: "data.transferred";
-  /** Store these: `valid` takes them later, and `verifyReceipt` too. */
+  /** Store these: you can pass them to `valid` and `verifyReceipt` later. */
   infos: readonly Info[];
   expiration: number;
   initiatedTxHash: Hex32;
@@ -62,7 +62,7 @@ export interface UnknownEvent {
  * Reads the body of an event, as webhooks carry it (decisions, section 7, KYC).
  *
  * @param fault makes the error for a member that is wrong, or for `body`
- * @throws {MerchantError} infos_invalid, besides what `fault` makes
+ * @throws {MerchantError} infos_invalid, in addition to the errors that `fault` makes
  */
 export function readEvent(body: string, fault: Fault): OrderEvent | UnknownEvent {
   const envelope = openBody(body, fault);

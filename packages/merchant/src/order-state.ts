@@ -13,28 +13,31 @@ export interface StatusEntry extends OrderStatus {
 /** A triple that was delivered. */
 export interface ReceivedInfo extends Info {
   attempt: number;
-  /** Of the event that brought it. */
+  /** The sequence of the event that brought it. */
   sequence: number;
 }
 
-/** What is known of one order: plain data, to be stored as JSON. Personal: it holds the values. */
+/**
+ * What is known about one order: plain data, to be stored as JSON. It is personal data, because it holds the values.
+ */
 export interface OrderState {
   referenceKey: string;
   user: Address;
   livemode: boolean;
-  /** The newest status that was told; null as long as none was. */
+  /** The newest status that an event reported; null until there is one. */
   current: StatusEntry | null;
-  /** All that were told, oldest first. */
+  /** All statuses that events reported, oldest first. */
   history: readonly StatusEntry[];
   /** The newest triple of each field, sorted by field. */
   infos: readonly ReceivedInfo[];
-  /** Fields that were invalidated, each with the newest attempt whose triple was said to hold no longer. */
+  /** Fields that were invalidated, each with the newest attempt whose triple was reported as no longer valid. */
   invalidations: Readonly<Partial<Record<FieldName, number>>>;
 }
 
 /**
- * Adds an event to what is known of its order. Events may come late, repeated and in any order: the state depends only on
- * which events have come. What is older than the known (by `sequence`, which runs on across attempts) changes nothing.
+ * Adds an event to what is known about its order. Events may come late, repeated and in any order: the state depends
+ * only on which events have come. An event that is older than the state (by `sequence`, which continues across
+ * attempts) changes nothing.
  *
  * @param state null before the first event
  * @throws {MerchantError} event_misplaced for an event of another order
@@ -52,7 +55,7 @@ export function applyEvent(state: OrderState | null, event: OrderEvent): OrderSt
 }
 
 /**
- * The triples that nobody has called invalid: the end of one of an earlier attempt leaves that of a later one. Ask
+ * The triples that were not invalidated; invalidating the triple of an earlier attempt leaves that of a later one. Ask
  * `valid` before you rely on one.
  */
 export function standingInfos({ infos, invalidations }: OrderState): ReceivedInfo[] {
@@ -103,7 +106,7 @@ function addInfos(state: OrderState, event: DataTransferred): OrderState {
 function addInvalidations(state: OrderState, event: DataInvalidated): OrderState {
   const newest = { ...state.invalidations };
   for (const field of event.fields) newest[field] = Math.max(newest[field] ?? 0, event.attempt);
-  // Sorted, so that equal states are equal texts.
+  // Sorted, so that equal states are serialised to equal texts.
   const sorted = Object.entries(newest).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return { ...state, invalidations: Object.fromEntries(sorted) };
 }

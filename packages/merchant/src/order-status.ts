@@ -11,10 +11,10 @@ const statuses = [
   "FAILED",
 ] as const;
 
-/** Where an order stands (service document, KYC order statuses). */
+/** The status of an order (service document, KYC order statuses). */
 export type Status = (typeof statuses)[number];
 
-/** Why an order failed. More may be added: treat one you do not know like the others. */
+/** Why an order failed. More may be added: treat an unknown reason like the others. */
 export type FailureReason =
   | "USER_DECLINED"
   | "EXPIRED"
@@ -34,7 +34,7 @@ export interface OrderStatus {
   initiatedTxHash?: Hex32;
   /** Once it is final. */
   confirmTxHash?: Hex32;
-  /** With FAILED alone. */
+  /** Only with FAILED. */
   failureReason?: FailureReason;
 }
 

@@ -17,11 +17,11 @@ import { checkNow } from "./unix-time.ts";
 export interface ProvedField {
   user: string;
   field: string;
-  /** What was delivered with it: then its value is proved too. Both or neither. */
+  /** The delivered value and pepper: if given, the value is proved too. Both or neither. */
   value?: { data: string; pepper: Hex32 };
 }
 
-/** One thing that is proved. What is not in the list is not. */
+/** One thing that is proved. Anything that is not in the list is not proved. */
 export type ProofFact =
   /** The issuer attested a document of this user that holds this field. */
   | {
@@ -43,11 +43,11 @@ export interface VerifiedProof extends AttestedField {
 }
 
 /**
- * Verifies with a node of the chain and your own anchors alone that an issuer of yours attested a field of this user; the
- * service is not asked. The leaf is made anew from user and field, so a proof of another's, of another field or of a
- * padding leaf fits nothing. It does not prove that the value is true: you believe the issuer.
+ * Verifies that one of your issuers attested a field of this user, with only a node of the chain and your own anchors;
+ * the service is not asked. The leaf is recomputed from user and field, so a proof of another user, of another field or
+ * of a padding leaf does not match. It does not prove that the value is true: for that you believe the issuer.
  *
- * @param proof an entry of what `kyc.proof` gave
+ * @param proof an entry of what `kyc.proof` returned
  * @throws {MerchantError} proof_refused, its `reason` names the member; chain_unreachable; configuration_invalid
  */
 export async function verifyProof(
@@ -75,7 +75,7 @@ export async function verifyProof(
   if (judged === undefined) throw refused("root");
   const event = { name: "Attested", contract: registry, by: issuer, root } as const;
   const found = await view.findEvent(transactionHash, event);
-  // The registry notes the time of the block that holds the event.
+  // The registry records the time of the block that holds the event.
   if (found?.blockTime !== judged.attestedAt || isAhead(found.blockTime, now))
     throw refused("transactionHash");
 

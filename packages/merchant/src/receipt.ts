@@ -30,21 +30,26 @@ import { checkNow } from "./unix-time.ts";
 export type ReceiptAnchors = ChainAnchors & {
   /** Address of `Settlement`. */
   settlement: string;
-  /** Whose transactions settle: the operator's address; a list where it has changed since. */
+  /** The account whose transactions settle: the operator's address, or a list if it has changed. */
   operator: string | readonly string[];
-  /** Whose consent it should be. Absent: read `user` of the result. */
+  /** Whose consent it should be. If absent, read `user` of the result. */
   user?: string;
-  /** Which order it should be. Absent: read `referenceKey` of the result. */
+  /** Which order it should be. If absent, read `referenceKey` of the result. */
   referenceKey?: string;
-  /** The triples that were delivered: then it is proved that exactly these values were consented to. */
+  /** The delivered triples: if given, it is proved that the user consented to exactly these values. */
   infos?: readonly Info[];
-  /** Keys of the broker that you kept from `/.well-known/wallet-jwks.json`: then its signature must be one of theirs. */
+  /**
+   * Keys of the broker that you stored from `/.well-known/wallet-jwks.json`: if given, one of them must have signed the
+   * statement.
+   */
   brokerKeys?: readonly EcPublicJwk[];
 };
 
-/** One thing that is proved. What is not in the list is not. */
+/** One thing that is proved. Anything that is not in the list is not proved. */
 export type ReceiptFact =
-  /** The user signed the release of these fields, in answer to this statement. `by` a contract: it says so today. */
+  /**
+   * The user signed the release of these fields, in answer to this statement. If `by` is a contract, it says so today.
+   */
   | { fact: "consent"; user: Address; by: "key" | "contract"; fields: FieldName[] }
   /** One of `brokerKeys` signed what the user was shown. */
   | { fact: "statement_signed" }
@@ -64,21 +69,21 @@ export interface VerifiedReceipt {
   attempt: number;
   user: Address;
   statement: RequestStatement;
-  /** How each released field stands now. */
+  /** The state of each released field now. */
   fields: AttestedField[];
   proved: ReceiptFact[];
 }
 
 /**
- * Verifies the receipt of an order with a node of the chain and your own anchors alone; the service is not asked.
+ * Verifies the receipt of an order with only a node of the chain and your own anchors; the service is not asked.
  *
- * It proves that the user consented, and that the operator committed to exactly these leaves no later than the block. It
- * does not prove that the values are true (you believe the issuers), that they reached you, or who the person behind the
- * address is. Nor does it prove `livemode`: the issuers that you name decide that.
+ * It proves that the user consented, and that the operator committed to exactly these leaves no later than the block.
+ * It does not prove that the values are true (for that you believe the issuers), that they reached you, or who the
+ * person behind the address is. Nor does it prove `livemode`: the issuers that you name decide that.
  *
- * @param receipt as the service gave it, whatever its age
+ * @param receipt as the service returned it, whatever its age
  * @throws {MerchantError} receipt_refused, its `reason` names the member or check; chain_unreachable;
- * configuration_invalid for anchors that are no addresses
+ * configuration_invalid for anchors that are not addresses
  */
 export async function verifyReceipt(
   receipt: unknown,
@@ -145,7 +150,7 @@ function compareAnchors(receipt: Receipt, anchors: ReceiptAnchors, own: OwnAncho
   if (failed !== undefined) throw refused(failed[1]);
 }
 
-/** What the caller's keys and values show. */
+/** Compares the receipt with the keys and values that the caller has. */
 function compareKnown(receipt: Receipt, { brokerKeys, infos }: ReceiptAnchors): ReceiptFact[] {
   const proved: ReceiptFact[] = [];
   if (brokerKeys !== undefined) {
@@ -164,7 +169,9 @@ function compareKnown(receipt: Receipt, { brokerKeys, infos }: ReceiptAnchors): 
   return proved;
 }
 
-/** A key's signature needs no chain; whatever else is asked of the contract that the user is. */
+/**
+ * The signature of a key needs no chain; any other signature is checked by asking the contract at the user's address.
+ */
 async function findSigner(
   view: ChainView,
   { user, signature }: Receipt,
@@ -210,7 +217,7 @@ async function findPhases(
   return [initiated, confirmed];
 }
 
-/** What the user released must have been a live field when the operator committed to it. */
+/** Each released field must have been live when the operator committed to it. */
 function requireLiveAt(fields: readonly AttestedField[], at: number): void {
   for (const [index, { attestedAt, revokedAt, expiresAt }] of fields.entries()) {
     const isRevoked = revokedAt !== 0 && revokedAt < at;

@@ -16,12 +16,12 @@ import {
 
 import { openMembers } from "./members.ts";
 
-/** What the user was shown. The user signed its hash; that the broker signed it is another fact. */
+/** What the user was shown. The user signed its hash; whether the broker signed it is a separate fact. */
 export interface RequestStatement {
   /** The broker that asked on the merchant's behalf: an origin. */
   broker: string;
   clientName: string;
-  /** The merchant's verified domain; empty where none was verified. */
+  /** The merchant's verified domain; empty if none was verified. */
   requester: string;
   /** Names that had to be released, parents included. */
   required: string[];
@@ -35,8 +35,8 @@ export interface RequestStatement {
 }
 
 /**
- * Reads the request object of a receipt and checks that it speaks of the receipt's order, and that what was released is
- * what it asked for. Its hash, which the user signed, was compared before.
+ * Reads the request object of a receipt and checks that it is about the receipt's order, and that what was released is
+ * what it asked for. Its hash, which the user signed, has been compared before.
  *
  * @param fault names the claim that is wrong
  */
@@ -102,7 +102,7 @@ function parsePart(part: string): Claims | null {
   }
 }
 
-/** Every released field was asked for, and every required name has one that satisfies it. */
+/** Whether every released field was asked for, and every required name has a field that satisfies it. */
 function isWhatWasAsked({ fields }: Receipt, { required, optional }: RequestStatement): boolean {
   const released = fields.map(({ field }) => field);
   const asked = new Set<string>([...required, ...optional].flatMap((name) => fieldsOf(name)));

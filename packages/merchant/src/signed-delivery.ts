@@ -10,9 +10,9 @@ const toleranceSeconds = 300;
 
 /** One delivery of a webhook, exactly as it came. */
 export interface SignedDelivery {
-  /** Of the request: Node's `request.headers` or a `Headers`. Only the service's own signature is looked at. */
+  /** The headers of the request: Node's `request.headers` or a `Headers`. Only the service's own signature is read. */
   headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The bytes as received: a body that was parsed and written again has other bytes, and never matches. */
+  /** The bytes as received: a body that was parsed and serialised again has other bytes, and never matches. */
   rawBody: Uint8Array;
   /** Unix seconds. */
   now: number;
@@ -24,12 +24,12 @@ interface Scheme {
   header: string;
   /** The option that holds the secrets. */
   option: "secrets" | "signingKeys";
-  /** @returns null for a header that is not formed like one */
+  /** @returns null for a malformed header */
   parse: (header: string) => { timestamp: number; signatures: readonly string[] } | null;
 }
 
 /**
- * Gives the body of a delivery of which one signature is the HMAC-SHA256 of `<t>.<raw body>` by one of the secrets.
+ * Returns the body of a delivery if one of its signatures is the HMAC-SHA256 of `<t>.<raw body>` by one of the secrets.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature or timestamp; configuration_invalid
  */
@@ -46,7 +46,7 @@ export function readSignedBody(
   const parsed = value === null ? null : parse(value);
   if (parsed === null) throw refused("header");
   const { timestamp, signatures } = parsed;
-  // Every pair is tried, so that the time taken does not tell which one fits.
+  // Every pair is tried, so that the time taken does not reveal which one matches.
   const fits = secrets.flatMap((secret) => {
     const mac = createHmac("sha256", secret).update(`${timestamp}.`).update(rawBody).digest();
     return signatures.map((signature) => timingSafeEqual(Buffer.from(signature, "hex"), mac));
@@ -65,7 +65,7 @@ function misconfigured(reason: string): MerchantError {
   return new MerchantError("configuration_invalid", { reason });
 }
 
-/** Whether there are secrets, and none is empty: an empty one anybody can sign with. */
+/** Whether there are secrets, and none is empty: anybody can sign with an empty one. */
 function areSecrets(given: unknown): boolean {
   return Array.isArray(given) && given.length > 0 && given.every(isSecret);
 }
@@ -74,7 +74,7 @@ function isSecret(each: unknown): boolean {
   return typeof each === "string" && each !== "";
 }
 
-/** The one value of a header by its lower-case name; null where it is absent or repeated. */
+/** The one value of a header by its lower-case name; null if it is absent or repeated. */
 function headerOf(headers: SignedDelivery["headers"], headerName: string): string | null {
   const value =
     headers instanceof Headers

@@ -14,7 +14,7 @@ const toleranceSeconds = 30;
 /** Names the event of a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.4). */
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout";
 
-/** A genuine id token: who logged in, now. */
+/** A genuine id token: who has just logged in. */
 export interface IdToken {
   /** The stable identity to store: an address in canonical spelling. */
   user: Address;
@@ -40,7 +40,9 @@ export interface LogoutToken {
 export interface IdTokenChecks {
   /** Unix seconds. */
   now: number;
-  /** What `login.start` made. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2). */
+  /**
+   * The nonce that `login.start` made. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2).
+   */
   nonce?: string;
   /** The access token that came along; `at_hash` must then be its hash. */
   accessToken?: string;
@@ -65,11 +67,12 @@ export interface Tokens {
    */
   accessToken: (jwt: string, checks: { audience: string; now: number }) => Promise<AccessToken>;
   /**
-   * Verifies what the broker posts to `/backchannel-logout` (Back-Channel Logout 1.0 section 2.6). A repetition
-   * ends nothing new, so `jti` must be present and need not be remembered.
+   * Verifies what the broker posts to `/backchannel-logout` (Back-Channel Logout 1.0 section 2.6). A repeated token
+   * ends nothing new, so `jti` must be present but need not be remembered.
    *
    * @param checks `now` in Unix seconds
-   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
+   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable;
+   * rate_limited
    */
   logoutToken: (jwt: string, checks: { now: number }) => Promise<LogoutToken>;
 }
@@ -155,12 +158,12 @@ async function verify(
     return payload;
   } catch (cause) {
     if (cause instanceof MerchantError) throw cause;
-    // Its cause would hold what the token says of the person.
+    // The cause would contain what the token says about the person.
     throw new MerchantError("token_refused", { reason: reasonOf(cause) });
   }
 }
 
-/** The kind of the token is known before its key is looked for: a foreign token costs no request. */
+/** Checks the kind of the token before its key is looked up, so that a foreign token costs no request. */
 function checkHeader(jwt: string, typ: string): void {
   let header;
   try {
@@ -168,7 +171,7 @@ function checkHeader(jwt: string, typ: string): void {
   } catch {
     throw new MerchantError("token_refused", { reason: "form" });
   }
-  // Whoever made the header made it up: nothing says that it is a text.
+  // The header is not authenticated yet, so `typ` may not even be a string.
   const given: unknown = header.typ;
   check("typ", typeof given === "string" && given.toLowerCase() === typ.toLowerCase());
   check("kid", typeof header.kid === "string" && header.kid !== "");
@@ -208,7 +211,7 @@ function halfHash(token: string): string {
   return sha256(token).subarray(0, 16).toString("base64url");
 }
 
-/** Compares in constant time; false when the received value is no text. */
+/** Compares in constant time; false if the received value is not a string. */
 export function equals(received: unknown, expected: string): boolean {
   if (typeof received !== "string") return false;
   return timingSafeEqual(sha256(received), sha256(expected));

@@ -6,15 +6,15 @@ import { openMembers, type Members } from "./members.ts";
 
 const kind = "kyb.business.wallet_address_changed";
 
-/** A business goes on in another wallet, verified. */
+/** The verified fact that a business continues in another wallet. */
 export interface WalletChange {
-  /** The event's id: store it, it comes once. */
+  /** The event's id: store it, so that you handle the event only once. */
   eventId: string;
-  /** The wallet that you know: what it signed before stays with it. */
+  /** The wallet that you know: what it has signed stays with it. */
   business: Address;
   /**
-   * Where it says that it goes on. Nobody asked that wallet: it is another company to you until somebody logged in for
-   * it and said that both are one.
+   * The wallet in which the business says it continues. Nobody asked that wallet: treat it as another company until
+   * somebody has logged in for it and said that both are one.
    */
   newBusiness: Address;
   /** Unix seconds, as every time here. */
@@ -25,21 +25,21 @@ export interface WalletChange {
 }
 
 /**
- * Verifies that the service says where a business goes on: what {@link verifyClaims} checks, then that the attestation
- * tells of a move, and that each member of the envelope's `data` is what was signed (decisions, section 6, Webhook
- * events). It proves what the old wallet said, and nothing of the new one.
+ * Verifies the service's statement that a business continues in another wallet: what {@link verifyClaims} checks, then
+ * that the attestation is about a move, and that each member of the envelope's `data` is what was signed (decisions,
+ * section 6, Webhook events). It proves what the old wallet said, and nothing about the new one.
  *
  * @param attestation of the event
- * @param checks `event` may be absent for an attestation that you kept
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited; response_invalid;
- * configuration_invalid
+ * @param checks `event` may be absent for an attestation that you have stored
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited;
+ * response_invalid; configuration_invalid
  */
 export async function verifyWalletChange(
   attestation: string,
   checks: AttestationChecks,
 ): Promise<WalletChange> {
   const claims = openMembers(await verifyClaims(attestation, checks), refused);
-  // A release of the same key tells of no move, whatever else stands in it.
+  // A release signed by the same key is not a move, whatever else it contains.
   if (claims.text("event") !== kind) throw refused("event");
   const change = readChange(claims);
   if (checks.event !== undefined) checkEnvelope(change, checks.event);

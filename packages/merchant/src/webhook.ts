@@ -10,10 +10,11 @@ export interface Delivery extends SignedDelivery {
 }
 
 /**
- * Verifies a KYC webhook and gives its event (service document, Authentication, 5): `Svc-Signature: t=<Unix
- * seconds>,s=<hex>`, `s` = HMAC-SHA256 of `<t>.<raw body>`. There is no event unless it is genuine and from now.
+ * Verifies a KYC webhook and returns its event (service document, Authentication, 5):
+ * `Svc-Signature: t=<Unix seconds>,s=<hex>`, `s` = HMAC-SHA256 of `<t>.<raw body>`. An event is only returned if it is
+ * genuine and was signed just now.
  *
- * The other headers (`webhook-signature`, `Svc-Event-Id`, ...) are not looked at. Deliveries are repeated until your 2xx:
+ * The other headers (`webhook-signature`, `Svc-Event-Id`, ...) are not read. Deliveries are repeated until your 2xx:
  * store `eventId`, or keep the state with `applyEvent`, on which a repeated event has no effect.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature, timestamp, or the member of the body;

@@ -22,7 +22,7 @@ export function parseAddress(text: string): Address | null {
   return address;
 }
 
-/** The EIP-55 spelling, for people and for wallets that ask for it. Never stored and never compared. */
+/** The EIP-55 spelling, for people and for wallets that require it. Never stored and never compared. */
 export function checksumAddress(address: Address): string {
   const digits = address.slice(2);
   const hash = hexOfBytes(keccak256(bytesOfText(digits))).slice(2);
@@ -50,8 +50,8 @@ export function organizationIdentity(uuid: string): Address {
 }
 
 /**
- * How the registry on chain names an issuer that brings no address of its own: the last 20 bytes of keccak256 of the
- * canonical JSON `["svc-issuer-v1", <uuid>]` (decisions, section 4). Its UUID is random, so it differs in every
+ * How the registry on chain names an issuer that has no address of its own: the last 20 bytes of keccak256 of the
+ * canonical JSON `["svc-issuer-v1", <uuid>]` (decisions, section 4). The UUID is random, so the name differs in every
  * installation; no key exists for it.
  *
  * @throws {TypeError} when the text is not a UUID; its case does not matter

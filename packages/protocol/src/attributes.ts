@@ -1,18 +1,18 @@
 import { kycFields, kycParents } from "./field-catalogue.generated.ts";
 
-/** A concrete KYC field: data is delivered and leaves are made under these names alone. */
+/** A concrete KYC field: data is delivered and leaves are made only under these names. */
 export type FieldName = keyof typeof kycFields;
-/** A name that any one of several concrete fields satisfies; it can be asked, never delivered. */
+/** A name that any one of several concrete fields satisfies; it can be asked for, but never delivered. */
 export type ParentName = keyof typeof kycParents;
 
-/** What the catalogue says of a KYC field. */
+/** What the catalogue says about a KYC field. */
 export type FieldEntry = (typeof kycFields)[FieldName];
 /** `pii-high` and `biometric` values never go to an unknown requester (decisions, section 3). */
 export type Sensitivity = FieldEntry["sensitivity"];
 /** How a field's value is written and shown. */
 export type FieldType = FieldEntry["type"];
 
-/** In a `request` link: the business that scans picks itself, and the request object names the fields. Reserved. */
+/** In a `request` link: the person who scans it picks a business, and the request object names the fields. Reserved. */
 export const businessAttribute = "business";
 
 /** Every concrete KYC field name, in catalogue order. */
@@ -33,7 +33,7 @@ export function entryOfField(name: FieldName): FieldEntry {
   return kycFields[name];
 }
 
-/** The concrete fields that satisfy a name as asked: the name itself, or all that its parent accepts. */
+/** The concrete fields that satisfy a requested name: the name itself, or for a parent all that it accepts. */
 export function fieldsOfName(name: FieldName | ParentName): readonly FieldName[] {
   return isParentName(name) ? kycParents[name] : [name];
 }
@@ -50,7 +50,7 @@ export function attributeOfField(name: FieldName | ParentName): string {
   return name.toLowerCase().replaceAll("_", "-");
 }
 
-/** The catalogue name that an `attr` element asks for, aliases included; null for one outside the catalogue. */
+/** The catalogue name that an `attr` element asks for, aliases included; null if it is not in the catalogue. */
 export function nameOfAttribute(attribute: string): FieldName | ParentName | null {
   const alias = aliases.get(attribute);
   if (alias !== undefined) return alias;
@@ -59,7 +59,7 @@ export function nameOfAttribute(attribute: string): FieldName | ParentName | nul
   return isFieldName(name) || isParentName(name) ? name : null;
 }
 
-/** The concrete fields that satisfy an `attr` element; empty for one outside the catalogue. */
+/** The concrete fields that satisfy an `attr` element; empty if it is not in the catalogue. */
 export function fieldsOfAttribute(attribute: string): readonly FieldName[] {
   const name = nameOfAttribute(attribute);
   return name === null ? [] : fieldsOfName(name);

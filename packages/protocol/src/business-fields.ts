@@ -6,17 +6,17 @@ import { businessFields } from "./field-catalogue.generated.ts";
 
 /** A field of a company record. */
 export type BusinessFieldName = keyof typeof businessFields;
-/** Whom a field tells of. */
+/** Whom a field is about. */
 export type SubjectType = "BUSINESS" | "DIRECTOR" | "UBO" | "REPRESENTATIVE" | "SHAREHOLDER";
 
-/** What the catalogue says of a business field. */
+/** What the catalogue says about a business field. */
 export interface BusinessFieldEntry {
   readonly group: string;
   readonly subjectType: SubjectType;
   /** How its value is written. */
   readonly type: string;
   readonly format?: string;
-  /** Whether its values tell of a person, whatever the business. */
+  /** Whether its values are about a person, whatever the business. */
   readonly naturalPersonPii: boolean;
   /** `declared`: stated by the business itself and never verified. */
   readonly basis: "verified" | "declared";
@@ -34,12 +34,12 @@ export function entryOfBusinessField(name: BusinessFieldName): BusinessFieldEntr
   return businessFields[name];
 }
 
-/** keccak256 of the name; requests take it in place of the name. */
+/** keccak256 of the name; requests accept it in place of the name. */
 export function hashOfBusinessField(name: BusinessFieldName): Hex32 {
   return hexOfBytes(keccak256(bytesOfText(name)));
 }
 
-/** The name of a hash as {@link hashOfBusinessField} makes it, in any case; null for any other. */
+/** The name whose {@link hashOfBusinessField} this is, in upper or lower case; null if there is none. */
 export function businessFieldOfHash(hash: string): BusinessFieldName | null {
   nameOfHash ??= new Map(businessFieldNames.map((name) => [hashOfBusinessField(name), name]));
   return nameOfHash.get(hash.toLowerCase()) ?? null;
@@ -48,8 +48,8 @@ export function businessFieldOfHash(hash: string): BusinessFieldName | null {
 let nameOfHash: ReadonlyMap<string, BusinessFieldName> | undefined;
 
 /**
- * What the leaf of a business field names as its field: the name, or for a person `NAME/subject`, so that a value proved
- * for one director is none of another.
+ * What the leaf of a business field names as its field: the name, or for a person `NAME/subject`, so that a value
+ * proved for one director proves nothing about another.
  *
  * @param of.subject empty for the business itself
  */

@@ -24,11 +24,11 @@ export interface CharterMember {
 /** Who decides for a business, and how. */
 export interface Charter {
   readonly rules: Readonly<Record<RuleName, BusinessRule>>;
-  /** In any order; each once. */
+  /** In any order, each member once. */
   readonly members: readonly CharterMember[];
 }
 
-/** What an approval is for, as the contract numbers it; an approval of one is useless as another. */
+/** What an approval is for, as the contract numbers it; an approval for one category is useless for any other. */
 export const businessCategory = { signature: 1, data: 2, governance: 3, login: 4 } as const;
 export type BusinessCategory = (typeof businessCategory)[keyof typeof businessCategory];
 
@@ -38,7 +38,11 @@ const memberLength = 21;
 /** As the contract takes them. */
 const membersMax = 100;
 
-/** The charter as the contract keeps it, members in the order of their addresses. @throws {TypeError} for an address that is none */
+/**
+ * The charter as the contract keeps it, members in the order of their addresses.
+ *
+ * @throws {TypeError} for a malformed address
+ */
 export function encodeCharter({ rules, members }: Charter): Hex {
   const sorted = members.toSorted((one, other) => (one.address < other.address ? -1 : 1));
   const bytes = new Uint8Array(rulesLength + sorted.length * memberLength);
@@ -51,7 +55,7 @@ export function encodeCharter({ rules, members }: Charter): Hex {
   return hexOfBytes(bytes);
 }
 
-/** The charter of the contract's bytes; null where the contract would refuse them. */
+/** Reads a charter from the contract's bytes; null if the contract would refuse them. */
 export function decodeCharter(charter: Hex): Charter | null {
   const bytes = bytesOfHex(charter);
   if (bytes === null) return null;
@@ -75,17 +79,21 @@ export function decodeCharter(charter: Hex): Charter | null {
   };
 }
 
-/** Zero and the addresses of precompiles have no key. */
+/** Whether a key can exist for an address: not for zero and the addresses of precompiles. */
 export function hasKey(address: Address): boolean {
   return BigInt(address) > 0xffffn;
 }
 
-/** How many have to approve, of this many voting members. */
+/** How many of this many voting members have to approve. */
 export function thresholdOf(rule: BusinessRule, voters: number): number {
   return rule === "UNANIMOUS" ? voters : Math.floor(voters / 2) + 1;
 }
 
-/** The rule of governance where none is named: two members or one must all agree. @param voters voting members */
+/**
+ * The rule of governance if none is named: of one or two voting members all must agree.
+ *
+ * @param voters voting members
+ */
 export function defaultGovernanceRule(voters: number): BusinessRule {
   return voters <= 2 ? "UNANIMOUS" : "MAJORITY";
 }
@@ -104,7 +112,7 @@ export interface ReleaseMessage {
   readonly business: Address;
   /** Names, in any order. */
   readonly required: readonly string[];
-  /** Those released. */
+  /** The optional names that are released. */
   readonly optional: readonly string[];
   readonly purpose: string;
   /** Unix seconds. */
@@ -137,7 +145,7 @@ export const governanceFunctions = {
   withdraw: "withdraw(bytes32)",
 } as const;
 
-/** The acts that members decide on. @throws {TypeError} when an argument is not of its size */
+/** The acts that members decide on. @throws {TypeError} when an argument does not have its size */
 export const governanceActs = {
   changeCharter: (charter: Hex): GovernanceAct => ({
     operation: governanceFunctions.changeCharter,
@@ -157,7 +165,7 @@ export const governanceActs = {
   }),
 } as const;
 
-/** `hash` of an approval of category 3. @param act.nonce the wallet's, of the next act */
+/** `hash` of an approval of category 3. @param act.nonce the one that the wallet names for the next act */
 export function governanceHash(act: GovernanceAct & { readonly nonce: number }): Hex32 {
   return structHash(businessTypes, "Governance", {
     operation: hexOfBytes(keccak256(bytesOfText(act.operation))),
@@ -174,7 +182,7 @@ export interface BusinessLoginMessage {
   readonly clientId: string;
   /** The verified domain, or empty. */
   readonly requester: string;
-  /** As it was asked. */
+  /** As the client asked for it. */
   readonly scope: string;
   readonly business: Address;
   readonly actingMember: Address;
@@ -235,7 +243,11 @@ export function invitationDigest(invitation: Invitation): Uint8Array {
   });
 }
 
-/** The EIP-712 digest by which a member ends its removal or a move. @param keep.nonce as the wallet told it */
+/**
+ * The EIP-712 digest by which a member ends its removal or a move.
+ *
+ * @param keep.nonce `keepNonce` of the wallet's `removal()`
+ */
 export function keepDigest(keep: {
   readonly chainId: number;
   readonly business: Address;

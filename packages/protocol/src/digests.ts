@@ -10,7 +10,7 @@ import { svcDomain, svcTypes } from "./svc-types.ts";
 import { domainSeparator, typeHash } from "./typed-data.ts";
 import { bytesOfSize, writeInteger, writeWord } from "./words.ts";
 
-/** `object` of a signature that names no request object (decisions, section 3). */
+/** `object` of a signature for which there is no request object (decisions, section 3). */
 export const zeroHash: Hex32 = `0x${"00".repeat(32)}`;
 
 /** The members of `Login`. */
@@ -28,7 +28,7 @@ export interface LoginMessage {
 
 /** The members of `Access`. */
 export interface AccessMessage {
-  /** The session or id; empty where the link has none. */
+  /** The session or id; empty if the link has none. */
   request: string;
   connection: string;
   requester: string;
@@ -64,7 +64,7 @@ export interface DeclineMessage {
   connection: string;
 }
 
-/** The members of `Session`: the wallet's own session with its broker. */
+/** The members of `Session`, which opens the wallet's own session with its broker. */
 export interface SessionMessage {
   origin: string;
   challenge: string;

@@ -1,4 +1,4 @@
-/** `0x` and an even number of lower-case hex digits, once it came out of this package. */
+/** `0x` and an even number of lower-case hex digits, if it was made by this package. */
 export type Hex = `0x${string}`;
 /** 32 bytes as `Hex`: 66 characters. */
 export type Hex32 = `0x${string}`;
@@ -13,7 +13,7 @@ export function bytesOfText(text: string): Uint8Array {
   return textEncoder.encode(text);
 }
 
-/** The text of UTF-8 bytes, or null where they are not valid UTF-8. A byte order mark is kept. */
+/** The text of UTF-8 bytes, or null if they are not valid UTF-8. A byte order mark is kept. */
 export function textOfBytes(bytes: Uint8Array): string | null {
   try {
     return textDecoder.decode(bytes);
@@ -58,8 +58,8 @@ export function base64urlOfBytes(bytes: Uint8Array): string {
 }
 
 /**
- * RFC 4648 section 5, without padding. Null for padding, other characters, and for spare bits that are
- * not zero: every byte string has exactly one spelling, so a token cannot be written in two ways.
+ * RFC 4648 section 5, without padding. Null for padding, for other characters, and for spare bits that are not zero:
+ * every byte string has exactly one spelling, so a token cannot be written in two ways.
  */
 export function bytesOfBase64url(text: string): Uint8Array | null {
   return decode64(text, base64urlAlphabet);
@@ -78,7 +78,7 @@ export function bytesOfBase64(text: string): Uint8Array | null {
   return decode64(text.slice(0, text.length - padding), base64Alphabet);
 }
 
-/** By way of bytes: a text that grows by each character takes seconds for the images of one request. */
+/** Collects bytes first: appending to a text character by character takes seconds for the images of one request. */
 function encode64(bytes: Uint8Array, alphabet: string): string {
   const characters = bytesOfText(alphabet);
   const text = new Uint8Array(Math.ceil(bytes.length / 3) * 4);
@@ -124,20 +124,23 @@ function decode64(text: string, alphabet: string): Uint8Array | null {
   return held === 0 ? bytes : null;
 }
 
-/** JSON nests at most this deep (decisions, section 1, bounds). */
+/** The greatest depth of nested JSON (decisions, section 1, bounds). */
 export const jsonDepthMax = 32;
 
-/** No more fit into an ordinary body of 64 KiB, and no larger one needs more. Lists and objects count twice. */
+/**
+ * An ordinary body of 64 KiB cannot hold more values than this, and no larger body needs more. Lists and objects count
+ * twice.
+ */
 export const jsonValuesMax = 65_536;
 
 const [quote, backslash, comma, bracket, brace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b] as const;
 
 /**
- * Whether a JSON text holds more than `jsonValuesMax` values. Asked before it is parsed: 8 MiB of nothing but empty
- * objects take seconds and hundreds of MiB. Of what is no JSON nothing is said.
+ * Whether a JSON text holds more than `jsonValuesMax` values. Call it before parsing: 8 MiB of nothing but empty
+ * objects take seconds and hundreds of MiB to parse. The answer means nothing if the text is not JSON.
  */
 export function hasTooManyValues(json: Uint8Array): boolean {
-  // Every value but the first is behind a byte of its own.
+  // Every value but the first is preceded by a byte of its own.
   if (json.length <= jsonValuesMax) return false;
   let count = 0;
   for (let at = 0; at < json.length && count <= jsonValuesMax; at += 1) {
@@ -148,7 +151,7 @@ export function hasTooManyValues(json: Uint8Array): boolean {
   return count > jsonValuesMax;
 }
 
-/** Where a JSON text ends that begins here: at the first quote behind an even number of backslashes. */
+/** Where a JSON string that begins here ends: at the first quote after an even number of backslashes. */
 function endOfText(json: Uint8Array, from: number): number {
   for (let end = nextQuote(json, from); end >= 0; end = nextQuote(json, end + 1)) {
     let escapes = end;
@@ -158,7 +161,9 @@ function endOfText(json: Uint8Array, from: number): number {
   return json.length;
 }
 
-/** A search that the runtime makes is fast over images of MiB, and costs more than a look where the next quote is near. */
+/**
+ * The runtime's own search is fast over images of several MiB, but costs more than a loop if the next quote is near.
+ */
 function nextQuote(json: Uint8Array, from: number): number {
   const far = from + 32;
   for (let at = from; at < far; at += 1) if (json[at] === quote) return at;
@@ -166,11 +171,11 @@ function nextQuote(json: Uint8Array, from: number): number {
 }
 
 /**
- * The one spelling of a JSON value that everybody hashes: RFC 8785 (no white space, members sorted by
- * UTF-16 code units, numbers as ECMAScript writes them).
+ * The one spelling of a JSON value that everybody hashes: RFC 8785 (no white space, members sorted by UTF-16 code
+ * units, numbers as ECMAScript writes them).
  *
- * @throws {TypeError} for what JSON cannot say in one way: undefined, functions, bigints, numbers that
- *   are not finite, texts with a lone surrogate, and values nested deeper than `jsonDepthMax`
+ * @throws {TypeError} for what JSON cannot express in exactly one way: undefined, functions, bigints, numbers that are
+ *   not finite, texts with a lone surrogate, and values nested deeper than `jsonDepthMax`
  */
 export function canonicalJson(value: unknown): string {
   return canonical(value, 0);
@@ -209,10 +214,13 @@ const unshowable =
   // eslint-disable-next-line no-control-regex
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 
-/** The last second of the year 9999, in Unix seconds: no time on the wire lies later. */
+/** The last second of the year 9999, in Unix seconds: no time on the wire is later. */
 export const secondsMax = 253_402_300_799;
 
-/** The length of a text as bounds mean it: its code points, which JSON Schema counts too (validation, section 6.3.1). */
+/**
+ * The length of a text in the sense of all bounds: the number of its code points, as JSON Schema counts (validation,
+ * section 6.3.1).
+ */
 export function lengthOf(text: string): number {
   let length = text.length;
   for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) length -= 1;
@@ -224,5 +232,6 @@ export function isBlank(text: string): boolean {
   return !visible.test(text);
 }
 
-// U+2800, the braille pattern without dots, is drawn but empty; that of Hangul is ignorable like those of no width.
+// U+2800, the braille pattern without dots, is drawn but empty; the Hangul filler is ignorable, as characters of no
+// width are.
 const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{Cf}\u2800]/u;

@@ -1,4 +1,4 @@
-// The ES module of the package, which it has no types for of its own; its entry for Node loads every hash it knows.
+// The ES module of the package, for which the package has no types; its entry for Node loads every hash it knows.
 declare module "hash-wasm/dist/index.esm.js" {
   export { createKeccak } from "hash-wasm";
 }

@@ -28,9 +28,9 @@ export class JwsFault extends Error {
 const compactLengthMax = 65_536;
 
 /**
- * Verifies a compact JWS (RFC 7515) and gives its content. `alg` is ES256 and nothing else, `typ` is
- * present, `crit`, `b64` and keys inside the header are refused, every part has its one base64url
- * spelling, the payload is a JSON object.
+ * Verifies a compact JWS (RFC 7515) and returns its content. `alg` is ES256 and nothing else, `typ` is present, `crit`,
+ * `b64` and keys inside the header are refused, every part has its one base64url spelling, the payload is a JSON
+ * object.
  *
  * @param keys one key, or a key set from which `kid` picks; without `kid` the set must hold one P-256 key
  * @param options.typ the media type that `typ` must name (RFC 8725, section 3.11), compared exactly
@@ -84,7 +84,7 @@ function readObject(part: string, what: string): Record<string, unknown> {
 }
 
 function pick(keys: readonly EcPublicJwk[], kid: string | undefined): EcPublicJwk {
-  // A fetched key set holds whatever its host wrote.
+  // A fetched key set may hold anything that its host wrote.
   const fitting = keys
     .filter(isRecord)
     .filter(

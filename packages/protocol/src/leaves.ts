@@ -15,7 +15,7 @@ const typeHash = keccak256(
 /** keccak256 of the type of a leaf; its first word. */
 export const LEAF_TYPEHASH: Hex32 = hexOfBytes(typeHash);
 
-/** What a leaf says: this user's field has the committed value, until then. */
+/** What a leaf says: this user's field has the committed value until `expiresAt`. */
 export interface LeafOpening {
   user: Address;
   /** The concrete field name, as in the catalogue. */
@@ -28,7 +28,7 @@ export interface LeafOpening {
 
 /**
  * The leaf of one verified field: `keccak256(keccak256(abi.encode(LEAF_TYPEHASH, user, keccak256(field),
- * commitment, expiresAt)))`. Twice, so that no inner node of a tree can pass as a leaf.
+ * commitment, expiresAt)))`. Hashed twice, so that no inner node of a tree can pass as a leaf.
  *
  * @throws {TypeError} when a member is not of its size
  */
@@ -59,7 +59,7 @@ const leafWords = new Uint8Array(5 * 32);
 leafWords.set(typeHash);
 const commitmentWords = new Uint8Array(2 * 32);
 
-/** Hashes of catalogue names alone, so that what callers send cannot make it grow. */
+/** Holds only hashes of catalogue names, so that callers cannot make it grow. */
 const fieldHashes = new Map<string, Uint8Array>();
 
 function hashOfField(field: string): Uint8Array {

@@ -62,14 +62,16 @@ export function buildLink(link: Link): string {
   return text;
 }
 
-/** The https form that opens the web wallet: `https://<wallet>/l#<svc uri>`; the fragment reaches no server. */
+/**
+ * The https form that opens the web wallet: `https://<wallet>/l#<svc uri>`; browsers send the fragment to no server.
+ */
 export function universalLinkOf(walletOrigin: string, link: string): string {
   return `${walletOrigin}/l#${link}`;
 }
 
 /**
- * The link inside a universal link, whatever wallet's origin that has: it says nothing of who asks, which the link alone
- * does. Any other text as it is.
+ * The link inside a universal link, whichever wallet's origin that has: the origin says nothing about who asks, only
+ * the link does. Returns any other text as it is.
  */
 export function linkInUniversal(text: string): string {
   return /^https?:\/\/[^/?#]+\/l#(svc:.*)$/is.exec(text)?.[1] ?? text;
@@ -103,7 +105,7 @@ function readLink(text: string): Link {
   return identity === undefined ? link : { ...link, identity };
 }
 
-/** `[action][/][identity]`: the slash stands only after an action, and may end the path. */
+/** `[action][/][identity]`: the slash comes only after an action, and may end the path. */
 function readPath(path: string): { read: Reader; identity: Address | undefined } {
   const [first = "", second, ...rest] = path.split("/");
   if (rest.length > 0) throw new LinkRefused(null, "has more than an action and an identity");

@@ -13,9 +13,9 @@ export interface MerkleTree {
 }
 
 /**
- * @param leaves hashed twice by whoever made them (see `leafOf`), so that no inner node can pass as one; their
- *   order does not matter
- * @throws {TypeError} for no leaf at all and for one that is not 32 bytes
+ * @param leaves hashed twice when they were made (see `leafOf`), so that no inner node can pass as one; their order
+ *   does not matter
+ * @throws {TypeError} if there is no leaf, or one that is not 32 bytes
  */
 export function buildTree(leaves: readonly Hex32[]): MerkleTree {
   if (leaves.length === 0) throw new TypeError("a tree has at least one leaf");
@@ -48,7 +48,11 @@ export function buildTree(leaves: readonly Hex32[]): MerkleTree {
   };
 }
 
-/** The root that a proof leads to. It proves nothing until it is compared. @throws {TypeError} for what is not 32 bytes */
+/**
+ * The root that a proof leads to. It proves nothing until it is compared.
+ *
+ * @throws {TypeError} for a hash that is not 32 bytes
+ */
 export function rootOfProof(leaf: Hex32, proof: readonly Hex32[]): Hex32 {
   let node = bytesOfSize(leaf, 32);
   for (const sibling of proof) node = parentOf(node, bytesOfSize(sibling, 32));
@@ -56,8 +60,8 @@ export function rootOfProof(leaf: Hex32, proof: readonly Hex32[]): Hex32 {
 }
 
 /**
- * Whether the proof leads from the leaf to the root. False also for anything that is not 32 bytes in hex. Make the leaf
- * yourself out of what you want to know: a leaf that was handed to you proves nothing, since trees are padded with
+ * Whether the proof leads from the leaf to the root. False also for anything that is not 32 bytes in hex. Compute the
+ * leaf yourself from what you want to prove: a leaf that was given to you proves nothing, since trees are padded with
  * random ones.
  */
 export function verifyMerkleProof(given: {

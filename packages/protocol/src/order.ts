@@ -1,5 +1,5 @@
-// What names a KYC order and what is anchored of it (decisions, section 5). No value, user or merchant can be
-// read from any of these hashes.
+// The names of a KYC order, and what is anchored of it on chain (decisions, section 5). No value, user or merchant can
+// be read from any of these hashes.
 import { sha256 } from "@noble/hashes/sha2";
 import { keccak256 } from "./keccak.ts";
 
@@ -13,8 +13,8 @@ export const orderPhase = { initiate: 1, confirm: 2 } as const;
 export type OrderPhase = (typeof orderPhase)[keyof typeof orderPhase];
 
 /**
- * `referenceKey`: 64 lower-case hex digits without `0x`. The same request of the same package always has the
- * same key: names count once, in any order, and one in both lists is required.
+ * `referenceKey`: 64 lower-case hex digits without `0x`. The same request of the same package always has the same key:
+ * names count once, in any order, and a name in both lists counts as required.
  *
  * @param given.sourceKey of the package; random, so that a key tells nothing about user or fields
  */
@@ -42,7 +42,8 @@ export function referenceKeyOf(given: {
  *
  * @param given.referenceKey as on the wire, without `0x`
  * @param given.attempt from 1
- * @param given.salt 32 random bytes of this attempt, so that nobody without the receipt can tell that a leaf is its
+ * @param given.salt 32 random bytes of this attempt, so that nobody without the receipt can tell which leaf belongs to
+ * the attempt
  * @throws {TypeError} when a member is not of its size
  */
 export function orderIdOf(given: { referenceKey: string; attempt: number; salt: Hex32 }): Hex32 {

@@ -96,7 +96,7 @@ export function parseReceipt(value: unknown): Receipt | { fault: ResultFault } {
 
 /**
  * Checks that the parts of a receipt belong together: the signed `Share` names this order, this request object and
- * exactly these leaves; each leaf stands under its issuer's root; the order stands under the roots of its batches.
+ * exactly these leaves; each leaf leads to its issuer's root, and the order's leaf to the roots of its batches.
  *
  * That alone proves nothing. The caller still has to check the signature over `consent` by `user`, the signature of the
  * request object, and, with anchors of its own, what the chain says of every root. Never throws.

@@ -23,12 +23,12 @@ export interface RequestObject {
   iss: string;
   aud: typeof requestObjectAudience;
   action: Action;
-  /** Of a login: the link's session, or its login id, for which one object is made whatever the step. */
+  /** For a login: the link's session, or its login id, since one object is made for all steps of a login. */
   sess?: string;
-  /** Of every other action: the id of the request, order or offer. */
+  /** For every other action: the id of the request, order or offer. */
   id?: string;
   client_name: string;
-  /** The verified domain of the client; empty while none is verified. */
+  /** The verified domain of the client; empty if none is verified. */
   domain: string;
   /** The identity of the requester's organization. */
   from: Address;
@@ -38,19 +38,19 @@ export interface RequestObject {
   optional: readonly string[];
   /** Where the data goes. A request names it, a login names `redirect_host`. */
   callback_host?: string;
-  /** Where the browser returns; a request names it beside `callback_host` where the same phone goes on. */
+  /** Where the browser returns; a request names it beside `callback_host` if the person continues on the same phone. */
   redirect_host?: string;
-  /** Of a request for fields of a person: whether those of the live side count, or those of the sandbox. */
+  /** For a request for fields of a person: whether those of the live side count, or those of the sandbox. */
   livemode?: boolean;
   /** OAuth scopes of a login, else empty. */
   scopes: readonly string[];
-  /** Of a login: how surely wallet and browser belong together, as the broker sees it (`urn:svc:acr:..`). */
+  /** For a login: how sure the broker is that wallet and browser belong together (`urn:svc:acr:..`). */
   acr?: string;
-  /** Of a login: whether the approval must carry the digits that the page shows; absent counts as true. */
+  /** For a login: whether the approval must carry the digits that the page shows; absent counts as true. */
   number_matching?: boolean;
-  /** Of a login: the client; what a member approves for a business names it. */
+  /** For a login: the client, which a member's approval for a business names. */
   client_id?: string;
-  /** Of a business login: until when the acting member's approval counts, Unix seconds. */
+  /** For a business login: until when the acting member's approval counts, Unix seconds. */
   valid_until?: number;
   purpose?: string;
   /** Unix seconds. */
@@ -72,9 +72,9 @@ class ObjectRefused extends Error {
 /**
  * Decides whether verified claims speak for the link that was scanned: the issuer is a broker on the wallet's list and
  * the origin of `conn`, the object is for wallets and in force, and it agrees with the link in action, session or id,
- * requester, names and deadline. What `td`, `tx` and `sign` would sign is named by no object: of them only an offer has
- * one. Only then may a name or domain be shown as verified. The signature and `typ` are the caller's to check first.
- * Never throws.
+ * requester, names and deadline. No request object covers what `td`, `tx` and `sign` would sign: among those links,
+ * only an offer has an object. Only after this check may a name or domain be shown as verified. The caller has to check
+ * the signature and `typ` first. Never throws.
  *
  * @param context.brokers origins the wallet trusts
  * @param context.now Unix seconds
@@ -100,12 +100,12 @@ export function requestObjectHash(compact: string): Hex32 {
   return hexOfBytes(sha256(bytesOfText(compact)));
 }
 
-/** Whether `conn` is that of an offer to a business at this broker: it is taken, and nothing is signed by that. */
+/** Whether `conn` is that of an offer to a business at this broker: accepting an offer signs nothing. */
 export function isOfferConnection(connection: string | undefined, broker: string): boolean {
   return connection?.startsWith(`${broker}/w/f/`) === true;
 }
 
-/** The origin that may be asked for a request object: that of `conn`; null without a web address. */
+/** The origin that may be asked for a request object: that of `conn`; null if `conn` is not a web address. */
 export function originOfConnection(connection: string | undefined): string | null {
   if (connection === undefined || !URL.canParse(connection)) return null;
   const { origin, protocol } = new URL(connection);

@@ -24,7 +24,7 @@ const ownTypes = { ...svcTypes, ...businessTypes };
 type OwnType = keyof typeof ownTypes;
 const isOwnType = (name: string): name is OwnType => Object.hasOwn(ownTypes, name);
 
-/** The type hashes that nobody else may have signed, by hash; the values are our names for them. */
+/** The type hashes that wallets sign for nobody else, by hash; the values are our names for them. */
 export const reservedTypeHashes: ReadonlyMap<Hex32, OwnType> = new Map(
   Object.keys(ownTypes)
     .filter(isOwnType)
@@ -32,10 +32,10 @@ export const reservedTypeHashes: ReadonlyMap<Hex32, OwnType> = new Map(
 );
 
 /**
- * Why a document may not be signed on request of others, or null: a type hash of ours, whatever the
- * domain, or our domain name (decisions, section 3, "Reserved types"). The types inside the primary
- * type count as well: smart accounts accept a signature of a wrapper (ERC-7739) as one of its content.
- * A document whose types are malformed is refused too. Never throws.
+ * Why a document may not be signed at the request of others, or null: a type hash of ours, whatever the domain, or our
+ * domain name (decisions, section 3, "Reserved types"). The types inside the primary type count as well: smart accounts
+ * accept a signature of a wrapper (ERC-7739) as one of its content. A document whose types are malformed is refused
+ * too. Never throws.
  */
 export function refusalOfTypedData(document: TypedDataDocument): { reason: string } | null {
   // The document may come from anybody, whatever its type says.
@@ -58,10 +58,10 @@ export function refusalOfTypedData(document: TypedDataDocument): { reason: strin
 }
 
 /**
- * Why the bytes of a `sign` may not be signed, or null: they are EIP-4361 text, "sign in with Ethereum",
- * for another domain than the host that receives the signature.
+ * Why the bytes of a `sign` may not be signed, or null: they are EIP-4361 text, "sign in with Ethereum", for another
+ * domain than the host that receives the signature.
  *
- * @param receiver the web address that it is sent to or opened at; undefined where it is shown or handed over
+ * @param receiver the web address that it is sent to or opened at; undefined if it is shown or handed over
  */
 export function refusalOfMessage(
   message: Uint8Array,
@@ -77,16 +77,16 @@ export function refusalOfMessage(
 /** Both refusals by the link that asks. Null for a link that may be shown and signed. */
 export function refusalOf(link: TdLink | SignLink): { reason: string } | null {
   if (link.action === "td") return refusalOfTypedData({ ...link.data, types: link.types });
-  // By any other type whoever shows the link takes the signature, and `conn` hears nothing of it.
+  // With any other return type, the one who shows the link gets the signature, and `conn` never receives it.
   const isReceived = link.returnType === "callback" || link.returnType === "app-link";
   const receiver = isReceived ? link.connection : undefined;
   return refusalOfMessage(bytesOfHex(link.data) ?? new Uint8Array(0), receiver);
 }
 
 /**
- * The domain that an EIP-4361 text signs in to, without its scheme, in lower case; null for any other
- * text. Recognised by its first line alone and generously, because it decides about a refusal: a text
- * that is nearly one gives whatever stands before the phrase, which is then no host.
+ * The domain that an EIP-4361 text signs in to, without its scheme, in lower case; null for any other text. Recognised
+ * by its first line alone and generously, because it decides about a refusal: for a text that is almost one, the result
+ * is whatever precedes the phrase, which then matches no host.
  *
  * @see https://eips.ethereum.org/EIPS/eip-4361
  */
@@ -145,7 +145,7 @@ function withDomain({ types }: TypedDataDocument): TypedDataDocument["types"] {
 function sameHost(domain: string, receiver: string): boolean {
   const received = new URL(receiver);
   const scheme = received.protocol;
-  // An app may write any host behind a scheme of its own.
+  // An app can put any host after a scheme of its own.
   if (scheme !== "https:" && scheme !== "http:") return false;
   if (!/^[a-z0-9.:[\]-]+$/.test(domain) || !URL.canParse(`${scheme}//${domain}`)) return false;
   return new URL(`${scheme}//${domain}`).host === received.host;

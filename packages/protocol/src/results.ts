@@ -51,7 +51,7 @@ export interface SignatureResult {
 
 export interface RequestResult {
   svcID: Address;
-  /** The link's `id`, where it has one. */
+  /** The link's `id`, if it has one. */
   id?: string;
   /** Base64 of the JSON array; `decodeInfos` reads it. */
   infos: string;
@@ -78,7 +78,7 @@ export interface TxResult {
   svcID: Address;
 }
 
-/** The answer that belongs to each action. */
+/** The kind of answer to each action. */
 export interface ResultOf {
   "data-transfer": TransferResult;
   login: LoginResult;
@@ -108,7 +108,7 @@ export interface Refusal {
   id?: string;
   svcID?: Address;
   signature?: Hex;
-  /** Of a claimed login, instead of a signature. */
+  /** For a claimed login, in place of a signature. */
   claimSecret?: string;
 }
 
@@ -133,11 +133,11 @@ export type Received =
 export const resultLengthMax = 8_388_608;
 
 /**
- * Writes an answer or a refusal for its return type (service document, "Deep-link URI protocol", rule 5).
- * `callback` without a connection is shown as `qr`.
+ * Writes an answer or a refusal for its return type (service document, "Deep-link URI protocol", rule 5). `callback`
+ * without a connection is shown as `qr`.
  *
- * @throws {TypeError} for an app-link without a connection, and for a claim secret or code in one: a
- *   query ends in histories and logs
+ * @throws {TypeError} for an app-link without a connection, and for a claim secret or code in one: queries end up in
+ * histories and logs
  */
 export function buildResult(
   result: ResultOf[Action] | Refusal,
@@ -294,7 +294,7 @@ function parseJson(text: string, member: string | null): unknown {
   }
 }
 
-/** In a query numbers are decimal, lists are JSON, and the parts of `business` stand beside it. */
+/** In a query, numbers are decimal, lists are JSON, and the parts of `business` are parameters beside it. */
 function queryOf(result: ResultOf[Action] | Refusal): [string, string][] {
   const { business, ...members } = { business: undefined, ...result };
   if ("claimSecret" in members || "code" in members) {
@@ -310,7 +310,7 @@ function flatBusiness({ address, ...others }: BusinessPart): Record<string, unkn
   return { business: address, ...others };
 }
 
-/** Appends by text, so that the connection stays the bytes that were signed. */
+/** Appends as text, so that the connection keeps the bytes that were signed. */
 function appendQuery(connection: string, pairs: readonly [string, string][]): string {
   const at = connection.indexOf("#");
   const [base, fragment] =

@@ -23,8 +23,8 @@ const orderHex = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd03641
 const halfOrderHex = "7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0";
 
 /**
- * Reads the signature of an externally owned account: `0x` and 65 bytes r, s, v; v is 27 or 28 and s lies
- * in the lower half of the order, so that a signature has one spelling. Null for anything else.
+ * Reads the signature of an externally owned account: `0x` and 65 bytes r, s, v; v is 27 or 28 and s is in the lower
+ * half of the order, so that a signature has only one spelling. Null for anything else.
  *
  * @see decisions, section 3, "Signatures"; EIP-2
  */
@@ -60,7 +60,7 @@ export function recoverAddress(digest: Uint8Array, signature: Signature): Addres
       .recoverPublicKey(digest);
     return addressOfPublicKey(point.toRawBytes(false));
   } catch {
-    // About half of all r are no point on the curve: an ordinary answer to a made-up signature.
+    // About half of all values of r are not on the curve, so this is the normal result for a made-up signature.
     return null;
   }
 }
@@ -69,8 +69,9 @@ export function recoverAddress(digest: Uint8Array, signature: Signature): Addres
 const contractYes = `0x1626ba7e${"0".repeat(56)}`;
 
 /**
- * Whether a contract says by this answer of `isValidSignature(bytes32,bytes)` that it signed. The whole word counts, as
- * to whoever decodes it by the ABI: the question begins with the same four bytes, and what sends it back has signed nothing.
+ * Whether this answer of `isValidSignature(bytes32,bytes)` means that the contract signed. The whole word counts, as
+ * for anyone who decodes it by the ABI: the call itself begins with the same four bytes, and a contract that sends the
+ * call back has signed nothing.
  *
  * @see ERC-1271
  */
@@ -79,8 +80,8 @@ export function isContractYes(answer: string): boolean {
 }
 
 /**
- * For a process that signs a few times and ends: makes few multiples of the base point, in 15 ms instead of the 80 that
- * the first use takes otherwise. Signing takes a third longer then.
+ * For a process that signs a few times and ends: precomputes only a few multiples of the base point, in 15 ms instead
+ * of the 80 that the first use would take. Signing takes a third longer then.
  */
 export function prepareForFewSignatures(): void {
   secp256k1.utils.precompute(4);

@@ -3,7 +3,7 @@ import type { TypedDataTypes } from "./typed-data-types.ts";
 /** The domain of everything a person signs for a service (decisions, section 3). */
 export const svcDomain = { name: "svc", version: "1" } as const;
 
-/** The types of decisions, section 3, signed in `svcDomain`; a wallet shows a signature by them. */
+/** The types of decisions, section 3, signed in `svcDomain`; wallets show them when they sign. */
 export const svcTypes = {
   Login: [
     { name: "session", type: "string" },

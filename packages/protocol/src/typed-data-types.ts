@@ -44,7 +44,7 @@ const arrayDimensionsMax = 8;
 // Solidity identifiers. Anything looser could spell several members, or another type, inside one name.
 const identifier = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 
-/** Checks `types` as a whole, the ones that the primary type never reaches included. @throws {TypedDataFault} */
+/** Checks all of `types`, including those that the primary type never reaches. @throws {TypedDataFault} */
 export function compileTypes(types: unknown): Structs {
   if (!isRecord(types)) throw new TypedDataFault("types", "is not an object");
   const entries = Object.entries(types);
@@ -94,7 +94,7 @@ const isName = (text: string): boolean => text.length <= nameMax && identifier.t
 const looksElementary = (name: string): boolean =>
   /^(?:u?int|bytes|u?fixed)[0-9x]*$/.test(name) || name === "function";
 
-/** What a type is, one level deep; null when it is none. */
+/** What a type is, one level deep; null if it is not a type. */
 export function kindOf(type: string, structs: Structs): Kind | null {
   const array = /^(.*)\[([1-9][0-9]{0,4})?\]$/s.exec(type);
   if (array !== null) {
@@ -104,7 +104,7 @@ export function kindOf(type: string, structs: Structs): Kind | null {
   return structs.has(type) ? { kind: "struct" } : elementaryKind(type);
 }
 
-/** What an array's elements are in the end; null for a type that is none or has too many dimensions. */
+/** The innermost element type of an array; null if the type is not one or has too many dimensions. */
 function rootKind(type: string, structs: Structs): Kind | null {
   let root = type;
   for (let dimensions = 0; dimensions <= arrayDimensionsMax; dimensions += 1) {
@@ -131,7 +131,7 @@ function elementaryKind(type: string): Kind | null {
 export function reachableTypes(structs: Structs, primaryType: string): readonly string[] {
   if (!structs.has(primaryType)) throw new TypedDataFault("primaryType", "is not one of the types");
   const reached = new Set([primaryType]);
-  // A set hands out what is added while it is walked.
+  // Iterating over a set also visits what is added meanwhile.
   for (const name of reached) {
     for (const field of structs.get(name) ?? []) {
       const [root = ""] = field.type.split("[", 1);

@@ -29,11 +29,10 @@ const valuesMax = 65_536;
 /**
  * The EIP-712 digest of a document: what is signed.
  *
- * Strict, because a person decides by what is shown: every member must have a type and every typed
- * member a value; integers are safe numbers, bigints, decimal or `0x` texts within their bounds;
- * addresses of mixed case carry their checksum. Where `types` leaves `EIP712Domain` out it is derived
- * from the members that the domain has. With that as its primary type the hash covers the domain
- * alone, so the message is empty.
+ * Strict, because a person decides by what is shown: every member must have a type and every typed member a value;
+ * integers are safe numbers, bigints, decimal or `0x` texts within their bounds; addresses of mixed case carry their
+ * checksum. If `types` leaves out `EIP712Domain`, it is derived from the members that the domain has. If `EIP712Domain`
+ * is the primary type, the hash covers only the domain, so the message must be empty.
  *
  * @throws {TypedDataFault} naming the member
  * @see https://eips.ethereum.org/EIPS/eip-712
@@ -59,7 +58,7 @@ export function typedDataDigest(document: TypedDataDocument): Uint8Array {
   return keccak256(concat(parts));
 }
 
-/** What no hash covers could be exchanged for anything else after it was signed. */
+/** A message that no hash covers could be replaced after signing, so it must be empty. */
 function requireEmpty(message: unknown): void {
   if (!isRecord(message)) throw new TypedDataFault("message", "is not an object");
   const stranger = Object.keys(message).find((name) => message[name] !== undefined);
@@ -77,7 +76,11 @@ export function typeHash(types: TypedDataTypes, primaryType: string): Hex32 {
   return hexOfBytes(keccak256(bytesOfText(encodeType(types, primaryType))));
 }
 
-/** The hash of one struct without any domain, as it stands inside another hash. @throws {TypedDataFault} naming the member */
+/**
+ * The hash of one struct without any domain, as it is contained in another hash.
+ *
+ * @throws {TypedDataFault} naming the member
+ */
 export function structHash(
   types: TypedDataTypes,
   primaryType: string,
@@ -113,7 +116,7 @@ function typesWithDomain(domain: unknown, types: TypedDataTypes): TypedDataTypes
   return { ...types, [domainName]: fields };
 }
 
-/** One hashing of one document: its types, their hashes so far, and how many values may still come. */
+/** The state of hashing one document: its types, their hashes so far, and how many values may still come. */
 interface Hashing {
   structs: Structs;
   typeHashes: Map<string, Uint8Array>;

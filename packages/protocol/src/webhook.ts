@@ -49,14 +49,17 @@ export interface SvcKybSignature {
   /** Unix seconds of the attempt. */
   readonly timestamp: number;
   readonly signatures: readonly {
-    /** `kv`: which secret of the endpoint. */
+    /** `kv`: the version of the endpoint's secret. */
     readonly version: number;
     /** `v1`: 64 lower-case hex digits, as {@link svcSignature} makes them. */
     readonly signature: string;
   }[];
 }
 
-/** The value of the header `Svc-KYB-Signature`: `t=..,v1=..,kv=..`, and the pair of the old secret while it lives. */
+/**
+ * The value of the header `Svc-KYB-Signature`: `t=..,v1=..,kv=..`, followed by the pair of the old secret while it is
+ * live.
+ */
 export function svcKybSignatureHeader({ timestamp, signatures }: SvcKybSignature): string {
   const pairs = signatures.map(({ version, signature }) => `,v1=${signature},kv=${version}`);
   return `t=${timestamp}${pairs.join("")}`;

@@ -49,7 +49,7 @@ const isReturnType = (text: string): text is ReturnType => returnTypes.includes(
 const isTransferReturnType = (text: string): text is TransferReturnType =>
   transferReturnTypes.includes(text);
 
-/** `conn` and `type` of every action but the data transfer. */
+/** Reads `conn` and `type`, which every action but the data transfer has. */
 export function readRoute(parameters: Parameters, action: Action): ReturnRoute {
   const returnType = optionalText(parameters, "type") ?? "callback";
   if (!isReturnType(returnType)) {
@@ -67,7 +67,7 @@ export function readRoute(parameters: Parameters, action: Action): ReturnRoute {
   return { returnType };
 }
 
-/** The same where the action cannot do without `conn`. */
+/** The same for an action that requires `conn`. */
 export function readRequiredRoute(parameters: Parameters, action: Action): Required<ReturnRoute> {
   const { connection, returnType } = readRoute(parameters, action);
   if (connection === undefined) throw new LinkRefused("conn", "is missing");
@@ -94,7 +94,7 @@ function faultOfConnection(text: string, returnType: ReturnType): string | null 
   if (scheme === undefined || !URL.canParse(text)) return "is not an absolute URL";
   const isWeb = scheme === "http" || scheme === "https";
   if (isWeb && !/^https?:\/\/[^/?#]/i.test(text)) return "names no host";
-  // Empty user info is none for URL parsers, and the text that is signed would hold it.
+  // For URL parsers empty user info is no user info, but the text that is signed would contain it.
   if (/^[^:]+:\/\/[^/?#]*@/.test(text)) return "holds user info";
   if (returnType === "app-link") {
     return refusedSchemes.has(scheme) ? `must not use the scheme ${scheme}` : null;
@@ -103,7 +103,7 @@ function faultOfConnection(text: string, returnType: ReturnType): string | null 
   return text.includes("#") ? "holds a fragment" : null;
 }
 
-/** The answer is appended to the query: a name that stands there already would be read instead of it. */
+/** The answer is appended to the query: a name that is there already would be read in place of the appended one. */
 function faultOfQuery(connection: string, action: Action): string | null {
   const members = queryMembersOf(action);
   const query = /\?([^#]*)/.exec(connection)?.[1] ?? "";

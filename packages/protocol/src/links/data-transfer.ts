@@ -21,7 +21,7 @@ export interface DataTransferLink {
   /** `attr`; empty when the link names none and the holder picks. */
   attributes: readonly string[];
   returnType: TransferReturnType;
-  /** `exp`: how long the handed-over data stays to be fetched, 5 to 60 minutes. */
+  /** `exp`: how long the handed-over data can be fetched, 5 to 60 minutes. */
   expiresInMinutes: number;
   /** `aud`, additive: whom the transfer is made out to; signed. */
   audience?: string;

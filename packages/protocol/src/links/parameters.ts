@@ -34,8 +34,8 @@ const attributesMax = 200;
 const textMax = 4096;
 
 /**
- * Splits a query by RFC 3986: `+` is a plus sign, a pair without `=` has the empty value. Values stay
- * encoded, so that the value of a parameter nobody knows can be ignored whatever it holds.
+ * Splits a query by RFC 3986: `+` is a plus sign, a pair without `=` has the empty value. Values stay encoded, so that
+ * the value of an unknown parameter can be ignored whatever it holds.
  */
 export function readParameters(query: string): Parameters {
   const parameters = new Map<string, string>();
@@ -78,7 +78,7 @@ function decode(raw: string, parameter: string | null): string {
   }
 }
 
-/** The decoded value, or undefined where the parameter is absent. A present one is never empty. */
+/** The decoded value, or undefined if the parameter is absent. A parameter that is present is never empty. */
 export function optionalText(parameters: Parameters, name: string): string | undefined {
   const raw = parameters.get(name);
   if (raw === undefined) return undefined;
@@ -126,7 +126,9 @@ export function optionalAttributes(parameters: Parameters, name: string): readon
   return [...attributes];
 }
 
-/** `attr` where it is required. `business` is reserved: it stands alone, and only in `request`. */
+/**
+ * Reads `attr` where it is required. `business` is reserved: it may only be the single element, and only in `request`.
+ */
 export function requiredAttributes(parameters: Parameters, name: string): readonly string[] {
   if (!parameters.has(name)) throw new LinkRefused(name, "is missing");
   return optionalAttributes(parameters, name);

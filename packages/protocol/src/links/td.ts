@@ -8,7 +8,7 @@ import type { ReturnRoute } from "./connection.ts";
 import { LinkRefused, requiredSeconds, requiredText } from "./parameters.ts";
 import type { Pairs, Parameters } from "./parameters.ts";
 
-/** `svc:td`: sign an EIP-712 document, which was hashed once to be sure that it can be. */
+/** `svc:td`: sign an EIP-712 document, which has been hashed once to make sure that it can be. */
 export interface TdLink extends ReturnRoute {
   action: "td";
   identity?: Address;

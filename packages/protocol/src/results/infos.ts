@@ -17,7 +17,7 @@ import type { Members, ResultFault } from "./members.ts";
 /** One delivered field, decoded: the triple that is kept and later asked about. */
 export interface Info {
   field: FieldName;
-  /** The value as text; of an image its Base64. */
+  /** The value as text; for an image its Base64. */
   data: string;
   /** 32 random bytes. */
   pepper: Hex32;
@@ -45,7 +45,7 @@ export function decodeInfos(text: string): readonly Info[] | { fault: ResultFaul
   }
 }
 
-/** The member as it travels: its Base64 is checked, its content is for `decodeInfos`. */
+/** The member as it is sent: only its Base64 is checked here, its content by `decodeInfos`. */
 export function infosMember(members: Members, name: string): string {
   const text = textMember(members, name, infosLengthMax);
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) {

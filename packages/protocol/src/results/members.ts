@@ -5,7 +5,7 @@ import { bytesOfHex, isHexOf, isShowable, secondsMax } from "../encoding.ts";
 import type { Hex, Hex32 } from "../encoding.ts";
 import { signatureCharactersMax } from "../signature.ts";
 
-/** Why an answer is not one. `member` is its name on the wire; null means the answer as a whole. */
+/** Why an answer is not valid. `member` is its name on the wire; null means the answer as a whole. */
 export interface ResultFault {
   member: string | null;
   reason: string;
@@ -22,7 +22,7 @@ export class ResultRefused extends Error {
   }
 }
 
-/** The members of an answer as they came; numbers and lists of a query were read before. */
+/** The members of an answer as they came; numbers and lists of a query have been parsed already. */
 export type Members = Readonly<Record<string, unknown>>;
 
 const queryMembers: Readonly<Record<Action, ReadonlySet<string>>> = {
@@ -69,7 +69,7 @@ export function textMember(members: Members, name: string, maxLength = textMax):
   return value;
 }
 
-/** Of an EOA 65 bytes, of a contract (ERC-1271, ERC-6492) any number up to 16 KiB. In lower case. */
+/** A signature in lower case: 65 bytes for an EOA, any number up to 16 KiB for a contract (ERC-1271, ERC-6492). */
 export function signatureMember(members: Members, name: string): Hex {
   const text = textMember(members, name, signatureCharactersMax);
   const bytes = bytesOfHex(text);
@@ -107,7 +107,7 @@ export function countMember(members: Members, name: string): number {
   return value;
 }
 
-/** Reads the members of an inner object, whose faults name it. */
+/** Reads the members of an inner object, and puts its name before theirs in faults. */
 export function within<T>(at: string, read: () => T): T {
   try {
     return read();

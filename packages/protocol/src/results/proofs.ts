@@ -13,8 +13,8 @@ import {
 import type { Members } from "./members.ts";
 
 /**
- * That a field of the holder is verified, without its value: the verifier rebuilds the leaf from the
- * field and `svcID` and walks to the root (decisions, section 3, "Results left open").
+ * Shows that a field of the holder is verified, without its value: the verifier rebuilds the leaf from the field and
+ * `svcID` and walks to the root (decisions, section 3, "Results left open").
  */
 export interface AccessProof {
   field: FieldName;
@@ -24,7 +24,7 @@ export interface AccessProof {
   root: Hex32;
   /** The siblings from leaf to root. */
   proof: readonly Hex32[];
-  /** Of a derived yes/no field, which is opened as well: its value and its pepper. */
+  /** Only for a derived yes/no field, which is opened as well: its value and its pepper. */
   opening?: { data: string; pepper: Hex32 };
 }
 
