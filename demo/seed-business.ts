@@ -1,4 +1,5 @@
-// The business of alice, bob and carol, founded by their wallets as anybody would, and what was verified about it.
+// The business of alice, bob and carol, founded with their wallets as anybody would do it, and what was verified about
+// it.
 import { randomBytes } from "node:crypto";
 import { type Address, type Hex, isBusinessField } from "@svc/protocol";
 import { findCompanyNames, getBuiltInIssuer, issueCompanyRecord } from "@svc/service/credentials";
@@ -7,7 +8,7 @@ import { findBusiness } from "@svc/service/kyb";
 import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
 import { demoCompanyFields, demoCompanyName } from "./demo-company.ts";
 
-/** What `DATA_DIR/demo.json` tells of it. */
+/** What `DATA_DIR/demo.json` says about it. */
 export interface DemoBusiness {
   address: Address;
   name: string;
@@ -26,8 +27,8 @@ const rule = "MAJORITY";
 const rules = { signature_requests: rule, data_requests: rule, governance: rule } as const;
 
 /**
- * Founds the business and has its record issued; what a killed start left is taken up. It can be used once
- * {@link isUsable}.
+ * Founds the business and has its record issued, continuing from where a start that was killed left off. It can be used
+ * once {@link isUsable}.
  */
 export async function foundDemoBusiness(service: Service, members: Members): Promise<DemoBusiness> {
   const name = demoCompanyName;
@@ -91,7 +92,7 @@ async function listMissing({ ctx }: Service, business: Address): Promise<string[
   return names.filter((name) => !found.has(name));
 }
 
-/** The members' wallets, which end their sessions when they are closed. They keep nothing. */
+/** The members' wallets, which end their sessions when they are closed. They store nothing. */
 async function openWallets(
   { baseUrl, ctx }: Service,
   members: Members,

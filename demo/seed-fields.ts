@@ -4,7 +4,7 @@ import { fundAccount } from "@svc/service/chain";
 import { findVerified, getBuiltInIssuer, issueCredential } from "@svc/service/credentials";
 import type { Service } from "@svc/service";
 
-/** One coin of 18 decimals is plenty where gas is free. */
+/** One coin of 18 decimals is plenty, since gas is free. */
 const coinWei = 10n ** 18n;
 const lifetimeSeconds = 5 * 365 * 86_400;
 
@@ -45,7 +45,7 @@ const alicesDocuments = [
   },
 ] as const;
 
-/** Hands out coin of the embedded chain, one account after the other: they share the faucet's turn. */
+/** Hands out coin of the embedded chain, one account after the other, because the faucet serves one at a time. */
 export async function fundIdentities(
   { ctx }: Service,
   addresses: readonly Address[],
@@ -54,7 +54,7 @@ export async function fundIdentities(
   for (const address of addresses) await fundAccount(ctx, { address, amountWei: 1000n * coinWei });
 }
 
-/** Issues what alice has not verified yet by the demo issuer. */
+/** Issues, as the demo issuer, what alice does not have verified yet. */
 export async function verifyAlice(service: Service, alice: Address): Promise<void> {
   const { ctx } = service;
   const issuer = await getBuiltInIssuer(ctx, "demo", "live");
@@ -65,7 +65,7 @@ export async function verifyAlice(service: Service, alice: Address): Promise<voi
       await issueCredential(ctx, issuer, { user: alice, document, fields, expiresAt });
 }
 
-/** Whether everything of alice counts, which takes a block. */
+/** Whether all of alice's fields count, which takes a block. */
 export async function isVerified(service: Service, alice: Address): Promise<boolean> {
   return (await listUnverified(service, alice)).length === 0;
 }

@@ -1,4 +1,4 @@
-// What both of the demo's organizations have.
+// What both organizations of the demo have.
 import { setEntitlement, topUp } from "@svc/service/accounts";
 import type { Service } from "@svc/service";
 
@@ -8,7 +8,7 @@ export const audience = "https://api.example.com";
 
 const creditRappen = 50_000n;
 
-/** Every entitlement, and CHF 500 once: what dealing with businesses takes. Again, it changes nothing. */
+/** Grants what dealing with businesses takes: every entitlement, and CHF 500 once. A repeated call changes nothing. */
 export async function equipForBusinesses({ ctx }: Service, organizationId: string): Promise<void> {
   for (const entitlement of ["kyb:data-request", "kyb:pii", "kyb:signature"])
     await setEntitlement(ctx, { organizationId, entitlement, isGranted: true }, actor);

@@ -16,7 +16,7 @@ import type { Service } from "@svc/service";
 import { readJson, writeJson } from "./json-file.ts";
 import { actor, audience, equipForBusinesses } from "./seed-organization.ts";
 
-/** What the shop starts with; its own, and not listed in the demo world. */
+/** What the shop starts with; it belongs to the shop and is not listed in the demo world. */
 export interface ShopAccount {
   clientDomainId: string;
   clientId: string;
@@ -27,7 +27,7 @@ export interface ShopAccount {
   shopUrl: string;
 }
 
-/** The shop's own client, made at the first start and moved along when the shop's address changes. */
+/** The shop's own client, created at the first start and updated when the shop's address changes. */
 export async function openShopAccount(
   service: Service,
   { directory, shopUrl }: { directory: string; shopUrl: string },
@@ -74,7 +74,7 @@ async function seedShop(service: Service, shopUrl: string): Promise<ShopAccount>
   };
 }
 
-/** With another `PORT` the same shop stands at another address. */
+/** With another `PORT` the same shop has another address. */
 async function moveShop(
   service: Service,
   known: ShopAccount,

@@ -1,4 +1,4 @@
-// The demo world: one organization for whoever drives from outside, one for the shop.
+// The demo world: one organization for people who call the service from outside, one for the shop.
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ import { fundIdentities, isVerified, verifyAlice } from "./seed-fields.ts";
 import { actor, audience, equipForBusinesses } from "./seed-organization.ts";
 import { until } from "./until.ts";
 
-/** What `DATA_DIR/demo.json` tells whoever drives the demo from outside. */
+/** What `DATA_DIR/demo.json` tells people who drive the demo from outside. */
 export interface DemoWorld {
   baseUrl: string;
   shopUrl: string;
@@ -38,7 +38,7 @@ interface DemoIdentity {
   privateKey: Hex;
 }
 
-/** Where verifiers ask the chain, and what they have to expect there. */
+/** Where verifiers reach the chain, and what they should expect there. */
 interface DemoChain {
   rpcUrl: string;
   chainId: number;
@@ -49,7 +49,7 @@ interface DemoPackage {
   name: string;
   sourceKey: string;
   signingKey: string;
-  /** Absent where each request names its own. */
+  /** Absent if each request names its own. */
   fields?: readonly string[];
 }
 
@@ -69,8 +69,8 @@ const callbackUri = "http://localhost:4999/callback";
 type BareWorld = Omit<DemoWorld, "business"> & Partial<Pick<DemoWorld, "business">>;
 
 /**
- * Seeds the demo world at the first start; later starts find it as it was, at today's addresses. Its keys are kept aside
- * first, so that the start after one that was killed goes on with the same people.
+ * Seeds the demo world at the first start; later starts find it as it was, with the present addresses. Its keys are
+ * stored first, so that if a start is killed, the next one continues with the same people.
  */
 export async function openDemoWorld(
   service: Service,
@@ -89,7 +89,7 @@ export async function openDemoWorld(
   return world;
 }
 
-/** What takes transactions is handed to the chain together, and awaited together. */
+/** Everything that takes transactions is sent to the chain together, and awaited together. */
 async function equipPeople(service: Service, world: BareWorld): Promise<DemoBusiness> {
   const { organization, identities } = world;
   const { alice, bob, carol } = identities;
@@ -99,7 +99,7 @@ async function equipPeople(service: Service, world: BareWorld): Promise<DemoBusi
     names.map((name) => identities[name].address),
   );
   await verifyAlice(service, alice.address);
-  // The wallet loads at the first start alone.
+  // The wallet is loaded only at the first start.
   const { foundDemoBusiness, isUsable } = await import("./seed-business.ts");
   const business = await foundDemoBusiness(service, [
     ["alice", alice],
@@ -110,7 +110,7 @@ async function equipPeople(service: Service, world: BareWorld): Promise<DemoBusi
   if (!chain.isEmbedded)
     log.info("waiting until everything of the demo world is final on the chain");
   await until("everything of the demo world counts", chain, async () => {
-    // Nothing else is on its way that could share a transaction, so none of the window is waited for.
+    // Nothing else is under way that could share a transaction, so there is no reason to wait for the batch's window.
     await sendToRegistry(service.ctx);
     const isThere =
       (await isVerified(service, alice.address)) && (await isUsable(service, business.address));

@@ -20,7 +20,8 @@ async function start(): Promise<void> {
     throw new ConfigError(
       "npm start seeds a demo world, which the profile dev alone may have; start the service by npm run svc -- serve",
     );
-  // The embedded database runs under a user of its own, which has to pass through here; every secret in it is 0600.
+  // The embedded database runs under a user of its own, which has to pass through this directory; every secret in it
+  // has mode 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   using _ = lockDemo(config.dataDirectory);
   const started = watchStopSignal(config);
@@ -67,7 +68,7 @@ async function start(): Promise<void> {
   await shop.close();
 }
 
-/** With a database from outside nothing else keeps two of them apart. @throws {ConfigError} */
+/** With an external database nothing else keeps two demos apart. @throws {ConfigError} */
 function lockDemo(directory: string): Disposable {
   const lock = lockDirectory(directory);
   if (lock === null)
@@ -77,7 +78,7 @@ function lockDemo(directory: string): Disposable {
   return { [Symbol.dispose]: () => lock.release() };
 }
 
-/** What a merchant takes from the operator's documents, never from a receipt. */
+/** The anchors that a merchant takes from the operator's documents, never from a receipt. */
 async function anchorsOf({ ctx }: Service, rpcUrl: string) {
   const { chainId, contracts, operator } = ctx.chain;
   const issuers = [
@@ -92,7 +93,7 @@ outliveReaders();
 try {
   await start();
 } catch (error) {
-  // A person reads this: what is wrong, in one line; the trace only for faults that nobody foresaw.
+  // A person reads this: one line that says what is wrong, and the trace only for unforeseen faults.
   const trace = error instanceof Error ? error.stack : String(error);
   process.stderr.write(`${describeStartFault(error) ?? trace}\n`);
   process.exitCode = 1;

@@ -5,13 +5,16 @@ interface Patience {
   pollMs: number;
 }
 
-/** Far longer than the transactions of a first start take. */
+/** Far longer than the transactions of a first start take on the embedded chain. */
 const embedded: Patience = { withinMs: 20_000, pollMs: 25 };
-/** Several of them follow one another there, each final after a dozen blocks, which may take minutes. */
+/**
+ * On an external chain several transactions follow one another, each final after a dozen blocks, which may take
+ * minutes.
+ */
 const outside: Patience = { withinMs: 3_600_000, pollMs: 1000 };
 
 /**
- * Looks again and again until there is something on the chain.
+ * Looks repeatedly until something is on the chain.
  *
  * @throws when it takes longer than that kind of chain needs; `what` says what was awaited
  */

@@ -36,7 +36,7 @@ export interface World extends AsyncDisposable {
 
 export interface ServerOptions {
   readonly port?: number;
-  /** Is told every line that the process writes, wherever to. */
+  /** Called with every line that the process writes, to either stream. */
   readonly onLine?: (line: string) => void;
 }
 
@@ -46,23 +46,26 @@ export interface ServerProcess extends AsyncDisposable {
   readonly pid: number;
   /** kill -9. */
   kill(): Promise<void>;
-  /** SIGTERM. @returns the exit status; null where it did not end by itself */
+  /** SIGTERM. @returns the exit status; null if it did not end by itself */
   stop(): Promise<number | null>;
 }
 
 export const callbackUri = "http://localhost:4999/callback";
 export const apiAudience = "https://api.example.com";
 
-/** Ports below those that a system gives out by itself, so that nobody is given one between our look and our use. */
+/** Ports below those that the system assigns by itself, so that nobody is given one between our check and our use. */
 const firstPort = 20_000;
 const blocksTotal = 1_200;
 const portsOfBlock = 10;
-/** Whoever listens here has the whole block, also while a server of it is dead and about to start again. */
+/**
+ * The process that listens on this port owns the whole block, even while a server in it is dead and about to start
+ * again.
+ */
 const claimOffset = 8;
 
 /**
- * A port that was free a moment ago, and that no other process of the tests is given as long as this one lives. The
- * nine above are with it but for the eighth: the demo has its shop at the next one and its metrics at the ninth.
+ * A port that was free a moment ago, and that no other test process is given as long as this one lives. It comes with
+ * the nine ports above it, except the eighth: the demo has its shop at the next one and its metrics at the ninth.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -1,7 +1,7 @@
-/** How long a page waits for the demo's clock before it goes on with what it knows. */
+/** How long a page waits for the demo's clock before it continues with what it knows. */
 const timeoutMs = 2000;
 
-/** The time in Unix seconds: this machine's, moved by as much as the broker's clock was moved. */
+/** The time in Unix seconds: this machine's, shifted by as much as the broker's clock was moved. */
 export interface Clock {
   now: () => number;
   /** Asks the broker for its time. Without `clockUrl`, as in any real shop, it does nothing. */

@@ -6,47 +6,49 @@ import type { Attestation, KybEvent, ReleasedField } from "@svc/merchant";
 import { writeDurably } from "./durable-file.ts";
 import { openWatches, type Watches } from "./watches.ts";
 
-/** How a request to a company stands. */
+/** The state of a request to a company. */
 export interface CompanyRequest {
   requestId: string;
   /** `pending_approval`, then one of its ends. */
   status: string;
   reason?: string;
-  /** Of the event that told so. */
+  /** The `seq` of the event that said so. */
   seq: number;
   /** Unix seconds. */
   at: number;
 }
 
-/** What the shop knows of a company, by its identity. */
+/** What the shop knows about a company, by its identity. */
 export interface Company {
   id: string;
   /** "Register your company". */
   registration?: CompanyRequest;
   fields?: ReleasedField[];
-  /** The request that they were released to; none where they come from the wallet before. */
+  /** The request that they were released to; absent if they come from the company's previous wallet. */
   fieldsOf?: string;
   /** "Sign our terms". */
   terms?: CompanyRequest & { signature?: string; transactionHash?: string };
-  /** The wallet in which it goes on, as the service signed. Nobody asked the company of that wallet. */
+  /** The wallet in which it continues, as the service signed. Nobody asked the company of that wallet. */
   movedTo?: string;
-  /** Of the events that were taken in: a repeated one is not even looked at. */
+  /** Ids of the events that were processed: a repeated event is not even examined. */
   eventIds: string[];
 }
 
-/** What companies told the shop and signed. This one keeps a file for each; yours does so in its database. */
+/** What companies released to the shop and signed. This shop keeps a file for each; yours would use its database. */
 export interface Companies {
   find: (id: string) => Company | null;
-  /** Those that released something and say that they go on in this wallet, perhaps by way of others. */
+  /** The companies that released something and say that they continue in this wallet, perhaps by way of others. */
   movedHere: (id: string) => Company[];
-  /** Whether this event was taken in before. */
+  /** Whether this event has been processed before. */
   knows: (event: Pick<KybEvent, "business" | "eventId">) => boolean;
-  /** Changes what is known of a company; once it resolves, the change survives a power cut. */
+  /** Changes what is known about a company; once the promise resolves, the change survives a power cut. */
   change: (id: string, next: (known: Company) => Company) => Promise<void>;
   watches: Pick<Watches, "versionOf" | "next">;
 }
 
-/** Opens the companies of a directory, which is made when it is missing. Only the shop's own system user can read it. */
+/**
+ * Opens the companies of a directory, which is created if it is missing. Only the shop's own system user can read it.
+ */
 export async function openCompanies(directory: string): Promise<Companies> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const companies = await readCompanies(directory);
@@ -58,7 +60,7 @@ export async function openCompanies(directory: string): Promise<Companies> {
       const company = next(companies.get(id) ?? { id, eventIds: [] });
       await writeDurably(join(directory, `${id}.json`), JSON.stringify(company));
       companies.set(id, company);
-      // The page of the wallet that it goes on in asks about that.
+      // The page of the new wallet also asks about this company.
       for (const wallet of walletsOf(companies, id)) watches.wake(wallet);
     };
     // One after the other: two events of one company must not overwrite each other.
@@ -80,7 +82,7 @@ async function readCompanies(directory: string): Promise<Map<string, Company>> {
   const companies = new Map<string, Company>();
   for (const name of await readdir(directory)) {
     const path = join(directory, name);
-    // A write that was cut off; its event comes again.
+    // A write that was interrupted; its event will be sent again.
     if (name.endsWith(".new")) await rm(path);
     if (!name.endsWith(".json")) continue;
     const company = JSON.parse(await readFile(path, "utf8")) as Company;
@@ -91,7 +93,7 @@ async function readCompanies(directory: string): Promise<Map<string, Company>> {
 
 function findMoved(companies: Company[], id: string): Company[] {
   const wallets = new Set([id]);
-  // What is added on the way comes in its turn.
+  // Wallets that are added meanwhile are visited in their turn.
   for (const wallet of wallets)
     for (const company of companies) if (company.movedTo === wallet) wallets.add(company.id);
   return companies.filter(
@@ -99,17 +101,17 @@ function findMoved(companies: Company[], id: string): Company[] {
   );
 }
 
-/** A company that goes on in another wallet: with what it released. It signed for the old wallet alone. */
+/** A company that continues in another wallet, with what it released. What it signed counts only for the old wallet. */
 export function companyAfterMove(known: Company, { registration, fields }: Company): Company {
   return {
     ...(registration?.status === "released" && { registration }),
     ...(fields !== undefined && { fields }),
-    // Whatever the new wallet did itself counts before it.
+    // What the new wallet did itself takes precedence.
     ...known,
   };
 }
 
-/** Whether an event is late or repeated: more is known of how its request stands, or of a later one. */
+/** Whether an event is late or repeated: more is known about its request, or about a later one. */
 export function isLate(known: CompanyRequest | undefined, event: KybEvent): boolean {
   if (known?.requestId === event.requestId) return known.seq >= event.seq;
   // Ids of requests sort by the time at which they were made.
@@ -117,7 +119,7 @@ export function isLate(known: CompanyRequest | undefined, event: KybEvent): bool
 }
 
 /**
- * What to keep of a release: it was paid for, so it counts also where it comes late, unless a later request released
+ * What to keep of a release: it was paid for, so it counts even if it comes late, unless a later request released
  * something as well.
  */
 export function fieldsAfter(
@@ -127,7 +129,7 @@ export function fieldsAfter(
   return (known.fieldsOf ?? "") > requestId ? {} : { fields, fieldsOf: requestId };
 }
 
-/** How a request stands by an event of it: by its kind, since that is what was verified. */
+/** The state of a request according to an event of it: by the event's kind, since that is what was verified. */
 export function requestOf(event: KybEvent): CompanyRequest {
   const { requestId, reason, seq, timestamp: at } = event;
   const status = event.event.slice(event.event.lastIndexOf(".") + 1);

@@ -6,7 +6,7 @@ import { button, layout, timeOf, type Page } from "./pages.ts";
 
 const title = "Your company - Corner Coffee";
 
-/** For whoever does not act for a company yet. */
+/** For a person who does not act for a company yet. */
 export function guestPage(): Page {
   const content = html`
     <h1>Coffee for your company</h1>
@@ -20,7 +20,10 @@ export function guestPage(): Page {
   return layout({ status: 200, title, content });
 }
 
-/** What the shop knows of the company, and what it would like. The script draws it anew at every change; without it, a link does. */
+/**
+ * What the shop knows about the company, and what it would like to know. The script redraws the page at every change;
+ * without the script, a link does.
+ */
 export function companyPage(view: {
   business: Business;
   company: Company | null;
@@ -60,7 +63,7 @@ const standings: Record<string, string> = {
 };
 
 function sayStanding(company: Company | null): string {
-  // Of two in one second: the terms come after the registration.
+  // If both happened in the same second, the terms come after the registration.
   const newest = [company?.terms, company?.registration]
     .filter((request) => request !== undefined)
     .toSorted((one, other) => other.at - one.at)[0];
@@ -74,7 +77,7 @@ function sayRequest({ status }: CompanyRequest): string {
 const isOpen = (request: CompanyRequest | undefined): boolean =>
   request?.status === "pending_approval";
 
-/** Anybody may name this wallet when it moves, so only whoever acts for it can tell. */
+/** Any company that moves may name this wallet, so only somebody who acts for this wallet can confirm it. */
 function moveSection({ id, fields = [] }: Company): Html {
   const name = fields.find((field) => field.name === "BUSINESS_LEGAL_NAME")?.value ?? "A company";
   return html`<section data-moved="${id}">

@@ -31,23 +31,26 @@ import { page, redirect, type Reply, type Visit } from "./web.ts";
 
 /** What the shop needs to deal with companies. All of it stays on the server. */
 export interface KybOptions {
-  /** Of the shop's client domain; its organization may ask for data, persons' too, and for signatures. */
+  /**
+   * The API key of the shop's client domain; its organization may ask for data, including that of persons, and for
+   * signatures.
+   */
   apiKey: string;
   /** The client domain's UUID. */
   clientDomainId: string;
-  /** Where what companies told is kept; for the shop's system user alone. */
+  /** Where the data of companies is stored; only the shop's system user can read it. */
   directory: string;
   /** From the operator's documents. */
   chain: { rpcUrl: string; chainId: number };
 }
 
-/** Everything about companies that the shop works with. */
+/** Everything that the shop needs at run time to deal with companies. */
 export interface CompanyRegister {
   options: KybOptions;
   issuer: string;
   kyb: Kyb;
   companies: Companies;
-  /** The endpoint's live secret; an older one ends by itself. */
+  /** The endpoint's live secret; an older secret ends by itself. */
   secrets: string[];
 }
 
@@ -57,7 +60,7 @@ export type CompanyDesk = Desk & { register: CompanyRegister };
 /** What a company signs. */
 const terms = "Terms of Corner Coffee for companies, version 1.\nInvoices are due within 30 days.";
 
-/** What the shop must know of a company. */
+/** What the shop must know about a company. */
 const required = ["BUSINESS_LEGAL_NAME", "BUSINESS_REGISTRATION_NUMBER", "BUSINESS_DIRECTOR_NAME"];
 
 export async function openRegister(
@@ -71,7 +74,7 @@ export async function openRegister(
   return { options, issuer, kyb, companies, secrets: [secret] };
 }
 
-/** The secret is shown once, so it is kept: a start with the same address needs no new one. */
+/** The secret is shown only once, so it is stored: a start with the same address needs no new one. */
 async function registerEndpoint(
   kyb: Kyb,
   { url, directory }: { url: string; directory: string },
@@ -101,7 +104,7 @@ export async function startCompanyLogin(desk: Desk, visit: Visit): Promise<Reply
   return redirect(url, cookies.rememberLogin(visit.cookies, { ...pending, isForCompany: true }));
 }
 
-/** What the shop knows of the company, for whoever acts for it. */
+/** What the shop knows about the company, for a person who acts for it. */
 export async function showCompany(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { companies } = desk.register;
   const business = (await currentMember(desk, visit))?.business;
@@ -115,7 +118,7 @@ export async function showCompany(desk: CompanyDesk, visit: Visit): Promise<Repl
 /** A page waits this long for a change before it asks again. */
 const waitMs = 25_000;
 
-/** Answers as soon as the company is no longer as the page shows it. */
+/** Answers as soon as the company has changed since the page was drawn. */
 export async function awaitCompanyChange(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { watches } = desk.register.companies;
   const id = await actingFor(desk, visit);
@@ -163,7 +166,7 @@ export async function askForSignature(desk: CompanyDesk, visit: Visit): Promise<
   return redirect("/company");
 }
 
-/** "This is our company": what it released in the wallet that it left goes on here. */
+/** "This is our company": what it released in its former wallet is carried over to this one. */
 export async function continueCompany(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { companies } = desk.register;
   const id = await actingFor(desk, visit);
@@ -187,7 +190,7 @@ function begun({
   return { requestId, status, seq: 0, at: createdAt };
 }
 
-/** Notes what was asked, unless an event of it came before the answer. */
+/** Records what was asked for, unless an event of the request came before the answer. */
 async function noteRequest(
   companies: Companies,
   id: string,
@@ -209,7 +212,7 @@ async function actingFor(desk: CompanyDesk, visit: Visit): Promise<Login["user"]
   return (await currentMember(desk, visit))?.business?.id ?? null;
 }
 
-/** The service tells what happened. It tells it again until it gets a 200, so repeats must do no harm. */
+/** The service reports what happened. It repeats the report until it gets a 200, so repeats must do no harm. */
 export async function takeKybWebhook(desk: CompanyDesk, visit: Visit): Promise<Reply> {
   const { register, now } = desk;
   const rawBody = await visit.body(webhookBytesMax);
@@ -230,10 +233,13 @@ export async function takeKybWebhook(desk: CompanyDesk, visit: Visit): Promise<R
   }
 }
 
-/** An attestation of 40 fields of many persons. */
+/** Enough for an attestation of 40 fields of many persons. */
 const webhookBytesMax = 4 * 1024 * 1024;
 
-/** Believes an event once what it says is verified: the attestation by its own signature, a signature by the chain. */
+/**
+ * Accepts an event once its content is verified: an attestation by its own signature, a business's signature by the
+ * chain.
+ */
 async function takeEvent(
   register: CompanyRegister,
   event: KybEvent | WalletChangedEvent,
@@ -255,7 +261,10 @@ async function takeEvent(
   });
 }
 
-/** A company says that it goes on in another wallet. The shop notes it, and believes it once those of that wallet say so. */
+/**
+ * A company says that it continues in another wallet. The shop records that, and believes it once the members of that
+ * wallet say so.
+ */
 async function takeMove(
   { companies, issuer, options }: CompanyRegister,
   event: WalletChangedEvent,

@@ -13,13 +13,13 @@ export type CookieJar = ReadonlyMap<string, string>;
 
 /** A login under way, as this shop remembers it. */
 interface RememberedLogin extends PendingLogin {
-  /** Begun as "Log in for my company". */
+  /** True if it was started with "Log in for my company". */
   isForCompany?: boolean;
 }
 
-/** The shop's two kinds of cookie. What returns a text, or texts, returns `Set-Cookie` headers. */
+/** The shop's two kinds of cookie. Functions that return strings return `Set-Cookie` headers. */
 export interface Cookies {
-  /** Keeps a login that is under way where only this browser can bring it back; the oldest makes room. */
+  /** Stores a login that is under way so that only this browser can bring it back; the oldest makes room. */
   rememberLogin: (jar: CookieJar, pending: RememberedLogin) => string[];
   /** The login under way with this state; null when this browser has not started it, or too long ago. */
   recallLogin: (jar: CookieJar, state: string | null) => RememberedLogin | null;

@@ -1,7 +1,7 @@
 import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** Writes beside the file, makes sure that it is on the disk, and only then takes the old one's place. Mode 0600. */
+/** Writes a new file beside the old one, flushes it to the disk, and only then replaces the old one. Mode 0600. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   const file = await open(`${path}.new`, "w", 0o600);
   try {

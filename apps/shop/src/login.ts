@@ -14,7 +14,7 @@ export interface Desk {
   onFault: (error: unknown) => void;
 }
 
-/** "Log in": off to the broker. What the callback must know waits in a sealed cookie of this browser. */
+/** "Log in": off to the broker. What the callback needs to know is kept in a sealed cookie of this browser. */
 export async function startLogin({ merchant, cookies }: Desk, visit: Visit): Promise<Reply> {
   const { url, ...pending } = await merchant.login.start();
   return redirect(url, cookies.rememberLogin(visit.cookies, pending));
@@ -45,7 +45,7 @@ export async function refreshLogin(desk: Desk, visit: Visit): Promise<Reply> {
   return redirect("/");
 }
 
-/** The old refresh token is spent, so the new one replaces it. */
+/** The old refresh token is used up, so the new one replaces it. */
 async function renewTokens(
   { merchant, cookies, sessions }: Desk,
   visit: Visit,
@@ -65,8 +65,8 @@ async function renewTokens(
 }
 
 /**
- * Who acts here for a company, as the broker says it now: a member may have left since the login, and then its tokens
- * are good for nothing. Null for a guest and for a person alone.
+ * Who acts here for a company, according to the broker at this moment: a member may have left since the login, and then
+ * its tokens are no longer valid. Null for a guest and for a person alone.
  */
 export async function currentMember(desk: Desk, visit: Visit): Promise<Login | null> {
   const login = currentLogin(desk, visit);
@@ -78,7 +78,7 @@ export async function currentMember(desk: Desk, visit: Visit): Promise<Login | n
     if (!isRefused(error)) throw error;
   }
   try {
-    // Perhaps only its hour is over.
+    // Perhaps only the access token's hour is over.
     return await renewTokens(desk, visit, login);
   } catch (error) {
     if (!isRefused(error)) throw error;
@@ -110,7 +110,7 @@ export async function logOut(desk: Desk, visit: Visit): Promise<Reply> {
     const target = await merchant.login.logoutUrl({ idToken, postLogoutRedirectUri: `${url}/` });
     return redirect(target, forgotten);
   } catch (error) {
-    // The broker is out of reach: whoever logs out is logged out all the same.
+    // The broker cannot be reached: the person is logged out here all the same.
     desk.onFault(error);
     return redirect("/", forgotten);
   }

@@ -6,11 +6,13 @@ import { applyEvent, type OrderEvent, type OrderState } from "@svc/merchant";
 import { writeDurably } from "./durable-file.ts";
 import { openWatches } from "./watches.ts";
 
-/** What people shared with the shop. This one keeps a file for each order; yours does so in its database. */
+/** What people shared with the shop. This shop keeps a file for each order; yours would use its database. */
 export interface Orders {
-  /** Takes an event in; once it resolves, the event survives a power cut. A repeated one changes nothing. */
+  /**
+   * Processes an event; once the promise resolves, the event survives a power cut. A repeated event changes nothing.
+   */
   take: (event: OrderEvent) => Promise<void>;
-  /** The newest order of this person; of nobody else. */
+  /** The newest order of this person, and of nobody else. */
   findOf: (user: string) => OrderState | null;
   /** How often the orders of this person have changed since the shop opened. */
   versionOf: (user: string) => number;
@@ -20,12 +22,12 @@ export interface Orders {
 
 interface StoredOrder {
   state: OrderState;
-  /** Of the events that were taken in: a repeated one is not even looked at. */
+  /** Ids of the events that were processed: a repeated event is not even examined. */
   eventIds: string[];
 }
 
 /**
- * Opens the orders of a directory, which is made when it is missing. Only the shop's own system user can read it: the
+ * Opens the orders of a directory, which is created if it is missing. Only the shop's own system user can read it: the
  * values are in these files.
  */
 export async function openOrders(directory: string): Promise<Orders> {
@@ -67,7 +69,7 @@ async function readOrders(directory: string): Promise<Map<string, StoredOrder>> 
   const orders = new Map<string, StoredOrder>();
   for (const name of await readdir(directory)) {
     const path = join(directory, name);
-    // A write that was cut off; its event comes again.
+    // A write that was interrupted; its event will be sent again.
     if (name.endsWith(".new")) await rm(path);
     if (!name.endsWith(".json")) continue;
     const order = JSON.parse(await readFile(path, "utf8")) as StoredOrder;

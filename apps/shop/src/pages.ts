@@ -14,7 +14,7 @@ interface ShopWindow {
   takesCompanies: boolean;
 }
 
-/** The shop's window: with a button for guests, with everything the id token says for the person who logged in. */
+/** The home page: a button for guests, and everything that the id token says for a person who has logged in. */
 export function homePage(login: Login | null, shop: ShopWindow): Page {
   return layout({
     status: 200,
@@ -98,7 +98,7 @@ export function timeOf(seconds: number): Html {
 }
 
 /**
- * What went wrong, in words for the person, with a way on.
+ * What went wrong, in words for the person, and what to do next.
  *
  * @param again where "Try again" posts to
  */
@@ -180,7 +180,7 @@ const faults: Partial<Record<MerchantErrorCode, Fault>> = {
   },
 };
 
-/** What is to be said otherwise where members decide together. */
+/** Faults that need other words if the members of a company decide together. */
 const companyFaults: Partial<Record<MerchantErrorCode, Fault>> = {
   access_denied: {
     status: 403,

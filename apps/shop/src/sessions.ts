@@ -2,15 +2,15 @@ import { createHash, randomBytes } from "node:crypto";
 
 import type { Login, LogoutToken } from "@svc/merchant";
 
-/** Twelve hours after the login people log in anew. */
+/** People have to log in again twelve hours after a login. */
 const lifetimeSeconds = 12 * 3600;
 
 /** The oldest session makes room for the next. */
 const sessionsMax = 10_000;
 
-/** Who is logged in. This shop remembers it in memory; yours does so in its database. */
+/** Who is logged in. This shop keeps that in memory; yours would use its database. */
 export interface Sessions {
-  /** Begins a session and returns its id: 256 random bits, for the cookie alone. */
+  /** Begins a session and returns its id: 256 random bits, which are only in the cookie. */
   open: (login: Login) => string;
   find: (id: string) => Login | null;
   /** Replaces the tokens of a session; one that ended meanwhile stays ended. */
@@ -53,7 +53,7 @@ export function openSessions(now: () => number): Sessions {
   };
 }
 
-/** Ids are kept as their hash: whoever reads the memory, or your database, cannot take a session over. */
+/** Ids are stored as hashes: somebody who reads the memory, or your database, cannot take over a session. */
 function keyOf(id: string): string {
   return createHash("sha256").update(id).digest("base64url");
 }

@@ -26,15 +26,17 @@ export interface ShopOptions {
   clientId: string;
   clientSecret: string;
   audience?: string;
-  /** 256 random bits as text. Default: new ones at each start, so that logins under way begin again. */
+  /** 256 random bits as text. Default: new ones at each start, so that logins under way have to begin again. */
   sessionSecret?: string;
   /** Takes the time from this URL's JSON `{ "now": <Unix seconds> }`: a demo's clock can be moved. */
   clockUrl?: string;
   /** Lets people show their age and e-mail address. Default: the shop does not ask. */
   kyc?: KycOptions;
-  /** Lets companies register and sign. Default: the shop deals with persons alone. */
+  /** Lets companies register and sign. Default: the shop deals only with persons. */
   kyb?: KybOptions;
-  /** Told of everything that went wrong, for the log: MerchantErrors and bugs. Neither holds tokens or identities. */
+  /**
+   * Called with everything that went wrong, for the log: MerchantErrors and bugs. Neither contain tokens or identities.
+   */
   onFault?: (error: unknown) => void;
 }
 
@@ -55,7 +57,7 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
     await new Promise((done) => server.close(done));
   };
 
-  // Whoever comes before the shop is open waits for it.
+  // Requests that arrive before the shop is open wait for it.
   server.on("request", (request, response) => {
     const visit = readVisit(request, url);
     opening
@@ -100,7 +102,7 @@ async function openDesk(
   };
 }
 
-/** What the shop works with; without the options for it, it asks nobody for fields. */
+/** What the shop works with; without the options for that, it asks nobody for fields. */
 type ShopDesk = login.Desk & {
   verification: verification.Verification | undefined;
   register: company.CompanyRegister | undefined;
@@ -139,7 +141,7 @@ const routes: Record<string, Handler> = {
   "GET /favicon.svg": () => file("favicon.svg", "image/svg+xml"),
 };
 
-/** Who posts here proves itself by what it posts; everybody else must have pressed a button on our own page. */
+/** A post to these routes is authenticated by its content; any other must come from a button on our own page. */
 const isSigned = new Set(["POST /backchannel-logout", "POST /webhooks/kyc", "POST /webhooks/kyb"]);
 
 async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
@@ -150,7 +152,7 @@ async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
   return isOurs ? handler(desk, visit) : page(wrongOriginPage());
 }
 
-/** The button after which something went wrong: of a page that asks for something, else of the login. */
+/** Where "Try again" posts to: the button of the page that asked for something, or else the login. */
 function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): string {
   if (method === "POST" && /^\/(?:verify|company\/)/.test(url.pathname)) return url.pathname;
   const begun =
@@ -158,7 +160,7 @@ function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): s
   return begun?.isForCompany === true ? "/company/login" : "/login";
 }
 
-/** A page that is there only where the shop asks for fields. */
+/** A page that exists only if the shop asks for fields. */
 function asking(
   handler: (desk: verification.KycDesk, visit: Visit) => Reply | Promise<Reply>,
 ): Handler {
@@ -168,7 +170,7 @@ function asking(
       : handler({ ...desk, verification: desk.verification }, visit);
 }
 
-/** A page that is there only where the shop deals with companies. */
+/** A page that exists only if the shop deals with companies. */
 function forCompanies(
   handler: (desk: company.CompanyDesk, visit: Visit) => Reply | Promise<Reply>,
 ): Handler {

@@ -12,7 +12,10 @@ interface View {
   now: number;
 }
 
-/** How far the request is, and what the person shared. The script draws it anew at every change; without it, a link does. */
+/**
+ * The state of the request, and what the person shared. The script redraws the page at every change; without the
+ * script, a link does.
+ */
 export function verificationPage(view: View): Page {
   const { version, order, notes } = view;
   const content = html`
@@ -61,14 +64,14 @@ const failures: Record<string, string> = {
   FIELD_REVOKED: "One of the values is no longer valid.",
 };
 
-/** The status to show; PENDING also while the service has not yet told that a new attempt began. */
+/** The status to show; PENDING also while the service has not yet reported that a new attempt began. */
 function statusOf({ order, notes }: View): Status {
   const current = order?.current ?? null;
   if (current === null || current.sequence === notes.request?.afterSequence) return "PENDING";
   return current.status;
 }
 
-/** The code to scan, as long as it is good for something. */
+/** The code to scan, as long as it is of use. */
 function openRequest(view: View): Notes["request"] {
   const { request } = view.notes;
   const isOpen = request !== undefined && view.now < request.expiration;

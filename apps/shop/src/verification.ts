@@ -18,15 +18,15 @@ import { unverifiedPage, verificationPage } from "./verification-page.ts";
 
 /** What the shop needs to ask for verified fields. All of it stays on the server. */
 export interface KycOptions {
-  /** Of the shop's client domain. */
+  /** The API key of the shop's client domain. */
   apiKey: string;
-  /** Of a package that lets each request name its fields. */
+  /** The Source Key of a package that lets each request name its fields. */
   sourceKey: string;
   /** The package's signing key; while it is being changed, its successor too. */
   signingKeys: readonly string[];
-  /** Where the values are kept; for the shop's system user alone. */
+  /** Where the values are stored; only the shop's system user can read them. */
   directory: string;
-  /** What the shop knows of the chain from the operator's documents. */
+  /** What the shop knows about the chain from the operator's documents. */
   anchors: {
     rpcUrl: string;
     chainId: number;
@@ -37,18 +37,18 @@ export interface KycOptions {
   };
 }
 
-/** Everything about verified fields that the shop works with. */
+/** Everything that the shop needs at run time to ask for verified fields. */
 export interface Verification {
   options: KycOptions;
   kyc: Kyc;
   orders: Orders;
-  /** What belongs to a person's page, and to nobody else's. Forgotten when the shop closes. */
+  /** What the page of one person shows, and of nobody else. Forgotten when the shop closes. */
   notes: Map<string, Notes>;
 }
 
 /** The newest of each. */
 export interface Notes {
-  /** `afterSequence`: what was known of the order when it was asked for. */
+  /** `afterSequence`: the newest event that was known when the order was requested. */
   request?: RequestedData & { afterSequence: number };
   validity?: Validity & { at: number };
   receipt?: VerifiedReceipt & { at: number };
@@ -73,7 +73,7 @@ const optional = ["ADDRESS_CITY"];
 /** Within 5 to 15 minutes. */
 const windowSeconds = 10 * 60;
 
-/** "Verify my age and e-mail": asks for the fields. The same request again brings a fresh code for the same order. */
+/** "Verify my age and e-mail": asks for the fields. The same request again brings a new code for the same order. */
 export async function startVerification(desk: KycDesk, visit: Visit): Promise<Reply> {
   const { verification, url, now } = desk;
   const login = currentLogin(desk, visit);
@@ -101,7 +101,7 @@ export async function startVerification(desk: KycDesk, visit: Visit): Promise<Re
   return redirect("/verify");
 }
 
-/** How far the request is, and what was shared: for the person it belongs to. */
+/** The state of the request, and what was shared, for the person it belongs to. */
 export function showVerification(desk: KycDesk, visit: Visit): Reply {
   const { verification, now } = desk;
   const login = currentLogin(desk, visit);
@@ -119,7 +119,7 @@ export function showVerification(desk: KycDesk, visit: Visit): Reply {
 /** A page waits this long for a change before it asks again. */
 const waitMs = 25_000;
 
-/** Answers as soon as the person's orders are no longer as the page shows them. */
+/** Answers as soon as the person's orders have changed since the page was drawn. */
 export async function awaitChange(desk: KycDesk, visit: Visit): Promise<Reply> {
   const { orders } = desk.verification;
   const login = currentLogin(desk, visit);
@@ -129,7 +129,7 @@ export async function awaitChange(desk: KycDesk, visit: Visit): Promise<Reply> {
   return { status: 204, headers: { "x-version": String(orders.versionOf(login.user)) } };
 }
 
-/** The service tells what happened. It tells it again until it gets a 200, so repeats must do no harm. */
+/** The service reports what happened. It repeats the report until it gets a 200, so repeats must do no harm. */
 export async function takeWebhook(desk: KycDesk, visit: Visit): Promise<Reply> {
   const { orders, options } = desk.verification;
   const rawBody = await visit.body(webhookBytesMax);
@@ -147,7 +147,7 @@ export async function takeWebhook(desk: KycDesk, visit: Visit): Promise<Reply> {
   }
 }
 
-/** 8 MiB of values, twice in Base64. */
+/** Enough for 8 MiB of values, encoded twice in Base64. */
 const webhookBytesMax = 16 * 1024 * 1024;
 
 /** "Check again": do the stored values still hold? */
@@ -166,7 +166,7 @@ export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> 
   const { login, order } = sharedBy(desk, visit);
   if (login === null || order === null) return redirect("/verify");
   const { referenceKey, infos } = order;
-  // A later attempt may be anchored that handed nothing over: its receipt is of other values.
+  // A later attempt that handed nothing over may be anchored: its receipt covers other values.
   const attempt = Math.max(...infos.map((info) => info.attempt));
   const receipt = await verification.kyc.receipt(referenceKey, { attempt });
   const verified = await verifyReceipt(receipt, {
@@ -187,7 +187,7 @@ function sharedBy(desk: KycDesk, visit: Visit): { login: Login | null; order: Or
   return { login, order: order === null || order.infos.length === 0 ? null : order };
 }
 
-/** People whose notes are kept; the oldest make room. */
+/** For how many people notes are kept; the oldest make room. */
 const notesMax = 10_000;
 
 function note({ notes }: Verification, { user }: Login, more: Notes): void {

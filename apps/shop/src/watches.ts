@@ -1,16 +1,16 @@
 /** Pages that wait for a change of what they show. */
 export interface Watches {
-  /** How often this one has changed since the shop opened. */
+  /** How often this name has changed since the shop opened. */
   versionOf: (name: string) => number;
   wake: (name: string) => void;
-  /** Resolves at its next change, after `timeoutMs`, or at once where too many wait. */
+  /** Resolves at its next change, after `timeoutMs`, or at once if too many wait. */
   next: (name: string, timeoutMs: number) => Promise<void>;
 }
 
-/** Pages that wait at once; more get their answer at once, and ask again after a pause. */
+/** How many pages may wait at the same time; any more are answered at once, and ask again after a pause. */
 const waitingMax = 1000;
 
-/** The same for one name: a person who opens the page a thousand times takes no place from others. */
+/** The same for one name, so that a person who opens the page a thousand times takes no places from others. */
 const waitingOfNameMax = 20;
 
 export function openWatches(): Watches {

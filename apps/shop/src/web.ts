@@ -16,7 +16,7 @@ export interface Visit {
   site: string | undefined;
   headers: IncomingHttpHeaders;
   form: () => Promise<URLSearchParams>;
-  /** The bytes as they came; null when there are more than `sizeMax`. */
+  /** The bytes as received; null if there are more than `sizeMax`. */
   body: (sizeMax: number) => Promise<Buffer | null>;
 }
 
@@ -26,7 +26,7 @@ export interface Reply {
   headers?: Record<string, string>;
   cookies?: string[];
   body?: string;
-  /** The page follows its own state: it may run our script, and ask us. */
+  /** True if the page follows its own state: it may run our script, and call us. */
   isLive?: boolean;
 }
 
@@ -43,7 +43,10 @@ export function readVisit(request: IncomingMessage, shopUrl: string): Visit {
   };
 }
 
-/** Whether a POST comes from our own page. Without both headers it comes from no browser, so it carries nobody's cookies. */
+/**
+ * Whether a POST comes from our own page. If both headers are missing it does not come from a browser, so it carries
+ * nobody's cookies.
+ */
 export function isFromHere({ site, origin }: Visit, shopUrl: string): boolean {
   if (site !== undefined) return site === "same-origin";
   return origin === undefined || origin === shopUrl;
@@ -64,7 +67,8 @@ export function send(response: ServerResponse, reply: Reply, { issuer }: { issue
   response.writeHead(reply.status, {
     // A QR code is an image in the page itself.
     "content-security-policy": `default-src 'none'; ${live}style-src 'self'; img-src 'self' data:; form-action ${formTargets}; base-uri 'none'; frame-ancestors 'none'`,
-    // The callback's URL holds a code: it is told to nobody. (no-referrer would blank the Origin of our own forms.)
+    // The callback's URL contains a code, which must not reach other sites. (no-referrer would blank the Origin of our
+    // own forms.)
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -74,7 +78,7 @@ export function send(response: ServerResponse, reply: Reply, { issuer }: { issue
   response.end(reply.body);
 }
 
-/** The path as our own URL; what is no path (`//elsewhere`, `*`) is a page that does not exist. */
+/** The path as our own URL; anything that is not a path (`//elsewhere`, `*`) becomes a page that does not exist. */
 function readUrl(target = "", shopUrl: string): URL {
   const text = /^\/(?!\/)/.test(target) ? shopUrl + target : "";
   return URL.canParse(text) ? new URL(text) : new URL("/not-found", shopUrl);
@@ -88,7 +92,7 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
 async function readBody(request: IncomingMessage, sizeMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Whoever sends too much still hears the answer; Node throws the rest away.
+  // A caller who sends too much still gets the answer; Node discards the rest.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const bytes = chunk as Buffer;
     size += bytes.length;

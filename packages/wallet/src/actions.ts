@@ -11,7 +11,11 @@ import { refuseLate } from "./decline.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Declining, OpenRequest, SentRefusal } from "./request.ts";
 
-/** Reads a link that this wallet may look at, or a universal link that holds one. @throws {WalletRefusal} invalid_link, other_identity, unsupported */
+/**
+ * Reads a link that this wallet may open, or a universal link that contains one.
+ *
+ * @throws {WalletRefusal} invalid_link, other_identity, unsupported
+ */
 export function readLink(ctx: WalletContext, text: string): Link {
   const link = parseLink(linkInUniversal(text.trim()));
   if ("refused" in link) {
@@ -28,7 +32,7 @@ export function readLink(ctx: WalletContext, text: string): Link {
 
 /** Opens a request in force. @throws {WalletRefusal} */
 export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenRequest> {
-  // What was signed in time is carried out to the end, so the deadline is for the action to look at.
+  // A transaction that was signed in time is completed even later, so the action itself checks the deadline.
   if (link.action === "tx") return transactionAction.open(ctx, link);
   await refuseLate(ctx, link);
   if (isOfferAction(link) && (await isOffer(ctx, link))) return openOffer(ctx, link);
@@ -49,14 +53,14 @@ export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenR
   return dataTransferAction.open(ctx, link);
 }
 
-/** Actions that an offer can be of; where it is one has a connection. */
+/** Whether a link has an action that offers can have; an offer always has a connection. */
 function isOfferAction(
   link: Link,
 ): link is Extract<Link, { action: "request" | "sign" }> & { connection: string } {
   return (link.action === "request" || link.action === "sign") && link.connection !== undefined;
 }
 
-/** Makes the refusal that turns a request down. @throws {WalletRefusal} */
+/** Makes the refusal by which a request is declined. @throws {WalletRefusal} */
 export async function refuseRequest(
   ctx: WalletContext,
   link: Link,

@@ -1,15 +1,16 @@
-// Questions to every broker on the wallet's list: one that is away, or refuses, holds nobody else's answer back.
+// Questions to every broker on the wallet's list: a broker that is away or refuses does not hold back the answers of
+// others.
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 
 /** What the brokers on the list answer, in its order. */
 interface Answers<T> {
   readonly answers: readonly T[];
-  /** Why the answers of others are missing, by broker. */
+  /** Why the answers of the other brokers are missing, by broker. */
   readonly missing: ReadonlyMap<string, WalletRefusal>;
 }
 
-/** Asks every broker. What the wallet itself cannot do with the answer of one counts as that one's refusal. */
+/** Asks every broker. If the wallet cannot process a broker's answer, that counts as that broker's refusal. */
 export async function askEach<T>(
   ctx: WalletContext,
   ask: (broker: string) => Promise<T>,
@@ -27,9 +28,9 @@ export async function askEach<T>(
 }
 
 /**
- * As `askEach`, for a list that a person reads, who is told of what is missing in it.
+ * As `askEach`, for a list that a person reads; the person is told what is missing from it.
  *
- * @throws {WalletRefusal} of the first broker, where nobody answers
+ * @throws {WalletRefusal} that of the first broker, if no broker answers
  */
 export async function askForList<T>(
   ctx: WalletContext,
@@ -44,10 +45,10 @@ export async function askForList<T>(
 }
 
 /**
- * The first answer that is one: brokers are asked in turn until then.
+ * The first answer that is not null: brokers are asked in turn until one gives it.
  *
- * @param ask answers null where the broker has nothing of it
- * @returns unasked: where nothing was found, why one may have it all the same
+ * @param ask returns null if the broker does not have it
+ * @returns unasked: if nothing was found, why some broker may have it all the same
  */
 export async function askInTurn<T>(
   ctx: WalletContext,

@@ -13,7 +13,7 @@ import {
 import { WalletRefusal } from "./refusal.ts";
 import { parseSecret, type VaultContext, type VaultEntry } from "./vault.ts";
 
-/** What a backup holds: all that a lost device would take with it. */
+/** What a backup holds: everything that would be lost with a device. */
 interface Content {
   readonly name: string;
   readonly secret: IdentitySecret;
@@ -30,12 +30,12 @@ export interface Restored extends VaultEntry {
 const prefix = "svc-wallet-backup-v1";
 
 /**
- * Writes an identity with its credentials and history as one text, sealed as the vault is: scrypt (N 2^17, r 8,
- * p 1) of the passphrase, AES-256-GCM. Services keep no values that were collected: without a backup they are gone
- * with the device.
+ * Writes an identity with its credentials and history as one text, sealed as the vault is: scrypt (N 2^17, r 8, p 1) of
+ * the passphrase, AES-256-GCM. Services do not keep values that were collected: without a backup they are lost with the
+ * device.
  *
- * @throws {WalletRefusal} invalid_input for a passphrase of fewer than 8 characters; damaged_state where a record that
- *   belongs into it cannot be read, which an earlier backup may still hold
+ * @throws {WalletRefusal} invalid_input for a passphrase of fewer than 8 characters; damaged_state if a record that
+ * belongs in it cannot be read, since an earlier backup may still hold it
  */
 export async function writeBackup(
   { storage, random }: VaultContext,
@@ -74,10 +74,11 @@ async function readWhole(
 }
 
 /**
- * Puts the credentials and the history of a backup back; the identity's secret is the caller's to keep. What is
- * there already stays, unless it cannot be read; entries of the history that cannot be read go, also without another.
+ * Restores the credentials and the history of a backup; the caller has to store the identity's secret. Records that
+ * exist stay, unless they cannot be read; unreadable entries of the history are removed even if nothing replaces them.
  *
- * @throws {WalletRefusal} invalid_input for a text that is no backup; wrong_passphrase, also for one that was changed
+ * @throws {WalletRefusal} invalid_input for a text that is not a backup; wrong_passphrase, also for a backup that was
+ * changed
  */
 export async function restoreBackup(
   { storage, random }: VaultContext,
@@ -104,7 +105,7 @@ async function openBackup(text: string, passphrase: string): Promise<Content> {
     throw new WalletRefusal("wrong_passphrase", "the passphrase does not open the backup");
   const content: unknown = JSON.parse(json);
   if (!isRecord(content)) throw new WalletRefusal("invalid_input", "the backup is empty");
-  // It was sealed by whoever knows the passphrase: its parts are this wallet's own.
+  // It was sealed by somebody who knows the passphrase, so its parts are trusted as this wallet's own.
   const { name, credentials, history } = content as unknown as Content;
   const secret = parseSecret(JSON.stringify(content["secret"] ?? null));
   if (secret === null) throw new WalletRefusal("invalid_input", "the backup holds no identity");

@@ -3,7 +3,7 @@ import { ownBytes, type CipherKey } from "./passphrase-cipher.ts";
 
 const nonceLength = 12;
 
-/** What a text is sealed with; `about` is authenticated, so that one text never passes for another. */
+/** What a text is sealed with; `about` is authenticated, so that a text of one kind is never accepted as another. */
 export interface BoxKey {
   readonly cipher: CipherKey;
   readonly about: string;
@@ -24,7 +24,7 @@ export async function sealText(
   return base64urlOfBytes(box);
 }
 
-/** Null for what was not sealed with this key about this. */
+/** Null if the text was not sealed with this key and this `about`. */
 export async function openText(box: string, { cipher, about }: BoxKey): Promise<string | null> {
   const bytes = bytesOfBase64url(box);
   if (bytes === null || bytes.length <= nonceLength) return null;

@@ -4,13 +4,13 @@ import { WalletRefusal } from "./refusal.ts";
 import { hashedKey } from "./storage.ts";
 import { call, membersOf, refusalOfAnswer } from "./transport.ts";
 
-/** A key that the broker withdraws is believed no longer than this. */
+/** A key that the broker withdraws is accepted no longer than this. */
 const cacheSeconds = 3600;
 const keysMax = 50;
 
 /**
- * The keys a broker signs request objects with, from its `/.well-known/wallet-jwks.json`; kept for an hour,
- * and fetched once more where `kid` is not among the kept ones.
+ * The keys a broker signs request objects with, from its `/.well-known/wallet-jwks.json`; cached for an hour, and
+ * fetched once more if `kid` is not among the cached keys.
  *
  * @param broker an origin on the wallet's list
  * @throws {WalletRefusal} unreachable, broker_refused

@@ -3,8 +3,8 @@ import { hashedKey, type StorageKey, type WalletStorage } from "./storage.ts";
 import { requireSecure } from "./transport.ts";
 
 /**
- * The brokers that may say who asks: those the wallet came with and those its owner added, in that order. On this list
- * stands whoever can make a domain appear as verified, so it grows by an explicit act alone.
+ * The brokers that may say who asks: those the wallet came with and those its owner added, in that order. Every broker
+ * on this list can make a domain appear as verified, so the list grows only by an explicit act.
  */
 export async function listBrokers(
   storage: WalletStorage,
@@ -15,7 +15,7 @@ export async function listBrokers(
 }
 
 /**
- * Adds a broker by its origin, behind the others; one that is on the list already stays where it is.
+ * Adds a broker by its origin, after the others; one that is already on the list keeps its place.
  *
  * @throws {WalletRefusal} invalid_input, unreachable without https
  */
@@ -24,12 +24,12 @@ export async function addBroker(storage: WalletStorage, url: string): Promise<st
   const added = await listAdded(storage);
   if (added.some((each) => each.origin === origin)) return origin;
   const place = 1 + Math.max(0, ...added.map((each) => each.place));
-  // Also over one that cannot be read.
+  // This also replaces a record that cannot be read.
   await storage.put(hashedKey("broker", origin), `${origin} ${place}`);
   return origin;
 }
 
-/** Takes a broker off the list; one that the wallet came with stays. */
+/** Takes a broker off the list; a broker that the wallet came with stays. */
 export async function removeBroker(storage: WalletStorage, url: string): Promise<string> {
   const origin = originOf(url);
   await storage.remove(hashedKey("broker", origin));
@@ -38,7 +38,7 @@ export async function removeBroker(storage: WalletStorage, url: string): Promise
 
 interface AddedBroker {
   readonly origin: string;
-  /** Those that were added before this was kept have 0. */
+  /** Brokers that were added before this was stored have 0. */
   readonly place: number;
 }
 
@@ -50,7 +50,7 @@ async function listAdded(storage: WalletStorage): Promise<AddedBroker[]> {
     .toSorted((a, b) => a.place - b.place || (a.origin < b.origin ? -1 : 1));
 }
 
-/** Null where it was removed meanwhile, or cannot be read, which the storage is told. */
+/** Null if it was removed meanwhile or cannot be read; the storage is told of the latter. */
 async function readBroker(storage: WalletStorage, key: StorageKey): Promise<AddedBroker | null> {
   const text = await storage.get(key);
   if (text === null) return null;

@@ -1,5 +1,6 @@
-// What a business wallet says of itself, read from the chain, and where the factory puts one (contracts/src, decisions,
-// section 6). The few words of the ABI are read by hand: nothing here needs a library that a page would have to load.
+// What a business wallet says about itself, read from the chain, and the address at which the factory creates one
+// (contracts/src, decisions, section 6). The few ABI words are decoded by hand, so that a page need not load a library
+// for them.
 import {
   bytesOfHex,
   bytesOfText,
@@ -20,9 +21,9 @@ import { hashedKey } from "./storage.ts";
 /** A removal that is under way. */
 interface Removal {
   readonly member: Address;
-  /** Unix seconds: from then on anybody can finish it. */
+  /** Unix seconds: from then on anybody can finish the removal. */
   readonly endsAt: number;
-  /** What `Keep` names. */
+  /** The number that `Keep` has to name. */
   readonly keepNonce: number;
 }
 
@@ -31,14 +32,14 @@ export interface BusinessState {
   readonly chainId: number;
   readonly charter: Charter;
   readonly epoch: number;
-  /** Of the next act of governance. */
+  /** The number of the next act of governance. */
   readonly nonce: number;
   readonly removal: Removal | null;
 }
 
 /**
- * The chain behind a broker: the id that it had when this wallet first asked, ever since. What is signed names it, so a
- * broker cannot pass another chain's question off as its own.
+ * The id of the chain behind a broker, as it was when this wallet first asked. Signatures name it, so a broker cannot
+ * present another chain's question as its own.
  *
  * @throws {WalletRefusal} chain_refused when the broker now answers for another chain; damaged_state
  */
@@ -56,7 +57,7 @@ export async function chainIdOf(ctx: WalletContext, broker: string): Promise<num
   return Number(chainId);
 }
 
-/** Reads a deployed wallet. @throws {WalletRefusal} not_found where there is none, chain_refused, unreachable */
+/** Reads a deployed wallet. @throws {WalletRefusal} not_found if there is none, chain_refused, unreachable */
 export async function readBusiness(
   ctx: WalletContext,
   broker: string,
@@ -85,8 +86,8 @@ export async function readBusiness(
 }
 
 /**
- * The address that the factory gives the wallet of a charter: CREATE2 of an ERC-1167 clone with the charter behind its
- * code, as OpenZeppelin's Clones writes it.
+ * The address that the factory gives the wallet of a charter: CREATE2 of an ERC-1167 clone with the charter appended to
+ * its code, as OpenZeppelin's Clones writes it.
  */
 export function addressOfBusiness({
   factory,
@@ -97,7 +98,7 @@ export function addressOfBusiness({
   charter: Hex;
   salt: Hex32;
 }): Address {
-  // The factory makes one contract of its own, in its constructor: what its wallets run.
+  // The factory creates one contract in its constructor: the code that its wallets run.
   const implementation = lastBytes(join("0xd694", factory, "0x01"));
   const length = (charter.length / 2 - 1 + 0x2d).toString(16).padStart(4, "0");
   const code = join(
@@ -129,7 +130,7 @@ function removalOf(words: Uint8Array): Removal | null {
   return { member, endsAt: numberAt(words, 1), keepNonce: numberAt(words, 2) };
 }
 
-/** A word of the ABI; of one that no number of the contracts can reach, the largest there is. */
+/** An ABI word as a number; a word larger than any number of the contracts becomes the largest safe integer. */
 function numberAt(words: Uint8Array, index: number): number {
   const word = words.subarray(index * 32, index * 32 + 32);
   if (word.length !== 32) return Number.MAX_SAFE_INTEGER;

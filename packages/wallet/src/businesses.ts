@@ -29,29 +29,29 @@ import { castVoteOn } from "./votes.ts";
 export interface OwnBusiness {
   readonly address: Address;
   readonly name: string;
-  /** Origin of the broker that keeps it. */
+  /** Origin of the broker that has it. */
   readonly broker: string;
   readonly environment: string;
   /** `inviting`, `deploying`, `active`, `suspended`, `moved` or `lapsed`. */
   readonly status: string;
   readonly charter: NamedCharter;
-  /** The removal of a member that is under way, as the broker tells it; null where there is none. */
+  /** The removal of a member that is under way, as the broker reports it; null if there is none. */
   readonly removal: unknown;
-  /** A move to another wallet by the operator, which any member can end; null where there is none. */
+  /** A move to another wallet by the operator, which any member can end; null if there is none. */
   readonly move: unknown;
-  /** What its members were asked to decide about it in the last 30 days, the newest first. */
+  /** What its members were asked to decide about it in the last 30 days, newest first. */
   readonly proposals: readonly ListedProposal[];
 }
 
-/** What became of a proposal. */
+/** A proposal and its state. */
 export interface ListedProposal {
   readonly id: string;
   readonly operation: string;
   /** `open`, `relaying` while the chain has it, `executed`, `failed`, `refused`, `expired` or `retracted`. */
   readonly status: string;
-  /** What it does, one statement a line; none where this wallet cannot tell. */
+  /** What it does, one statement per line; empty if this wallet cannot tell. */
   readonly words: readonly string[];
-  /** How its vote stands, as the broker tells members; null once it is decided. */
+  /** The state of the vote on it, as the broker reports it to members; null once it is decided. */
   readonly tally: ProposalTally | null;
 }
 
@@ -64,21 +64,21 @@ interface ProposalTally {
   readonly refusals: number;
 }
 
-/** A member of a business to be. */
+/** A member of a business that is being founded. */
 export interface NamedMember {
   readonly address: Address;
-  /** What the others are shown; it never stands on chain. */
+  /** The name that the others are shown; it is never on chain. */
   readonly name: string;
   readonly isVoting: boolean;
 }
 
-/** A business to be. */
+/** A business that is to be founded. */
 export interface FoundingPlan {
   readonly name: string;
   readonly environment: "live" | "sandbox";
-  /** With the founder. */
+  /** All members, including the founder. */
   readonly members: readonly NamedMember[];
-  /** MAJORITY where none is named; of governance UNANIMOUS where no more than two have a vote. */
+  /** MAJORITY if none is named; for governance UNANIMOUS if no more than two members have a vote. */
   readonly rules: Readonly<Partial<Record<RuleName, BusinessRule>>>;
 }
 
@@ -93,24 +93,24 @@ export type Proposal =
   | { readonly operation: "startRemoval"; readonly member: Address }
   | { readonly operation: "withdraw"; readonly hash: Hex32 };
 
-/** What came of a founding. */
+/** The result of a founding. */
 export interface Founded {
   readonly invitationId: string;
   readonly address: Address;
   readonly status: string;
   /** Until when the others can sign, Unix seconds. */
   readonly deadline: number;
-  /** What was founded and what it waits for, one statement a line. */
+  /** What was founded and what it waits for, one statement per line. */
   readonly words: readonly string[];
 }
 
-/** What came of a proposal. */
+/** The result of a proposal. */
 export interface Proposed {
   readonly proposalId: string;
   readonly operation: Proposal["operation"];
-  /** After this identity's own approval, as of a vote. */
+  /** The status after this identity's own approval, as for a vote. */
   readonly status: string;
-  /** What was proposed, one statement a line. */
+  /** What was proposed, one statement per line. */
   readonly words: readonly string[];
 }
 
@@ -125,7 +125,7 @@ export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBu
   return answers.flat();
 }
 
-/** @yields them page by page, as far as they are asked for */
+/** @yields them page by page, as the caller asks for more */
 async function* readBusinesses(
   ctx: WalletContext,
   broker: string,
@@ -135,11 +135,11 @@ async function* readBusinesses(
 }
 
 /**
- * The business that is meant: the named one, else the only active one in which this identity votes.
+ * The business that is meant: the named one, or else the only active one in which this identity votes.
  *
- * @param at the only broker that may say what it is; else every broker on the list is asked, since what one says of a
- *   business that another keeps would be approved
- * @throws {WalletRefusal} not_found, invalid_input where there are several; as a broker that does not answer
+ * @param at the only broker that may describe it; without it every broker on the list is asked, since otherwise one
+ * broker could describe a business that another has, and that would be approved
+ * @throws {WalletRefusal} not_found, invalid_input if there are several; the refusal of a broker that does not answer
  */
 export async function chooseBusiness(
   ctx: WalletContext,
@@ -161,7 +161,7 @@ export async function chooseBusiness(
   );
 }
 
-/** @throws {WalletRefusal} as the first broker that does not answer */
+/** @throws {WalletRefusal} that of the first broker that does not answer */
 async function findMeantAnywhere(
   ctx: WalletContext,
   named: Address | undefined,
@@ -173,7 +173,7 @@ async function findMeantAnywhere(
   return answers.flat();
 }
 
-/** Of what a broker lists, what may be meant; two are as good as many. */
+/** The businesses on a broker's list that may be meant; two are enough to show that the choice is not clear. */
 async function findMeant(
   ctx: WalletContext,
   broker: string,
@@ -226,10 +226,10 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
 }
 
 /**
- * What a proposal does, one statement a line; nobody is told of it yet.
+ * What a proposal does, one statement per line; nobody is told of it yet.
  *
- * @throws {WalletRefusal} invalid_request where the broker tells other members or rules than the chain has: the change
- *   would be one of those
+ * @throws {WalletRefusal} invalid_request if the broker reports other members or rules than the chain has, since the
+ * change would be based on those
  */
 export async function sayProposed(
   ctx: WalletContext,
@@ -256,8 +256,8 @@ export async function sayProposed(
 }
 
 /**
- * Puts an act to the members and approves it: whoever proposes something is for it. The approval is signed only where
- * the vote is about exactly what was proposed.
+ * Puts an act to the members and approves it, since a proposer is in favour of the proposal. The approval is signed
+ * only if the vote is about exactly what was proposed.
  *
  * @throws {WalletRefusal}
  */
@@ -285,7 +285,8 @@ export async function propose(
     item.operation.split("(", 1)[0] === operation &&
     item.arguments === actOf(proposal).arguments;
   if (!isOwn) {
-    // What is refused here must not go on there; a broker that lies may keep it, without this member's approval.
+    // A proposal that the wallet refuses must not stay open at the broker. A broker that lies may keep it, but without
+    // this member's approval.
     await retractProposal(ctx, business, proposalId).catch(() => undefined);
     throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
   }
@@ -314,7 +315,7 @@ export async function abandonBusiness(
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
 }
 
-/** Members by what the others call them, in the order of the roster. */
+/** Members with the names that the others gave them, in the order of the roster. */
 export function namedMembersOf({ charter }: OwnBusiness): readonly NamedMember[] {
   return charter.members.map(({ address, isVoting }) => ({
     address,
@@ -393,7 +394,8 @@ function proposalOf(value: unknown, current: NamedCharter): readonly ListedPropo
     operation,
     arguments: typeof encoded === "string" && isHex(encoded) ? encoded : "0x",
     names: new Map([...next, ...current.names]),
-    // What it would change; what an earlier one changed cannot be told any more.
+    // Only an open proposal can be compared with the present charter; what an earlier one changed cannot be told any
+    // more.
     current: isOpen ? current : null,
   });
   const shown = words.map(shownText);

@@ -3,10 +3,10 @@ import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { call, type Call, elementsOf, hostOf, membersOf, refusalOfAnswer } from "./transport.ts";
 
-/** What a transaction needs to know of the chain. */
+/** What has to be known about the chain to make a transaction. */
 export interface ChainState {
   readonly balanceWei: bigint;
-  /** The sender's next, those that wait included. */
+  /** The sender's next nonce, counting transactions that wait. */
   readonly nonce: number;
   /** The most that a unit of gas may cost, and the tip within it. */
   readonly maxFeePerGas: bigint;
@@ -19,13 +19,13 @@ interface Inclusion {
   readonly isReverted: boolean;
 }
 
-/** What a chain says of a transaction and of its sender's nonces. */
+/** What a chain says about a transaction and about its sender's nonces. */
 interface Fate {
-  /** How many of the sender's nonces final blocks have used; 0 where the chain tells of no final block. */
+  /** How many of the sender's nonces final blocks have used; 0 if the chain reports no final block. */
   readonly finalCount: number;
   /** Null while no block has it. */
   readonly inclusion: Inclusion | null;
-  /** Whether the chain has it, in a block or waiting; also where it does not say. */
+  /** Whether the chain has it, in a block or waiting; true also if the chain does not say. */
   readonly isKnown: boolean;
 }
 
@@ -37,11 +37,19 @@ export interface ChainClient {
   read(contract: Address, data: Hex): Promise<string>;
   /** @throws {WalletRefusal} chain_refused, unreachable */
   readState(sender: Address): Promise<ChainState>;
-  /** Reads all of it by one call, so that one node behind the relay answers. @throws {WalletRefusal} unreachable */
+  /**
+   * Reads all of it in one call, so that a single node behind the relay answers.
+   *
+   * @throws {WalletRefusal} unreachable
+   */
   readFate(sender: Address, hash: Hex32): Promise<Fate>;
   /** @returns units of gas @throws {WalletRefusal} chain_refused when the transaction would fail */
   estimateGas(tx: Readonly<Record<string, string>>): Promise<bigint>;
-  /** Sends it; one that the chain has already is no error. @throws {WalletRefusal} chain_refused where it does not take it */
+  /**
+   * Sends it; it is not an error if the chain has it already.
+   *
+   * @throws {WalletRefusal} chain_refused if the chain does not accept it
+   */
   send(raw: Hex, hash: Hex32): Promise<void>;
   /** @throws {WalletRefusal} chain_refused when it takes longer than two minutes */
   waitFor(hash: Hex32): Promise<Inclusion>;
@@ -73,7 +81,7 @@ export function openChain(
         number("eth_gasPrice", []),
         number("eth_maxPriorityFeePerGas", []),
       ]);
-      // It still fits after six full blocks, each an eighth dearer than the one before (EIP-1559).
+      // This is still enough after six full blocks, each of which raises the price by an eighth (EIP-1559).
       const maxFeePerGas = price * 2n;
       return {
         balanceWei,
@@ -146,7 +154,7 @@ function askChain(send: WalletContext["fetch"], broker: string) {
   return {
     ask: async (...[method, params]: Question): Promise<unknown> =>
       resultOf(membersOf(await post({ jsonrpc: "2.0", id: 1, method, params }))),
-    /** Asks all by one call. @returns the replies in the order of the questions, as far as there are any */
+    /** Asks all questions in one call. @returns the replies in the order of the questions, as far as there are any */
     askAtOnce: async (questions: readonly Question[]): Promise<readonly (Reply | undefined)[]> => {
       const calls = questions.map(([method, params], id) => ({
         jsonrpc: "2.0",

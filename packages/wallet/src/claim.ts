@@ -12,10 +12,10 @@ import { brokerUrl, verifyRequestObject, type VerifiedObject } from "./requester
 import { hashedKey, type StorageKey } from "./storage.ts";
 import { call, membersOf, refusalOfAnswer } from "./transport.ts";
 
-/** A login lives for minutes; what is older can be of no use. */
+/** A login lives for minutes, so older claims are of no use. */
 const keptSeconds = 86_400;
 
-/** A claim as it is stored: written before the broker hears of it, so that no other process claims anew. */
+/** A claim as it is stored: written before it is sent to the broker, so that no other process makes a second claim. */
 interface StoredClaim {
   /** The session that was claimed; the code on the page may have moved on since. */
   readonly session: string;
@@ -23,7 +23,7 @@ interface StoredClaim {
   readonly secret: string;
   /** Unix seconds. */
   readonly madeAt: number;
-  /** The request object in its compact form, once the broker answered. */
+  /** The request object in its compact form, once the broker has answered. */
   readonly object?: string;
 }
 
@@ -31,7 +31,7 @@ interface StoredClaim {
 export interface ClaimedLogin extends VerifiedObject {
   readonly session: string;
   readonly connection: string;
-  /** Proves to the broker that the answer comes from whoever claimed. */
+  /** Proves to the broker that the answer comes from the wallet that made the claim. */
   readonly claimSecret: string;
 }
 
@@ -43,10 +43,11 @@ export interface BrokerLogin {
 }
 
 /**
- * Claims a login at its broker, or goes on with the claim that this wallet made before, from whatever
- * process (decisions, section 2, the QR page, rule 3). Two processes at once send the same claim.
+ * Claims a login at its broker, or continues with the claim that this wallet has made before, from any process
+ * (decisions, section 2, the QR page, rule 3). Two processes at once send the same claim.
  *
- * @throws {WalletRefusal} broker_refused (claimed by another wallet, over, a stale code), forged_request, expired, unreachable
+ * @throws {WalletRefusal} broker_refused (claimed by another wallet, over, a stale code), forged_request, expired,
+ * unreachable
  */
 export async function claimLogin(ctx: WalletContext, login: BrokerLogin): Promise<ClaimedLogin> {
   const { link, connection, broker } = login;
@@ -56,7 +57,7 @@ export async function claimLogin(ctx: WalletContext, login: BrokerLogin): Promis
     throw new WalletRefusal("invalid_link", "sess: is not the session that was claimed");
   const answered = await sendClaim(ctx, { login, key, stored });
   const { session, secret, object: compact } = answered;
-  // Verified every time: a claim that was kept may have expired, and its broker may have left the list.
+  // Verified every time: a stored claim may have expired, and its broker may have been taken off the list.
   const verified = await verifyRequestObject(ctx, {
     compact,
     link: { ...link, session },
@@ -66,7 +67,7 @@ export async function claimLogin(ctx: WalletContext, login: BrokerLogin): Promis
   return { ...verified, session, connection, claimSecret: secret };
 }
 
-/** Forgets the claim of a login that is over: whoever comes back to it is told so by its broker. */
+/** Deletes the claim of a login that is over: if the person comes back to it, the broker says that it is over. */
 export async function forgetClaim(ctx: WalletContext, connection: string): Promise<void> {
   await ctx.storage.remove(keyOf(ctx, connection));
 }
@@ -75,7 +76,7 @@ function keyOf(ctx: WalletContext, connection: string): StorageKey {
   return hashedKey("claim", ctx.identity.address, connection);
 }
 
-/** Whether approving takes the two digits of the page: at a QR code, unless the broker says otherwise. */
+/** Whether an approval needs the two digits of the page: yes for a QR code, unless the broker says otherwise. */
 export function needsNumber({ number_matching: isMatching }: RequestObject): boolean {
   return isMatching !== false;
 }
@@ -105,7 +106,7 @@ async function sendClaim(
   const answer = await call(ctx.fetch, { url, body });
   if (answer.status === 200) return { ...stored, object: answer.text ?? "" };
   if (answer.status === 410 && login.link.session !== session) {
-    // The code that was scanned first never reached the broker in time; the one on the page now may.
+    // The code that was scanned first did not reach the broker in time; the one on the page now may.
     const renewed = { ...stored, session: login.link.session };
     await ctx.storage.put(key, JSON.stringify(renewed));
     return sendClaim(ctx, { login, key, stored: renewed });

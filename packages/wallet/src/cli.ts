@@ -2,8 +2,9 @@
 import { readEnvironment } from "./command-line/environment.ts";
 import { runCommandLine } from "./command-line/run.ts";
 
-// Whoever reads may go, as `head` does: what was signed and sent stays so, and the status says how it went. Where the
-// result is lost otherwise, as on a full disk, or was told once, nobody is to take it for written.
+// The reader may close the pipe early, as `head` does: what was signed and sent stays so, and the status says how it
+// went. But if the result is lost in another way, as on a full disk, or is shown only once, nobody must believe that it
+// was written.
 let isLossTold = false;
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", ({ code }: NodeJS.ErrnoException) => {

@@ -41,7 +41,7 @@ export class ConcernsRefusal extends WalletRefusal {
   override name = "ConcernsRefusal";
   readonly concerns: readonly Concern[];
 
-  /** @param requester whoever asks, as far as the wallet can tell */
+  /** @param requester who asks, as far as the wallet can tell */
   constructor(concerns: readonly Concern[], requester: string) {
     super("not_accepted", `${requester} asks, and ${concerns.map(sayConcern).join("; ")}`);
     this.concerns = concerns;

@@ -7,17 +7,17 @@ export interface WalletContext {
   readonly identity: Identity;
   readonly storage: WalletStorage;
   readonly fetch: typeof fetch;
-  /** Unix seconds. Asynchronous, as a demo takes its time from the service. */
+  /** Unix seconds. Asynchronous, because a demo takes its time from the service. */
   now(): Promise<number>;
   /** Bytes that nobody can predict. */
   readonly random: (length: number) => Uint8Array;
   /** Origins of the brokers on the wallet's list. */
   brokers(): Promise<readonly string[]>;
   readonly sessions: WalletSessions;
-  /** Takes a line that a person should read though nothing was refused; absent where nobody reads. */
+  /** Receives a line that a person should read although nothing was refused; absent if nobody reads it. */
   readonly tell?: (line: string) => void;
-  /** Hands a record of this media type over by NFC; absent where the device cannot. */
+  /** Hands a record of this media type over by NFC; absent if the device cannot. */
   readonly nfc?: (record: { mediaType: string; payload: string }) => Promise<void>;
-  /** A page may call nobody but its brokers: answers to others then go through the first of them. */
+  /** True for a page that may call only its brokers: answers to others then go through the first of them. */
   readonly relaysAnswers?: boolean;
 }

@@ -20,11 +20,11 @@ export async function signDecline(
 }
 
 /**
- * The refusal of a link that has no session: signed where it is shown, for a broker that can only count it
- * signed, and towards somebody unknown on the person's explicit wish alone.
+ * The refusal of a link that has no session. It is signed if it is shown, for a broker, because only signed refusals
+ * count there, and for an unknown requester only if the person explicitly wants that.
  *
- * @param refusal.request the id that the requester gave it; empty where it has none. Without a connection it is not
- *   signed then: a signature that names nothing would count for every such link.
+ * @param refusal.request the id that the requester gave it; empty if it has none. With neither an id nor a connection
+ * it is not signed: a signature that names nothing would count for every such link.
  */
 export async function refuseLink(
   ctx: WalletContext,
@@ -42,7 +42,7 @@ export async function refuseLink(
   return { error, ...id, ...signed };
 }
 
-/** @throws {WalletRefusal} expired where the deadline of the link has passed */
+/** @throws {WalletRefusal} expired if the deadline of the link has passed */
 export async function refuseLate(ctx: WalletContext, link: Link): Promise<void> {
   if (await isLate(ctx, link))
     throw new WalletRefusal("expired", "the deadline of the link has passed");

@@ -23,7 +23,7 @@ export async function addEmail(ctx: WalletContext, email: string): Promise<Email
   return { verificationId, broker, expiresAt };
 }
 
-/** Gives the code back and collects the credential. @throws {WalletRefusal} broker_refused (wrong code), unreachable */
+/** Sends the code back and collects the credential. @throws {WalletRefusal} broker_refused (wrong code), unreachable */
 export async function confirmEmail(
   ctx: WalletContext,
   { verificationId, code }: { verificationId: string; code: string },

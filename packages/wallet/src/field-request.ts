@@ -33,16 +33,16 @@ type Side = HeldCredential["environment"];
 /** A request for fields: who asks for what, and what this wallet would answer with. */
 export interface FieldRequest<L extends RequestLink | AccessLink> {
   readonly link: L;
-  /** Null towards somebody unknown. */
+  /** Null for an unknown requester. */
   readonly verified: VerifiedObject | null;
-  /** What is signed as `request`: the id, empty where there is none. */
+  /** What is signed as `request`: the id, empty if there is none. */
   readonly request: string;
   readonly choices: readonly Choice[];
 }
 
 /**
- * Asks who wants the fields and finds what answers. What a known requester requires comes from its signed
- * request object; of an unknown one every name in the link counts as required.
+ * Finds out who wants the fields, and what would answer the request. What a known requester requires comes from its
+ * signed request object; for an unknown one every name in the link counts as required.
  *
  * @throws {WalletRefusal} forged_request, expired, broker_refused, unreachable, unsupported
  */
@@ -64,7 +64,7 @@ export async function openFieldRequest<L extends RequestLink | AccessLink>(
   return { link, verified, request, choices };
 }
 
-/** Undefined towards somebody unknown, and where a broker does not say. */
+/** Undefined for an unknown requester, and if a broker does not say. */
 function environmentOf(verified: VerifiedObject | null): Side | undefined {
   const { livemode } = verified?.object ?? {};
   if (livemode === undefined) return undefined;
@@ -72,10 +72,11 @@ function environmentOf(verified: VerifiedObject | null): Side | undefined {
 }
 
 /**
- * Finds a source for every name. For a broker's own request its list of credentials is read first, so that what
- * was issued or has ended since counts; else the brokers are asked only where something is missing.
+ * Finds a source for every name. For a request that a broker made itself, its list of credentials is read first, so
+ * that anything that was issued or has ended since is taken into account; otherwise the brokers are asked only if
+ * something is missing.
  *
- * @param from.broker who vouches for the requester; null for an unknown one
+ * @param from.broker the broker that vouches for the requester; null for an unknown requester
  */
 export async function chooseHeld(
   ctx: WalletContext,
@@ -103,7 +104,7 @@ export async function chooseHeld(
   return choose();
 }
 
-/** What is held counts also while a broker is away. */
+/** Fields that the wallet holds can be used even while a broker is away. */
 async function receiveIfPossible(ctx: WalletContext, broker: string): Promise<void> {
   try {
     await receiveCredentials(ctx, broker);
@@ -116,9 +117,9 @@ async function receiveIfPossible(ctx: WalletContext, broker: string): Promise<vo
 }
 
 /**
- * What goes out by an approval.
+ * The fields that an approval releases.
  *
- * @throws {WalletRefusal} no_matching_data; invalid_input where a required name, or one that nobody asked for, is withheld
+ * @throws {WalletRefusal} no_matching_data; invalid_input if a required name, or one that nobody asked for, is withheld
  */
 export function decideRelease(
   choices: readonly Choice[],
@@ -140,7 +141,7 @@ export function decideRelease(
   return released;
 }
 
-/** What is signed when these fields go: all of an `Access`, and of a `Share` all but its `data`. */
+/** What is signed when these fields are released: all of an `Access`, and all of a `Share` except its `data`. */
 export function messageOf(
   { link, verified, request }: FieldRequest<RequestLink | AccessLink>,
   released: readonly Source[],
@@ -161,7 +162,7 @@ function withheldOf(choices: readonly Choice[], without: readonly string[]): Rea
     const name = nameOfText(text);
     const named = choices.filter((choice) => choice.name === name || choice.source?.field === name);
     if (named.length === 0) throw new WalletRefusal("invalid_input", `nobody asks for ${text}`);
-    // What answers one of them may answer another name as well: it goes for all of them, or for none.
+    // A field that answers one of these names may also answer another: it is released for all of them, or for none.
     const fields = new Set(named.map(({ source }) => source?.field));
     const affected = choices.filter(
       (choice) =>
@@ -181,8 +182,8 @@ function withheldOf(choices: readonly Choice[], without: readonly string[]): Rea
 }
 
 /**
- * The refusal of a request for fields: that nothing fits, where that is so, else that the person declines. A broker
- * is asked for the id where its link has none, as nobody else knows what is refused.
+ * The refusal of a request for fields: either that no field fits, or that the person declines. If the link has no id,
+ * its broker is asked for it, since nobody else knows what is refused.
  *
  * @throws {WalletRefusal} forged_request, broker_refused, unreachable, unsupported
  */
@@ -199,7 +200,7 @@ export async function refuseFields(
   return refuseLink(ctx, link, { request, declining, error });
 }
 
-/** What the history keeps of it. */
+/** What the history records of it. */
 export function traceOf(
   { request, verified, choices }: FieldRequest<RequestLink | AccessLink>,
   approval: CheckedApproval,
@@ -247,7 +248,7 @@ export function describeCommon(
   };
 }
 
-/** What is said of every request for fields: why, until when, and where the answer goes. */
+/** What is said about every request for fields: why, until when, and where the answer goes. */
 export function sayTerms(
   { link, verified }: FieldRequest<RequestLink | AccessLink>,
   what: string,
@@ -266,7 +267,7 @@ export function sayTerms(
   ];
 }
 
-/** Unix seconds as a person reads them; whatever is later is said as the end of the year 9999. */
+/** Unix seconds in a form for people; anything after the year 9999 is shown as its end. */
 export function sayTime(seconds: number): string {
   const said = Math.min(seconds, secondsMax);
   return `${new Date(said * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
@@ -298,7 +299,7 @@ export function sayChoices(
   });
 }
 
-/** "as 0x12..34", the end of what is asked. */
+/** "as 0x12..34", the end of the question. */
 export function sayIdentity(ctx: WalletContext): string {
   return `as ${shortAddress(ctx.identity.address)}`;
 }
@@ -315,13 +316,16 @@ function askedByLink({ attributes }: RequestLink | AccessLink): readonly AskedNa
   return [...names].map((name) => ({ name, isOptional: false }));
 }
 
-/** The data ends where the requester's callback is; null for somebody unknown, of whom nothing but `conn` is known. */
+/**
+ * The host of the requester's callback, where the data goes; null for an unknown requester, of whom nothing but `conn`
+ * is known.
+ */
 function callbackOf(verified: VerifiedObject | null): { host: string; isOutside: boolean } | null {
   const { callback_host: host, domain = "" } = verified?.object ?? {};
   return host === undefined ? null : { host, isOutside: !isWithin(host, domain) };
 }
 
-/** Whether a host is the domain or lies below it; ports do not count. */
+/** Whether a host is the domain or a subdomain of it; ports do not count. */
 function isWithin(host: string, domain: string): boolean {
   const [name, base] = [host, domain].map((each) => each.replace(/:\d+$/, "").toLowerCase());
   return (

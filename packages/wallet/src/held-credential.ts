@@ -14,27 +14,27 @@ import { listRecords, putRecord, recordKey, type RecordContext } from "./records
 import { hashedKey } from "./storage.ts";
 import { shownText } from "./shown-text.ts";
 
-/** A field of a credential with all that proves it. */
+/** A field of a credential with everything that proves it. */
 export interface HeldField {
   readonly field: FieldName;
   /** Unix seconds; part of the leaf. */
   readonly expiresAt: number;
   readonly data: string;
   readonly pepper: Hex32;
-  /** From the leaf to the credential's root. */
+  /** The siblings from the leaf to the credential's root. */
   readonly proof: readonly Hex32[];
 }
 
-/** A credential as the wallet keeps it: the only place where its values are once it is collected. */
+/** A credential as the wallet stores it; once it is collected, its values are nowhere else. */
 export interface HeldCredential {
   readonly id: string;
   /** Origin of the broker it was collected from. */
   readonly broker: string;
-  /** Those of the sandbox are of no use to a merchant who means it. */
+  /** Credentials of the sandbox are of no use for a real request. */
   readonly environment: "live" | "sandbox";
   readonly issuer: { readonly id: Address; readonly name: string };
   readonly document: string;
-  /** As its broker last said: only `live` counts. */
+  /** The status that its broker last reported: only `live` counts. */
   readonly status: string;
   /** Unix seconds. */
   readonly issuedAt: number;
@@ -64,8 +64,8 @@ export async function keepCredential(ctx: RecordContext, held: HeldCredential): 
 }
 
 /**
- * The credential with its values, if every value is the one that its issuer committed to: each leaf is made
- * anew out of user, field, value, pepper and end, and leads to the root. Null for any other.
+ * The credential with its values, if every value is the one that its issuer committed to: each leaf is recomputed from
+ * user, field, value, pepper and end, and has to lead to the root. Otherwise null.
  */
 export function checkValues(user: Address, listed: ListedCredential): HeldCredential | null {
   const { collected: _collected, fields, ...rest } = listed;
@@ -73,7 +73,7 @@ export function checkValues(user: Address, listed: ListedCredential): HeldCreden
   for (const { field, expiresAt, data, pepper, proof } of fields) {
     if (data === undefined || pepper === undefined || proof === undefined) return null;
     const leaf = leafOf({ user, field, commitment: commitmentOf({ data, pepper }), expiresAt });
-    // A leaf that is its own root was attested by itself, and anybody's hash could be one.
+    // A leaf that is its own root was attested alone, and any hash could be such a leaf.
     if (proof.length === 0 || !verifyMerkleProof({ leaf, proof, root: listed.root })) return null;
     held.push({ field, expiresAt, data, pepper, proof });
   }

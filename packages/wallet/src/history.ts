@@ -16,15 +16,18 @@ export interface HistoryEntry {
   readonly at: number;
   /** Of a link, or a vote as a member of a business. */
   readonly action: Action | "vote";
-  /** `declined`: whoever heard of it. `sent`: the answer, or the transaction, was on its way, and nobody has said that it was taken. */
+  /**
+   * `declined`: whether or not the other side was told. `sent`: the answer or the transaction was sent, and nobody has
+   * confirmed it.
+   */
   readonly outcome: "approved" | "declined" | "sent";
-  /** Who asked: a verified domain, else a host; absent where the answer was only shown, or given to an app. */
+  /** Who asked: a verified domain, else a host; absent if the answer was only shown, or given to an app. */
   readonly requester?: string;
   /** Whether a broker vouched for that. */
   readonly isVerified: boolean;
-  /** The id of the request: of an order its `referenceKey`. */
+  /** The id of the request; for an order its `referenceKey`. */
   readonly id?: string;
-  /** Of a vote, and of a login for a business. */
+  /** Present for a vote, and for a login for a business. */
   readonly business?: Address;
   readonly purpose?: string;
   /** Fields that were released or proved. */
@@ -32,7 +35,7 @@ export interface HistoryEntry {
   /** Names that were asked for and withheld. */
   readonly withheld?: readonly string[];
   readonly txHash?: string;
-  /** Of a transaction: the SHA-256 of its link as the wallet reads it, by which a second payment is noticed. */
+  /** For a transaction: the SHA-256 of its link as the wallet reads it, by which a second payment is noticed. */
   readonly linkHash?: string;
 }
 
@@ -42,12 +45,12 @@ export type SavedEntry = HistoryEntry & { readonly name?: string };
 const entriesMax = 1000;
 
 /**
- * Adds an entry; of more than 1,000 the oldest go. A transaction has one, however often it is sent.
+ * Adds an entry; beyond 1,000 the oldest are removed. A transaction has one entry, however often it is sent.
  *
- * @returns where it stands, to be replaced by what is known later
+ * @returns the key of the entry, so that it can be replaced by what is known later
  */
 export async function recordHistory(ctx: RecordContext, entry: HistoryEntry): Promise<StorageKey> {
-  // Sorted by name they are sorted by time; what follows keeps two of one second apart.
+  // Sorting by name sorts by time; the rest of the name keeps two entries of the same second apart.
   const unique = entry.txHash ?? hexOfBytes(ctx.random(8));
   const name = `${String(entry.at).padStart(12, "0")}_${unique.slice(2, 18)}`;
   const added = recordKey("history", ctx.identity.address, name);
@@ -60,7 +63,7 @@ export function savedEntryOf({ key, value }: StoredRecord): SavedEntry {
   return { ...(value as HistoryEntry), name: key.slice(key.indexOf("_") + 1) };
 }
 
-/** Puts entries back. What is there stays, and may know more by now; what cannot be read goes. */
+/** Restores entries. Existing ones stay, since they may know more by now; those that cannot be read are removed. */
 export async function restoreHistory(
   ctx: RecordContext,
   saved: readonly SavedEntry[],
@@ -75,7 +78,7 @@ export async function restoreHistory(
   await dropOldest(ctx);
 }
 
-/** What is the same in an entry before and after somebody said that the answer was taken. */
+/** The part of an entry that stays the same when the answer is confirmed. */
 function answerOf(entry: HistoryEntry): string {
   return JSON.stringify({ ...entry, outcome: entry.outcome === "declined" ? "declined" : "given" });
 }

@@ -14,16 +14,16 @@ import {
 } from "@svc/protocol";
 import { WalletRefusal } from "./refusal.ts";
 
-/** An account that can sign. Asynchronous, so that the key may live where the wallet cannot read it. */
+/** An account that can sign. Asynchronous, so that the key may be stored where the wallet cannot read it. */
 export interface Identity {
   readonly address: Address;
   /** @param digest 32 bytes @returns 65 bytes, low s */
   sign(digest: Uint8Array): Promise<Hex>;
-  /** 32 bytes that only this identity can make, the same each time: what the wallet seals its records with. */
+  /** 32 bytes that only this identity can derive, the same each time, with which the wallet seals its records. */
   deriveKey(purpose: "records"): Promise<Uint8Array>;
 }
 
-/** What an identity is made from, and what a vault keeps. */
+/** The secret that an identity is made from, and that a vault stores. */
 export type IdentitySecret =
   | { readonly kind: "private-key"; readonly privateKey: Hex }
   | {

@@ -26,7 +26,7 @@ export type InboxKind =
 /** Who asks a business, as the broker that vouches for it says. */
 interface InboxRequester {
   readonly name: string;
-  /** Verified by the broker; absent while none is. */
+  /** Verified by the broker; absent if none is verified. */
   readonly domain?: string;
 }
 
@@ -35,18 +35,18 @@ export interface NamedCharter extends Charter {
   readonly names: ReadonlyMap<Address, string>;
 }
 
-/** What all kinds have. */
+/** The members that all kinds have. */
 interface Common {
   readonly id: string;
   readonly business: { readonly address: Address; readonly name: string };
   readonly chainId: number;
-  /** No vote is taken after it, Unix seconds. */
+  /** No vote is accepted after this, Unix seconds. */
   readonly expiresAt: number;
-  /** Null where the business asks itself. */
+  /** Null if the business itself asks. */
   readonly requester: InboxRequester | null;
 }
 
-/** What an approval names besides its hash. */
+/** What an approval names in addition to its hash. */
 interface Voted extends Common {
   readonly category: BusinessCategory;
   readonly epoch: number;
@@ -59,9 +59,9 @@ export interface DataRequestItem extends Voted {
   readonly audience: string;
   readonly required: readonly BusinessFieldName[];
   readonly optional: readonly BusinessFieldName[];
-  /** Optional ones that the business does not have: none of them goes. */
+  /** Optional fields that the business does not have, so they cannot be released. */
   readonly unavailable: readonly BusinessFieldName[];
-  /** The optional ones that go, once another member's approval has fixed that. */
+  /** The optional fields that are released, once another member's approval has fixed them. */
   readonly fixedOptional: readonly BusinessFieldName[] | null;
   readonly purpose: string;
   readonly deadline: number;
@@ -72,7 +72,7 @@ export interface SignatureRequestItem extends Voted {
   readonly document:
     | { readonly messageKind: "TEXT"; readonly message: string }
     | { readonly messageKind: "TYPED_DATA"; readonly typedData: TypedDataDocument };
-  /** As the broker sent it; compared, never signed. */
+  /** As the broker sent it: it is compared, never signed. */
   readonly digest: string;
   readonly purpose: string;
 }
@@ -89,13 +89,16 @@ export interface BusinessLoginItem extends Voted {
 
 export interface GovernanceItem extends Voted {
   readonly kind: "governance";
-  /** As it was sent: the name of the contract's function. */
+  /** The name of the contract's function, as it was sent. */
   readonly operation: string;
   readonly arguments: Hex;
   readonly nonce: number;
-  /** Names of members for showing; what they are called is not approved. */
+  /** Names of members, only to be shown; an approval does not cover names. */
   readonly names: ReadonlyMap<Address, string>;
-  /** What would change, as the broker says; the chain is asked before an approval. Null where it does not say. */
+  /**
+   * The charter that would change, according to the broker; before an approval the chain is asked. Null if the broker
+   * does not say.
+   */
   readonly current: NamedCharter | null;
 }
 
@@ -198,7 +201,7 @@ function readDataRequest(item: Members): Omit<DataRequestItem, keyof Voted | "ki
   const fixed = fixedOptional === null ? null : names(fixedOptional);
   const isTwice = new Set([...required, ...optional]).size < required.length + optional.length;
   const isBeyond = fixed?.some((name) => !optional.includes(name)) === true;
-  // What is shown is one request, and the one that is approved.
+  // The item that is shown has to be a single request, and the same that is approved.
   if (isTwice || isBeyond || item["requestId"] !== item["id"]) throw new Unreadable();
   return {
     audience: text(item, "audience"),
@@ -220,7 +223,7 @@ function readSignatureRequest(item: Members): Omit<SignatureRequestItem, keyof V
   const { domain, types, primaryType, message } = typedData;
   const isDocument = isRecord(domain) && isRecord(types) && isRecord(message);
   if (!isDocument || typeof primaryType !== "string") throw new Unreadable();
-  // Nothing in it is trusted until it was hashed, which is what checks the types.
+  // Nothing in it is trusted until it has been hashed, because hashing checks the types.
   const document = { domain, types, primaryType, message } as unknown as TypedDataDocument;
   return { ...terms, document: { messageKind, typedData: document } };
 }
@@ -241,20 +244,20 @@ function readGovernance(item: Members): Omit<GovernanceItem, keyof Voted | "kind
   const next = isRecord(charter) ? readCharter(charter).names : new Map<Address, string>();
   const current = isRecord(item["current"]) ? readCharter(item["current"]) : null;
   const operation = text(item, "operation");
-  // Else nobody could see who goes, and names would be the proposer's.
+  // Without it nobody could see who leaves, and names would be those that the proposer chose.
   if (operation === governanceFunctions.changeCharter && current === null) throw new Unreadable();
   if (typeof encoded !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(encoded)) throw new Unreadable();
   return {
     operation,
     arguments: encoded.toLowerCase() as Hex,
     nonce: whole(item, "nonce"),
-    // Whoever is a member already is called as before.
+    // Those who are members already keep their present names.
     names: new Map([...next, ...(current?.names ?? [])]),
     current,
   };
 }
 
-/** Members and rules as they travel; null where they are none. */
+/** Reads members and rules as they are sent; null if they are malformed. */
 export function readNamedCharter(value: unknown): NamedCharter | null {
   try {
     return readCharter(value);
@@ -295,7 +298,7 @@ function readCharter(value: unknown): NamedCharter {
 
 function text(members: Members, name: string): string {
   const value = members[name];
-  // What is no text in UTF-8 has no hash that could be approved.
+  // A text that is not valid UTF-8 has no hash that could be approved.
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) throw new Unreadable();
   return value;
 }
@@ -307,7 +310,7 @@ function whole(members: Members, name: string): number {
   return value;
 }
 
-/** Unix seconds, which are also signed: as 48 bits at the least. */
+/** Unix seconds. They are also signed, in some types as 48 bits, so they must fit. */
 function moment(members: Members, name: string): number {
   const value = whole(members, name);
   if (value > secondsMax) throw new Unreadable();

@@ -14,15 +14,15 @@ import { shownText } from "./shown-text.ts";
 export interface InboxEntry {
   readonly id: string;
   readonly kind: string;
-  /** Origin of the broker that keeps it. */
+  /** Origin of the broker that has it. */
   readonly broker: string;
-  /** Null where the broker sent something that this wallet cannot read: it can be rejected, not approved. */
+  /** Null if the broker sent something that this wallet cannot read: it can be rejected, but not approved. */
   readonly item: InboxItem | null;
-  /** In plain words, one statement a line. */
+  /** In plain words, one statement per line. */
   readonly words: readonly string[];
-  /** What has to be accepted besides the approval. */
+  /** What has to be accepted in addition to the approval. */
   readonly concerns: readonly Concern[];
-  /** Why this wallet does not approve it; absent where it may. */
+  /** Why this wallet does not approve it; absent if it may. */
   readonly refusal?: string;
 }
 
@@ -34,7 +34,7 @@ export interface FoundItem {
   readonly item: InboxItem | null;
 }
 
-/** A page is about 1 MiB, be it of documents of 64 KiB each; all are kept until they are shown. */
+/** A page is about 1 MiB, even if it holds documents of 64 KiB each; all pages are kept until they are shown. */
 const list = { path: "/w/inbox?limit=100", bytesMax: 2 * 1024 * 1024, pagesMax: 100 };
 
 /** How the inbox is listed. */
@@ -44,7 +44,7 @@ export interface InboxListing {
 }
 
 /**
- * Everything that waits at the brokers on the list; a later vote has to be on what is listed here.
+ * Everything that waits at the brokers on the list; a later vote has to be on an item as it is listed here.
  *
  * @throws {WalletRefusal}
  */
@@ -63,7 +63,7 @@ export async function listInbox(
   return answers.flatMap(({ found, origin }) => found.map((each) => entryOf(ctx, each, origin)));
 }
 
-/** The entry of this id; null where nothing of it waits for this identity at this broker. @throws {WalletRefusal} */
+/** The entry with this id; null if no such item waits for this identity at this broker. @throws {WalletRefusal} */
 export async function findItem(
   ctx: WalletContext,
   broker: string,
@@ -77,7 +77,7 @@ async function readInbox(ctx: WalletContext, broker: string): Promise<readonly F
   for await (const { items } of readPages(ctx, broker, list))
     for (const value of items) {
       const { id, kind } = isRecord(value) ? value : {};
-      // The id becomes part of an address and of what a refusal signs.
+      // The id becomes part of a URL, and of what a refusal signs.
       if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || typeof kind !== "string")
         continue;
       found.push({ id, kind, broker, item: readInboxItem(value) });

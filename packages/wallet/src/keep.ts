@@ -4,17 +4,18 @@ import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
-/** A business, and the broker that keeps it. */
+/** A business, and the broker that has it. */
 export interface KeptBusiness {
   readonly address: Address;
   readonly broker: string;
 }
 
 /**
- * Ends the removal of this identity, else a move of the business by the operator: this member is here.
+ * Ends the removal of this identity, or else a move of the business by the operator: it shows that this member is still
+ * there.
  *
  * @returns what ended
- * @throws {WalletRefusal} not_found where there is neither, broker_refused
+ * @throws {WalletRefusal} not_found if there is neither, broker_refused
  */
 export async function keepMembership(
   ctx: WalletContext,
@@ -29,9 +30,9 @@ export async function keepMembership(
 }
 
 /**
- * Ends the removal of this identity, by the number that the chain gives it.
+ * Ends the removal of this identity, by the number that it has on chain.
  *
- * @returns false where the chain has none
+ * @returns false if there is none on chain
  * @throws {WalletRefusal} broker_refused
  */
 export async function endRemoval(ctx: WalletContext, business: KeptBusiness): Promise<boolean> {

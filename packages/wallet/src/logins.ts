@@ -6,17 +6,17 @@ import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
-/** A login that still holds. */
+/** A login that is still live. */
 export interface Login {
   readonly id: string;
-  /** Origin of the broker that keeps it. */
+  /** Origin of the broker that has it. */
   readonly broker: string;
   readonly clientName: string;
   /** Verified domain of the client. */
   readonly domain?: string;
   /** Unix seconds. */
   readonly at: number;
-  /** How surely wallet and browser belonged together. */
+  /** How sure the broker was that wallet and browser belonged together. */
   readonly acr: string;
 }
 
@@ -36,16 +36,16 @@ async function readLogins(ctx: WalletContext, broker: string): Promise<readonly 
 /**
  * Ends a login with its browser session and tokens, at every broker that says it has it.
  *
- * @param id as `listLogins` gives it
+ * @param id as `listLogins` returns it
  * @throws {WalletRefusal} not_found, broker_refused, unreachable
  */
 export async function endLogin(ctx: WalletContext, id: string): Promise<void> {
-  // Each is told: one that says that it was there may not be the one that keeps it.
+  // Every broker is told, since one that claims to have had the login may not be the one that really has it.
   const { answers, missing } = await askEach(ctx, async (broker) => {
     const path = `/w/logins/${encodeURIComponent(id)}/end`;
     const answer = await ctx.sessions.call(broker, { path, method: "POST" });
     if (answer.status === 200) return true;
-    // A broker that names its logins otherwise answers 400: it does not keep this one.
+    // A broker whose login ids have another form answers 400: it does not have this login.
     if (answer.status === 404 || answer.status === 400) return false;
     throw refusalOfAnswer(`${broker}${path}`, answer);
   });

@@ -8,19 +8,19 @@ import { call, membersOf, refusalOfAnswer } from "./transport.ts";
 /** A link by which one reader picks a text up, once. */
 export interface PickUp {
   readonly link: string;
-  /** Unix seconds: afterwards it is gone. */
+  /** Unix seconds: after this it is gone. */
   readonly expiresAt: number;
 }
 
-/** What the box says it is, so that no other text of the wallet passes for a hand-over. */
+/** What the sealed text is about, so that no other text of the wallet is accepted as a hand-over. */
 const about = "svc-mailbox-v1";
 const keyLength = 32;
-/** What one mailbox takes; images are never handed over this way. */
+/** The most that a mailbox holds; images are never handed over this way. */
 const boxLengthMax = 256 * 1024;
 
 /**
- * Leaves a text at a broker that cannot read it: sealed with a key that is in the link's fragment alone, as is
- * the mailbox (decisions, section 3, `p2p`). A fragment goes to no server and no preview.
+ * Leaves a text at a broker that cannot read it: it is sealed with a key that is only in the link's fragment, as is the
+ * id of the mailbox (decisions, section 3, `p2p`). A fragment is sent to no server and to no link preview.
  *
  * @throws {WalletRefusal} unsupported without a broker, invalid_request for a text that is too long
  */
@@ -48,8 +48,8 @@ export async function leaveInMailbox(
 }
 
 /**
- * Picks up what somebody left, once: afterwards it is gone. The mailbox is asked only where its broker stands on
- * the wallet's list, so that a link cannot make the wallet call anybody.
+ * Picks up what somebody left, once: afterwards it is gone. The mailbox is asked only if its broker is on the wallet's
+ * list, so that a link cannot make the wallet call just anybody.
  *
  * @throws {WalletRefusal} invalid_link, broker_refused (read before, or gone), unreachable
  */

@@ -4,7 +4,7 @@ import { membersOf, refusalOfAnswer, type Call } from "./transport.ts";
 
 /** A list at a broker. */
 interface PagedList extends Pick<Call, "bytesMax"> {
-  /** Of its first page. */
+  /** The path of its first page. */
   readonly path: string;
   /** 50 unless given. */
   readonly pagesMax?: number;
@@ -13,20 +13,24 @@ interface PagedList extends Pick<Call, "bytesMax"> {
 /** One page of it. */
 interface Page {
   readonly items: readonly unknown[];
-  /** What stands beside the items. */
+  /** The members beside the items. */
   readonly members: Readonly<Record<string, unknown>>;
 }
 
 /** Items of one page of a list (decisions, section 1, bounds). */
 const pageItemsMax = 100;
-/** A broker that takes its time for each page holds up the others that are asked after it. What is done with a page does not count. */
+/**
+ * A broker that is slow with each page holds up the brokers that are asked after it. The time that the caller spends on
+ * a page does not count.
+ */
 const secondsMax = 60;
 
 /**
- * Reads a list at a broker in a session. One that never ends is not read for ever.
+ * Reads a list at a broker in a session. A list that never ends is not read for ever.
  *
- * @yields its pages, as far as they are asked for
- * @throws {WalletRefusal} broker_refused where a page is too long, or none; unreachable where they take more than a minute
+ * @yields its pages, as the caller asks for more
+ * @throws {WalletRefusal} broker_refused if a page is too long or is not a page; unreachable if they take more than a
+ * minute
  */
 export async function* readPages(
   ctx: Pick<WalletContext, "now" | "sessions">,

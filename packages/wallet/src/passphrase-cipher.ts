@@ -21,12 +21,12 @@ export async function cipherOfPassphrase(passphrase: string, salt: Uint8Array): 
   return cipherOfKey(await scrypt(bytesOfText(passphrase.normalize("NFKC")), salt));
 }
 
-/** An AES-256-GCM key out of 32 bytes. */
+/** An AES-256-GCM key from 32 bytes. */
 export async function cipherOfKey(key: Uint8Array): Promise<CipherKey> {
   return crypto.subtle.importKey("raw", ownBytes(key), "AES-GCM", false, ["encrypt", "decrypt"]);
 }
 
-/** WebCrypto takes no bytes of shared memory, and the type says so. */
+/** WebCrypto does not accept bytes of shared memory, and the type says so. */
 export function ownBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(bytes);
 }

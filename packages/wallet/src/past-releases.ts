@@ -4,12 +4,12 @@ import type { KeptBusiness } from "./keep.ts";
 import { readPages } from "./pages.ts";
 import { shownText } from "./shown-text.ts";
 
-/** What a business released to somebody, as its broker tells it; without the values. */
+/** What a business released to somebody, as its broker reports it; without the values. */
 export interface PastRelease {
-  /** Also of the vote that decided it. */
+  /** Also the id of the vote that decided it. */
   readonly requestId: string;
   readonly name: string;
-  /** Null where the broker names none that is verified. */
+  /** Null if the broker names no verified domain. */
   readonly domain: string | null;
   readonly purpose: string;
   readonly fields: readonly string[];
@@ -17,7 +17,7 @@ export interface PastRelease {
   readonly releasedAt: number;
 }
 
-/** What a business released, the newest first. @throws {WalletRefusal} broker_refused */
+/** What a business released, newest first. @throws {WalletRefusal} broker_refused */
 export async function listReleases(
   ctx: WalletContext,
   { address, broker }: KeptBusiness,

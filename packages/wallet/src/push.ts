@@ -1,20 +1,20 @@
-// A device is told by Web Push that something waits in the inbox (RFC 8030). What it is told says nothing: the wallet
+// Web Push tells a device that something waits in the inbox (RFC 8030). The message says no more than that: the wallet
 // then looks itself.
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { call, membersOf, refusalOfAnswer } from "./transport.ts";
 
-/** What `PushSubscription.toJSON()` of a browser has, as far as a broker needs it. */
+/** The part of a browser's `PushSubscription.toJSON()` that a broker needs. */
 export interface PushDevice {
   readonly endpoint: string;
   readonly keys: { readonly p256dh: string; readonly auth: string };
 }
 
 /**
- * What a page gives `pushManager.subscribe` as `applicationServerKey`, in base64url: hints of this broker are taken and
- * nobody else's.
+ * What a page passes to `pushManager.subscribe` as `applicationServerKey`, in base64url: the device then accepts hints
+ * of this broker and of nobody else.
  *
- * @throws {WalletRefusal} not_found for a broker off the list, broker_refused, unreachable
+ * @throws {WalletRefusal} not_found for a broker that is not on the list, broker_refused, unreachable
  */
 export async function readPushKey(ctx: WalletContext, broker: string): Promise<string> {
   await requireListed(ctx, broker);
@@ -44,7 +44,7 @@ export async function subscribePush(
 }
 
 /**
- * Has a broker tell a device nothing more of this identity; all its devices where none is named.
+ * Has a broker stop telling a device about this identity, or all devices if none is named.
  *
  * @throws {WalletRefusal} as {@link readPushKey}
  */

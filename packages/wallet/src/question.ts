@@ -37,12 +37,12 @@ import { sayVouched } from "./requester.ts";
 import { quotedName, shownText } from "./shown-text.ts";
 import { sayTypedData } from "./typed-data-words.ts";
 
-/** What a member of a business is asked: in words, and as the hash that an approval would name. */
+/** What a member of a business is asked, in words and as the hash that an approval would name. */
 export interface Question {
-  /** One statement a line. */
+  /** One statement per line. */
   readonly words: readonly string[];
   readonly concerns: readonly Concern[];
-  /** Why this wallet never approves it; null where it may. */
+  /** Why this wallet never approves it; null if it may. */
   readonly refusal: string | null;
   /** Recomputed from what the words show (decisions, section 6, Approval); null for an invitation, which is signed by itself. */
   readonly hash: Hex32 | null;
@@ -50,18 +50,18 @@ export interface Question {
 
 /** How a member would answer, as far as it changes the hash. */
 export interface Release {
-  /** Optional names that do not go. */
+  /** Optional names that are not released. */
   readonly without: readonly string[];
 }
 
 /** Where a question came from. */
 export interface Origin {
   readonly broker: string;
-  /** Of the chain that the wallet knows behind it. */
+  /** The id of the chain that the wallet knows behind this broker. */
   readonly chainId: number;
 }
 
-/** What an item asks. Nothing that was sent as a hash is taken from it. */
+/** What an item asks. Hashes are never taken from the item, only computed. */
 export function questionOf(item: InboxItem, origin: Origin, release: Release): Question {
   const question = questionByKind(item, origin, release);
   const isElsewhere = item.chainId !== origin.chainId;
@@ -86,7 +86,10 @@ function questionByKind(item: InboxItem, origin: Origin, release: Release): Ques
   return invitationQuestion(item);
 }
 
-/** The optional names that would be released: what another member's approval fixed, else what is not withheld. */
+/**
+ * The optional names that would be released: those that another member's approval fixed, or else those that are not
+ * withheld.
+ */
 export function releasedOptional(
   { fixedOptional, optional }: DataRequestItem,
   { without }: Release,
@@ -170,10 +173,10 @@ function readTypedData(document: TypedDataDocument, { chainId }: Origin): Conten
     const reserved = refusalOfTypedData(document);
     if (reserved !== null) return { ...nothing, refusal: reserved.reason };
     const hash = hashTypedData(document);
-    // A business holds no assets and signs for nobody's account: what moves them is never meant for it.
+    // A business holds no assets and signs for nobody's account, so a document that moves assets is never meant for it.
     const [warning] = warningsOfTypedData(document);
     const named = document.domain["chainId"];
-    // A domain may give it any type: a list of one number would pass for that number.
+    // The types may declare it as anything: a list of one number would pass for that number.
     const isNumber = typeof named === "number" || typeof named === "string";
     const isElsewhere = named !== undefined && !(isNumber && Number(named) === chainId);
     const refusal =
@@ -232,20 +235,20 @@ function governanceQuestion(item: GovernanceItem): Question {
   };
 }
 
-/** What of an act its words are made from. */
+/** The parts of an act from which its words are made. */
 type SaidAct = Pick<GovernanceItem, "operation" | "arguments" | "names" | "current">;
 
-/** What an act of governance does, in words; none where this wallet cannot tell. */
+/** What an act of governance does, in words; empty if this wallet cannot tell. */
 export function sayAct(act: SaidAct): readonly string[] {
   return actOf(act)?.words ?? [];
 }
 
-/** What a proposal puts to the members of a business, before it is put to them: as each of them will read it. */
+/** What a proposal would put to the members of a business, in the words that each of them will read. */
 export function sayProposal(business: InboxItem["business"], act: SaidAct): readonly string[] {
   return [sayDecided({ business }), ...sayAct(act), publicWords].map(shownText);
 }
 
-/** What an act does, made anew from its arguments. */
+/** What an act does, reconstructed from its arguments. */
 function actOf(item: SaidAct): { act: GovernanceAct; words: readonly string[] } | null {
   const [operation] = item.operation.split("(", 1);
   if (operation === "changeCharter") {
@@ -320,7 +323,7 @@ function sayBusinessToBe({ business, charter }: Pick<InvitationItem, "business" 
   ];
 }
 
-/** The end that is signed has to be the one that is shown. */
+/** The end that is signed must be the one that is shown. */
 function refusalOfEnd({ deadline, expiresAt }: DataRequestItem | InvitationItem): string | null {
   return deadline === expiresAt ? null : "what is signed would end at another time than is shown";
 }
@@ -332,7 +335,9 @@ const ruleWords = {
 } as const;
 const ruleOrder = ["signature_requests", "data_requests", "governance"] as const;
 
-/** Who comes, who goes, and what else is not as it was; one line each. Nothing where the broker does not say how it was. */
+/**
+ * Who joins, who leaves, and what else changes; one line each. Nothing if the broker does not say how it was before.
+ */
 function sayChanges({ rules, members }: Charter, { current, names }: SaidAct): string[] {
   if (current === null) return [];
   const before = new Map(current.members.map(({ address, isVoting }) => [address, isVoting]));

@@ -5,11 +5,12 @@ import { WalletRefusal } from "./refusal.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
 
 /**
- * The settlement receipt of a request that this identity approved: what it consented to, and that this stands on
- * chain. Whoever wants to be sure compares it with the chain; the wallet only reads it.
+ * The settlement receipt of a request that this identity approved: what it consented to, and that this is on chain. To
+ * be sure, compare it with the chain; the wallet only reads it.
  *
  * @param id the `referenceKey`, as the history has it
- * @throws {WalletRefusal} not_found before the order is settled, and for somebody else's; broker_refused, unreachable
+ * @throws {WalletRefusal} not_found before the order is settled, and for somebody else's order; broker_refused,
+ * unreachable
  */
 export async function fetchReceipt(ctx: WalletContext, id: string): Promise<Receipt> {
   const { found, unasked } = await askInTurn(ctx, async (broker) => {

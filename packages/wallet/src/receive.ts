@@ -10,20 +10,20 @@ import {
 import { readPages } from "./pages.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
-/** What came of asking a broker for credentials. */
+/** The result of asking a broker for credentials. */
 export interface Collection {
-  /** Collected now: the wallet is from here on the only one that has their values. */
+  /** Collected now: from here on only the wallet has their values. */
   readonly received: readonly HeldCredential[];
-  /** Offered with values that their issuer did not commit to, or in the place of one that is held: neither kept nor collected. */
+  /** Offered with values that their issuer did not commit to, or in place of a held one: neither stored nor collected. */
   readonly refused: readonly { readonly id: string; readonly broker: string }[];
 }
 
-/** Images are large: a broker ends a page at 8 MiB of values, which grow by their proofs. */
+/** Images are large: a broker ends a page at 8 MiB of values, and their proofs come on top. */
 const list = { path: "/w/credentials?limit=100", bytesMax: 24 * 1024 * 1024 };
 
 /**
- * Collects the identity's credentials from a broker and takes over what became of those collected before.
- * A value is kept before the broker is told to forget it, and only once it is proved to belong to its root.
+ * Collects the identity's credentials from a broker, and updates the status of those collected before. A value is
+ * stored before the broker is told to forget it, and only once it is proved to belong to its root.
  *
  * @throws {WalletRefusal} broker_refused, unreachable
  */
@@ -40,7 +40,7 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
         await keepCredential(ctx, { ...known, status: listed.status });
       continue;
     }
-    // Without values there is nothing to collect: it was withdrawn or nobody came for it in time.
+    // Without values there is nothing to collect: the credential was withdrawn, or not collected in time.
     if (listed.fields.every(({ data }) => data === undefined)) continue;
     const checked =
       known === undefined ? checkValues(ctx.identity.address, listed) : heldStill(known, listed);

@@ -5,23 +5,23 @@ import { cipherOfKey } from "./passphrase-cipher.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { hashedKey, type StorageKey, type WalletStorage } from "./storage.ts";
 
-/** What records are kept with. */
+/** What is needed to read and write records. */
 export interface RecordContext {
   readonly identity: Identity;
   readonly storage: WalletStorage;
   readonly random: (length: number) => Uint8Array;
 }
 
-/** Kinds of records: personal data, so they lie sealed with a key that only their identity can make. */
+/** Kinds of records. They are personal data, so they are sealed with a key that only their identity can derive. */
 export type RecordFolder = "credential" | "history" | "shown" | "transaction" | "vote";
 
-/** A record with the key that it lies under. */
+/** A record with the key under which it is stored. */
 export interface StoredRecord {
   readonly key: StorageKey;
   readonly value: unknown;
 }
 
-/** 64 bits keep the records of identities apart; what opens a record is the key. */
+/** 64 bits of the address keep the records of identities apart; access depends on the sealing key. */
 const prefixLength = 16;
 
 /** The key of a record. @param name at most 47 of `a-z 0-9 _ -`; names sort as their records do */
@@ -39,7 +39,7 @@ export async function putRecord(ctx: RecordContext, key: StorageKey, value: obje
   await ctx.storage.put(key, await sealRecord(ctx, key, value));
 }
 
-/** Writes the record only where there is none. @returns the one that is stored afterwards */
+/** Writes the record only if there is none. @returns the one that is stored afterwards */
 export async function addRecord(
   ctx: RecordContext,
   key: StorageKey,
@@ -49,18 +49,18 @@ export async function addRecord(
   return openRecord(ctx, key, stored);
 }
 
-/** Null where there is none. @throws {WalletRefusal} damaged_state */
+/** Null if there is none. @throws {WalletRefusal} damaged_state */
 export async function getRecord(ctx: RecordContext, key: StorageKey): Promise<unknown> {
   const box = await ctx.storage.get(key);
   return box === null ? null : openRecord(ctx, key, box);
 }
 
-/** As `getRecord`; one that cannot be read is removed without a word. */
+/** As `getRecord`, but a record that cannot be read is silently removed. */
 export async function getMended(ctx: RecordContext, key: StorageKey): Promise<unknown> {
   return getReadable(ctx, key, async () => ctx.storage.remove(key));
 }
 
-/** The identity's records by key, which sorts them. @throws {WalletRefusal} damaged_state where one cannot be read */
+/** The identity's records by key, which sorts them. @throws {WalletRefusal} damaged_state if one cannot be read */
 export async function readRecords(
   ctx: RecordContext,
   folder: RecordFolder,
@@ -72,7 +72,7 @@ export async function readRecords(
   return found.filter(({ value }) => value !== null);
 }
 
-/** As `readRecords`, but one that cannot be read is left out, and the storage told so. */
+/** As `readRecords`, but a record that cannot be read is left out, and the storage is told so. */
 export async function listRecords(
   ctx: RecordContext,
   folder: RecordFolder,
@@ -80,7 +80,7 @@ export async function listRecords(
   return listReadable(ctx, folder, (key) => ctx.storage.tellDamaged?.(key));
 }
 
-/** As `readRecords`, but one that cannot be read is removed without a word. */
+/** As `readRecords`, but a record that cannot be read is silently removed. */
 export async function listMended(
   ctx: RecordContext,
   folder: RecordFolder,

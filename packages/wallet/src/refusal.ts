@@ -2,15 +2,15 @@ import { shownText } from "./shown-text.ts";
 
 /** Why this wallet did not do what it was asked to. */
 export type RefusalCode =
-  /** The text is no link, or a parameter of it is wrong. */
+  /** The text is not a link, or one of its parameters is wrong. */
   | "invalid_link"
-  /** What is asked for is never signed on request of others (decisions, section 3, "Reserved types"). */
+  /** What is asked for is never signed at the request of others (decisions, section 3, "Reserved types"). */
   | "invalid_request"
   /** The deadline or the request object has passed. */
   | "expired"
   /** The protocol knows it, this wallet does not. */
   | "unsupported"
-  /** Nothing verified that this wallet holds fits what is required. */
+  /** No verified field that this wallet holds fits what is required. */
   | "no_matching_data"
   /** The request object is not genuine or does not belong to the link. */
   | "forged_request"
@@ -24,7 +24,7 @@ export type RefusalCode =
   | "broker_refused"
   /** No answer, too long an answer, a redirect, or an address without https. */
   | "unreachable"
-  /** The chain would not take the transaction, or has not taken it in yet. */
+  /** The chain refused the transaction, or has not included it yet. */
   | "chain_refused"
   | "not_found"
   | "wrong_passphrase"
@@ -33,7 +33,7 @@ export type RefusalCode =
   /** A file of the wallet cannot be read. */
   | "damaged_state";
 
-/** The wallet refuses. The message is one line for a person, safe to show wherever its parts came from. */
+/** The wallet refuses. The message is one line for a person, and is safe to show wherever its parts come from. */
 export class WalletRefusal extends Error {
   override name = "WalletRefusal";
   readonly code: RefusalCode;

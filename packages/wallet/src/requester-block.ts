@@ -5,14 +5,17 @@ import { readPages } from "./pages.ts";
 import { shownText } from "./shown-text.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
-/** Which organization a business takes no more requests of, or takes them of again. */
+/** Which organization a business blocks or unblocks. */
 export interface RequesterBlock {
   /** A request of that organization to the business, open or ended. */
   readonly requestId: string;
   readonly isBlocked: boolean;
 }
 
-/** Has a business take no more requests of whoever made this one. @throws {WalletRefusal} broker_refused */
+/**
+ * Has a business block the organization that made this request, so that it accepts no more requests from it. @throws
+ * {WalletRefusal} broker_refused
+ */
 export async function blockRequester(
   ctx: WalletContext,
   { address, broker }: KeptBusiness,
@@ -23,18 +26,18 @@ export async function blockRequester(
   if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
 }
 
-/** An organization whose requests a business does not take, as its broker tells it. */
+/** An organization that a business has blocked, as its broker reports it. */
 export interface BlockedRequester {
   readonly name: string;
-  /** Null where the broker names none that is verified. */
+  /** Null if the broker names no verified domain. */
   readonly domain: string | null;
-  /** Its last request to the business: what the block is taken back by. */
+  /** Its last request to the business, by which the block can be undone. */
   readonly requestId: string;
   /** Unix seconds. */
   readonly blockedAt: number;
 }
 
-/** Whose requests a business does not take. @throws {WalletRefusal} broker_refused */
+/** The organizations that a business has blocked. @throws {WalletRefusal} broker_refused */
 export async function listBlocks(
   ctx: WalletContext,
   { address, broker }: KeptBusiness,

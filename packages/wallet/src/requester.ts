@@ -25,14 +25,14 @@ export type Requester =
       /** Origin of the broker that vouches. */
       readonly broker: string;
       readonly clientName: string;
-      /** Verified by the broker; absent while none is. */
+      /** Verified by the broker; absent if none is verified. */
       readonly domain?: string;
     }
   | {
       readonly known: false;
-      /** Where the answer would go; absent where it is only shown, or given to an app. */
+      /** Where the answer would go; absent if it is only shown, or given to an app. */
       readonly host?: string;
-      /** Of that app, as `myapp:`. */
+      /** The scheme of that app, such as `myapp:`. */
       readonly scheme?: string;
     };
 
@@ -43,7 +43,7 @@ export interface VerifiedObject {
   readonly hash: Hex32;
 }
 
-/** The broker that a link leads to, if it stands on the list; null otherwise, and nobody is asked then. */
+/** The broker that a link leads to, if it is on the list; otherwise null, and nobody is asked. */
 export async function findBroker(ctx: WalletContext, link: Link): Promise<string | null> {
   const connection = link.action === "data-transfer" ? undefined : link.connection;
   const origin = originOfConnection(connection);
@@ -51,9 +51,9 @@ export async function findBroker(ctx: WalletContext, link: Link): Promise<string
 }
 
 /**
- * Asks the broker behind a link who wants this: `POST <conn>/open`. Null where nobody on the list can say: the
- * link leads to somebody else, or to a broker that vouches for nothing at this address. A broker's own requests
- * for fields always have an object; without one they are over or were never made.
+ * Asks the broker behind a link who makes the request: `POST <conn>/open`. Null if no broker on the list can say: the
+ * link leads to somebody else, or to a broker that vouches for nothing at this address. Requests for fields that a
+ * broker makes itself always have an object; without one they are over or were never made.
  *
  * @throws {WalletRefusal} forged_request, expired, broker_refused, unreachable
  */
@@ -70,8 +70,8 @@ export async function askRequester(ctx: WalletContext, link: Link): Promise<Veri
 }
 
 /**
- * A route below `conn` at a broker, whose connections are bare paths in their one spelling: by any other the link
- * would reach a route that the wallet does not take it for.
+ * A route below `conn` at a broker. A broker's connections are bare paths in exactly one spelling: with any other
+ * spelling the link would reach a route different from the one that the wallet believes it to be.
  *
  * @throws {WalletRefusal} invalid_link
  */
@@ -101,7 +101,7 @@ export async function verifyRequestObject(
   return { object, hash: requestObjectHash(compact) };
 }
 
-/** Who asks, out of what was verified. */
+/** Who asks, according to what was verified. */
 export function requesterOf(link: Link, verified: VerifiedObject | null): Requester {
   if (verified !== null) {
     const { iss, client_name: clientName, domain } = verified.object;
@@ -115,7 +115,7 @@ export function requesterOf(link: Link, verified: VerifiedObject | null): Reques
     : { known: false, host };
 }
 
-/** Who asks, as the subject of "asks ..". A name is quoted, so that it cannot pass for the words around it. */
+/** Who asks, as the subject of "asks ..". A name is quoted, so that it cannot be mistaken for the words around it. */
 export function sayRequester(requester: Requester): string {
   if (!requester.known) {
     const { host, scheme } = requester;
@@ -125,7 +125,7 @@ export function sayRequester(requester: Requester): string {
   return sayVouched(requester.clientName, requester);
 }
 
-/** A name, with the domain that a broker says it verified. */
+/** A name, with the domain that a broker says it has verified. */
 export function sayVouched(
   name: string,
   { domain, broker }: { readonly domain?: string; readonly broker: string },
@@ -148,7 +148,7 @@ function forged(reason: string): WalletRefusal {
   return new WalletRefusal("forged_request", `the request object is refused: ${reason}`);
 }
 
-/** Read before anything is verified, and only to know whether the kept keys can be enough. */
+/** Read before anything is verified, only to know whether the cached keys may be enough. */
 function kidOf(compact: string): string | undefined {
   const bytes = bytesOfBase64url(compact.split(".", 1)[0] ?? "");
   const { kid } = membersOf(bytes === null ? null : textOfBytes(bytes));

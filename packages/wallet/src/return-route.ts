@@ -5,8 +5,8 @@ import { hostOf } from "./transport.ts";
 type RoutedLink = Exclude<Link, DataTransferLink>;
 
 /**
- * Where an answer goes: the host of `conn`, or the app that its scheme opens. Null where `conn` hears nothing of it,
- * as it is shown, left behind a link or handed over.
+ * Where an answer goes: the host of `conn`, or the app that its scheme opens. Null if `conn` does not receive it,
+ * because it is shown, left behind a link or handed over.
  */
 export function destinationOf(link: RoutedLink): string | null {
   const returnType = returnTypeOf(link);
@@ -14,7 +14,7 @@ export function destinationOf(link: RoutedLink): string | null {
   return isSent && link.connection !== undefined ? hostOf(link.connection) : null;
 }
 
-/** How the answer travels, as one sentence. @param what it is, in the singular */
+/** How the answer travels, as one sentence. @param what names the answer, in the singular */
 export function sayRoute(what: string, link: RoutedLink): string {
   switch (returnTypeOf(link)) {
     case "callback":

@@ -1,10 +1,10 @@
-// Stands in for scrypt.ts where Node runs the wallet (`imports` of package.json): in half the time, and on a thread of
-// its own.
+// Replaces scrypt.ts when Node runs the wallet (`imports` of package.json): it takes half the time, and runs on a
+// thread of its own.
 import { scrypt as derive } from "node:crypto";
 import { promisify } from "node:util";
 
 const deriveKey = promisify<Uint8Array, Uint8Array, number, object, Uint8Array>(derive);
-/** `maxmem`: what N and r take is 128 MiB, and Node allows 32 by itself. */
+/** `maxmem`: N and r need 128 MiB, and Node's default is 32. */
 const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 } as const;
 
 /** As `scrypt` of scrypt.ts. */

@@ -12,7 +12,7 @@ import {
 } from "@svc/protocol";
 import type { HeldCredential, HeldField } from "./held-credential.ts";
 
-/** A name that somebody asks for: of the catalogue, else as it was written. */
+/** A name that somebody asks for: the one in the catalogue, or else the text as it was written. */
 export interface AskedName {
   readonly name: string;
   readonly isOptional: boolean;
@@ -23,7 +23,7 @@ export interface Source extends HeldField {
   readonly credential: Omit<HeldCredential, "fields">;
 }
 
-/** What would answer a name; null where nothing that is held fits. */
+/** What would answer a name; null if no field that the wallet holds fits. */
 export interface Choice extends AskedName {
   readonly source: Source | null;
 }
@@ -34,15 +34,15 @@ export interface SelectionRules {
   readonly now: number;
   /** The requester is known: only then fields of the sensitivities `pii-high` and `biometric` go out. */
   readonly isKnown: boolean;
-  /** A yes/no field fits with "yes" alone: where it is proved instead of told. */
+  /** A yes/no field fits only with "yes": for requests that ask for a proof instead of the value. */
   readonly mustHold: boolean;
-  /** The side on which it has to count; undefined where nobody says, and the live one comes first. */
+  /** The side on which a field has to count; undefined if nobody says, and then the live side comes first. */
   readonly environment: HeldCredential["environment"] | undefined;
 }
 
 /**
- * Finds the best source for every name, without asking the person: out of a credential that counts, of
- * those out of the one that answers most of what is asked, of those out of the one that lasts longest.
+ * Finds the best source for every name, without asking the person: from the credentials that count, the one that
+ * answers most of the request, and among equals the one that lasts longest.
  */
 export function chooseSources(
   held: readonly HeldCredential[],
@@ -74,20 +74,20 @@ export function chooseSources(
   });
 }
 
-/** What is released: each field once, sorted by its name, as signatures and hashes take them. */
+/** What is released: each field once, sorted by name, as signatures and hashes require. */
 export function releasedBy(choices: readonly Choice[]): readonly Source[] {
   const byField = new Map<FieldName, Source>();
   for (const { source } of choices) if (source !== null) byField.set(source.field, source);
   return [...byField.values()].toSorted((a, b) => (a.field < b.field ? -1 : 1));
 }
 
-/** Whether a field's value may never go to somebody unknown (decisions, section 3, "Request object"). */
+/** Whether a field's value may never be sent to an unknown requester (decisions, section 3, "Request object"). */
 export function isGuarded(field: FieldName): boolean {
   const { sensitivity } = entryOfField(field);
   return sensitivity === "pii-high" || sensitivity === "biometric";
 }
 
-/** Whether the field answers yes or no, derived from another: it is opened where it is proved. */
+/** Whether the field is a yes/no answer derived from another field: its value is opened in a proof. */
 export function isDerivedAnswer(field: FieldName): boolean {
   const { type, derived } = entryOfField(field);
   return derived && type === "boolean";
@@ -99,7 +99,7 @@ export function leafOfSource(user: Address, source: Source): Hex32 {
   return leafOf({ user, field, commitment: commitmentOf({ data, pepper }), expiresAt });
 }
 
-/** The catalogue name that a person or a link writes, in either spelling; else the text itself. */
+/** The catalogue name for what a person or a link writes, in either spelling; or else the text itself. */
 export function nameOfText(text: string): string {
   return isName(text) ? text : (nameOfAttribute(text) ?? text);
 }
@@ -107,7 +107,7 @@ export function nameOfText(text: string): string {
 const isName = (text: string): text is Parameters<typeof fieldsOfName>[0] =>
   isFieldName(text) || isParentName(text);
 
-/** An issuer's attestation is final on chain within minutes: until then a fresh credential is the second choice. */
+/** An issuer's attestation is final on chain within minutes: until then a new credential is the second choice. */
 const usableStatuses: ReadonlySet<string> = new Set(["live", "pending"]);
 
 function sourcesOf(

@@ -3,19 +3,19 @@ import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { call, membersOf, refusalOfAnswer, type Call, type CallAnswer } from "./transport.ts";
 
-/** A challenge is for now; a broker that asks for a signature that lasts longer gets none. */
+/** A challenge is for immediate use; a broker that asks for a signature that is valid longer than this gets none. */
 const challengeSecondsMax = 3600;
 
 type SessionContext = Pick<WalletContext, "identity" | "fetch" | "now">;
 
-/** A call below a broker; with `body` alone it is a POST. */
+/** A call to a path at a broker; if it has a `body`, it is a POST. */
 interface SessionCall extends Pick<Call, "bytesMax"> {
   readonly path: string;
   readonly method?: "POST" | "DELETE";
   readonly body?: Readonly<Record<string, unknown>>;
 }
 
-/** Sessions of the wallet's identity with brokers: opened when first needed, kept in memory alone. */
+/** Sessions of the wallet's identity with brokers: opened when first needed, kept only in memory. */
 export interface WalletSessions {
   /** Calls a path below the broker in a session. @throws {WalletRefusal} */
   call(broker: string, request: SessionCall): Promise<CallAnswer>;
@@ -23,13 +23,16 @@ export interface WalletSessions {
   close(): Promise<void>;
 }
 
-/** Keeps one session for each broker. A session that the broker forgot is opened anew, once. */
+/** Keeps one session for each broker. A session that the broker has forgotten is opened again, once. */
 export function openSessions(ctx: SessionContext): WalletSessions {
   const tokens = new Map<string, Promise<string>>();
   const forget = (broker: string, opened: Promise<string>): void => {
     if (tokens.get(broker) === opened) tokens.delete(broker);
   };
-  /** Calls that come while a session is being opened share it. One that cannot be opened, or is refused, is forgotten. */
+  /**
+   * Calls that come while a session is being opened share it. A session that cannot be opened, or is refused, is
+   * forgotten.
+   */
   const send = async (broker: string, request: Omit<Call, "url"> & { path: string }) => {
     const opening = tokens.get(broker) ?? openSession(ctx, broker);
     tokens.set(broker, opening);
@@ -47,7 +50,7 @@ export function openSessions(ctx: SessionContext): WalletSessions {
     try {
       await send(broker, { path: "/w/session", method: "DELETE" });
     } catch (error) {
-      // A broker that is away ends the session by itself; the result of the work stands.
+      // If the broker is away, the session expires by itself; the result of the work is not affected.
       if (!(error instanceof WalletRefusal)) throw error;
     }
   };
@@ -77,7 +80,8 @@ async function openSession(ctx: SessionContext, broker: string): Promise<string>
     isShowable(challenge) &&
     typeof deadline === "number" &&
     deadline <= (await ctx.now()) + challengeSecondsMax &&
-    // What is signed names the broker that was called: a challenge passed on from another broker opens nothing there.
+    // The signature names the broker that was called, so a challenge that was passed on from another broker opens no
+    // session there.
     origin === broker;
   if (!isFit) throw new WalletRefusal("broker_refused", `${broker} sends a challenge that is none`);
   const signature = await ctx.identity.sign(sessionDigest({ origin: broker, challenge, deadline }));

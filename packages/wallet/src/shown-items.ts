@@ -1,4 +1,4 @@
-// What the inbox showed a person, so that a vote is on that and on nothing that came in its place.
+// What the inbox showed a person, so that a vote is on exactly that, and not on something that has replaced it.
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord } from "@svc/protocol";
 import type { InboxItem } from "./inbox-item.ts";
@@ -14,10 +14,10 @@ export interface SentItem {
   readonly item: InboxItem | null;
 }
 
-/** What of an item an approval is held against. */
+/** The part of an item that an approval is compared with. */
 interface Shown {
   readonly fingerprint: string;
-  /** The optional fields of a data request that would go. */
+  /** The optional fields of a data request that would be released. */
   readonly optional: readonly string[];
 }
 
@@ -59,15 +59,15 @@ export interface ShownItems {
   /** Who showed something under this id. */
   brokersOf(id: string): readonly string[];
   /**
-   * Whether an approval of an item is of something else, or gives more, than what its broker showed under its id. One
-   * never shown by anybody is not.
+   * Whether an approval of an item would cover something else, or release more, than what its broker showed under its
+   * id. False for an item that nobody has ever shown.
    *
    * @param without the optional fields that are withheld
    */
   isOther(sent: SentItem, without: readonly string[]): boolean;
 }
 
-/** @throws {WalletRefusal} invalid_request where that cannot be read: the inbox shows it anew */
+/** @throws {WalletRefusal} invalid_request if the record cannot be read: the inbox then has to be shown again */
 export async function readShown(ctx: RecordContext): Promise<ShownItems> {
   const all = await getShown(ctx);
   const brokersOf = (id: string): readonly string[] =>
@@ -95,7 +95,7 @@ async function getShown(ctx: RecordContext): Promise<Readonly<Record<string, unk
 
 function isOther(shown: unknown, sent: SentItem, without: readonly string[]): boolean {
   const { fingerprint, optional } = shownOf(sent, without);
-  // Earlier versions kept the fingerprint alone, which is enough where no optional field goes.
+  // Earlier versions stored only the fingerprint, which is enough if no optional field is released.
   const before = isRecord(shown) ? shown : { fingerprint: shown };
   if (before["fingerprint"] !== fingerprint) return true;
   const shownOptional: readonly unknown[] = Array.isArray(before["optional"])
@@ -113,8 +113,8 @@ function shownOf(sent: SentItem, without: readonly string[]): Shown {
 const nameOf = ({ id, broker }: SentItem): string => `${broker} ${id}`;
 
 /**
- * What moves on while a vote is open: on what state of the business it is, which optional fields it has, and which go.
- * Those are compared by themselves, as fewer may.
+ * What may change while a vote is open: the state of the business that it refers to, which optional fields it has, and
+ * which are released. The released fields are compared separately, since fewer are allowed.
  */
 const moving: ReadonlySet<string> = new Set([
   "epoch",

@@ -1,4 +1,4 @@
-// What a person was shown of a link, so that an approval is of that and of nothing that came in its place.
+// What a person was shown of a link, so that an approval covers exactly that, and not something that has replaced it.
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord, type Link } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
@@ -8,16 +8,18 @@ import type { Said } from "./request.ts";
 import type { VerifiedObject } from "./requester.ts";
 import type { Choice } from "./selection.ts";
 
-/** What has no end of its own is forgotten after a day. */
+/** A record without an end of its own is deleted after a day. */
 const keptSeconds = 86_400;
 
-/** What a broker says of a link by its request object; when it signed that says nothing. */
+/** What a broker says about a link in its request object, apart from the time at which it was signed. */
 export function saidByObject(verified: VerifiedObject | null): Said {
   const { iat: _iat, ...terms } = verified?.object ?? {};
   return { terms: hashOf(terms) };
 }
 
-/** The same of a request for fields, and what an approval of it gives, whichever credential it comes from. */
+/**
+ * The same for a request for fields, and what an approval of it would give, whichever credential the fields come from.
+ */
 export function saidOfFields(verified: VerifiedObject | null, choices: readonly Choice[]): Said {
   const given = choices.map(({ name, source }) => [name, source?.field, source?.data]);
   return { ...saidByObject(verified), given: hashOf(given) };
@@ -48,8 +50,9 @@ export async function rememberSaid(
 /**
  * Compares what is said now with what was said when the link was shown, if it was.
  *
- * @returns the fee that was shown as the most that is paid
- * @throws {WalletRefusal} invalid_request where it is something else, and where what was shown cannot be read
+ * @returns the highest fee that was shown
+ * @throws {WalletRefusal} invalid_request if something else is said now, and if the record of what was shown cannot be
+ *   read
  */
 export async function checkSaid(
   ctx: WalletContext,
@@ -63,14 +66,14 @@ export async function checkSaid(
     throw new WalletRefusal("invalid_request", fault, { cause });
   });
   if (!isRecord(shown)) return {};
-  // Earlier versions kept nothing of what was to be given.
+  // Earlier versions did not store what would be given.
   const { terms, given = said.given, feeWeiMax } = shown;
   if (terms !== said.terms || given !== said.given)
     throw new WalletRefusal("invalid_request", "it is not what was shown: look at the link again");
   return typeof feeWeiMax === "string" ? { feeWeiMax: BigInt(feeWeiMax) } : {};
 }
 
-/** Forgets what was shown of a link that was answered: what it asks for next is asked anew. */
+/** Deletes what was shown of a link that has been answered: whatever it asks for next is a new question. */
 export async function forgetSaid(ctx: WalletContext, link: Link): Promise<void> {
   await ctx.storage.remove(linkKey("shown", ctx.identity.address, link));
 }

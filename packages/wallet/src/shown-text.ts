@@ -1,7 +1,7 @@
 /**
- * Characters that no screen shows as what they are: controls, formats (bidirectional controls, zero-width characters,
- * tags), private use, lone surrogates, line and paragraph separators, and what is drawn as nothing (joiners, fillers,
- * variation selectors, those of emoji among them; the empty braille pattern).
+ * Characters that screens do not show as what they are: controls, formats (bidirectional controls, zero-width
+ * characters, tags), private use, lone surrogates, line and paragraph separators, and characters that are drawn as
+ * nothing (joiners, fillers, variation selectors, including those of emoji; the empty braille pattern).
  */
 export const unshowable =
   /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
@@ -18,7 +18,7 @@ export function shownText(text: string): string {
   return text.replaceAll(unshowable, nameOfCharacter);
 }
 
-/** A name that other people chose, in quotes: nothing in it looks as if they ended. */
+/** A name that other people chose, in quotes: nothing in it can look like the closing quote. */
 export function quotedName(name: string): string {
   return JSON.stringify(name).replaceAll(quotes, nameOfCharacter);
 }

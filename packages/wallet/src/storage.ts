@@ -1,7 +1,7 @@
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes } from "@svc/protocol";
 
-/** What a key begins with: one folder for each kind of state. */
+/** The folder that a key begins with: one for each kind of state. */
 export type StorageFolder =
   | "broker"
   | "chain"
@@ -17,23 +17,23 @@ export type StorageFolder =
 export type StorageKey = `${StorageFolder}/${string}`;
 
 /**
- * Where a wallet keeps its state. Each value is one small text of its own, so that two wallets over one
- * storage never overwrite each other's: nothing is read, changed and written back.
+ * Where a wallet keeps its state. Each value is a small separate text, so that two wallets over one storage never
+ * overwrite each other's values: nothing is read, changed and written back.
  */
 export interface WalletStorage {
   get(key: StorageKey): Promise<string | null>;
-  /** Replaces the value whole: a reader sees the old one or the new one. */
+  /** Replaces the value atomically: a reader sees either the old or the new one. */
   put(key: StorageKey, text: string): Promise<void>;
-  /** Writes the value only where there is none. @returns what is stored afterwards: this text, or the earlier one */
+  /** Writes the value only if there is none. @returns what is stored afterwards: this text, or the earlier one */
   add(key: StorageKey, text: string): Promise<string>;
-  /** Absent is no error. */
+  /** It is not an error if there is none. */
   remove(key: StorageKey): Promise<void>;
   list(folder: StorageFolder): Promise<readonly StorageKey[]>;
-  /** Told of a value that a list leaves out, as it cannot be read. */
+  /** Called for a value that a list leaves out because it cannot be read. */
   tellDamaged?(key: StorageKey): void;
 }
 
-/** The key for a value that is found by texts of any form: their hash. */
+/** The key for a value that is looked up by arbitrary texts: their hash. */
 export function hashedKey(folder: StorageFolder, ...parts: readonly string[]): StorageKey {
   const hash = hexOfBytes(sha256(bytesOfText(JSON.stringify(parts))));
   return `${folder}/${hash.slice(2, 42)}`;

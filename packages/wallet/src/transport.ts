@@ -5,7 +5,10 @@ import { WalletRefusal } from "./refusal.ts";
 const timeoutMs = 15_000;
 /** Request objects and acknowledgements are a few kilobytes; a page of logins is the largest. */
 const answerBytesMax = 256 * 1024;
-/** Documents nest 32 deep at most, and lie in lists. What nests without end could not be written out again. */
+/**
+ * Documents nest at most 32 deep, and are contained in lists. A value with unlimited nesting could not be serialised
+ * again.
+ */
 const depthMax = 64;
 
 /** One HTTP call; with `body` it is a POST of JSON. */
@@ -14,13 +17,13 @@ export interface Call {
   readonly method?: "GET" | "POST" | "DELETE";
   readonly body?: Readonly<Record<string, unknown>> | readonly unknown[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of the answer; 256 KiB unless given. */
+  /** The greatest size of the answer; 256 KiB unless given. */
   readonly bytesMax?: number;
 }
 
 export interface CallAnswer {
   readonly status: number;
-  /** Null where it is longer than the call allows. */
+  /** Null if the answer is longer than the call allows. */
   readonly text: string | null;
 }
 
@@ -50,10 +53,10 @@ export async function call(
       signal: AbortSignal.timeout(timeoutMs),
     }),
   );
-  // From here on the other side has what was sent, whatever it answers.
+  // From here on the other side may have what was sent, whatever it answers.
   const told = verb === "GET" ? "" : "was told, and ";
   const { status } = response;
-  // Browsers hide the status of a redirect that is not followed behind 0.
+  // Browsers report status 0 for a redirect that is not followed.
   if (status < 200 || (status >= 300 && status < 400)) {
     await response.body?.cancel();
     throw new WalletRefusal(
@@ -76,7 +79,7 @@ async function orRefuse<T>(url: string, fault: string, work: () => Promise<T>): 
   }
 }
 
-/** What is signed or secret travels by https alone, except to this machine. @throws {WalletRefusal} unreachable */
+/** Signed or secret data is sent only by https, except to this machine. @throws {WalletRefusal} unreachable */
 export function requireSecure(url: string): void {
   const { protocol, hostname, host } = new URL(url);
   const isLocal = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
@@ -110,7 +113,7 @@ function isWithin(value: unknown, depth: number): boolean {
   return depth > 0 && Object.values(value).every((each) => isWithin(each, depth - 1));
 }
 
-/** What an answer that is no success says, by the service's envelope where it has one. */
+/** What an unsuccessful answer says, from the service's envelope if it has one. */
 export function refusalOfAnswer(url: string, { status, text }: CallAnswer): WalletRefusal {
   const { error } = membersOf(text);
   const { reason, message } = isRecord(error) ? error : {};
@@ -125,7 +128,7 @@ export function hostOf(url: string): string {
   return findHost(url) ?? sayApp(new URL(url).protocol);
 }
 
-/** The host with port; null behind the scheme of an app, which may write any host there. */
+/** The host with port; null for the scheme of an app, which may put any host there. */
 export function findHost(url: string): string | null {
   const { host, protocol } = new URL(url);
   return protocol === "https:" || protocol === "http:" ? host : null;

@@ -2,8 +2,8 @@ import type { TypedDataDocument } from "@svc/protocol";
 import { shownText } from "./shown-text.ts";
 
 /**
- * Every member of an EIP-712 document as one line each: path, type, value. The document was hashed before,
- * so that nothing in it is untyped and nothing typed is missing.
+ * Every member of an EIP-712 document as one line each: path, type, value. The document has been hashed before, so
+ * nothing in it is untyped and nothing typed is missing.
  */
 export function sayTypedData(document: TypedDataDocument): readonly string[] {
   const { domain, primaryType, message } = document;
@@ -11,7 +11,7 @@ export function sayTypedData(document: TypedDataDocument): readonly string[] {
     ([name, value]) => `domain.${name}: ${sayDomainValue(document, name, value)}`,
   );
   if (lines.length === 0) lines.push("domain: empty");
-  // A bare domain has no message, and its own members stand above.
+  // A bare domain has no message, and its own members are listed above.
   if (primaryType !== "EIP712Domain")
     collect(document, { type: primaryType, value: message, at: "message" }, lines);
   return lines.map(shownText);
@@ -44,7 +44,7 @@ function collect(document: TypedDataDocument, place: Place, lines: string[]): vo
     collect(document, { type: inner, value: members[name], at: `${at}.${name}` }, lines);
 }
 
-/** What is no number is quoted: where `types` leave the domain's own out, of its members the chain alone is one. */
+/** Anything that is not a number is quoted: if `types` leave out the domain's type, only the chain id is a number. */
 function sayDomainValue({ types }: TypedDataDocument, name: string, value: unknown): string {
   const declared = Object.hasOwn(types, "EIP712Domain") ? types["EIP712Domain"] : undefined;
   const fields = declared ?? [{ name: "chainId", type: "uint256" }];
@@ -54,7 +54,9 @@ function sayDomainValue({ types }: TypedDataDocument, name: string, value: unkno
 
 const isInteger = (type: string): boolean => /^u?int\d+$/.test(type);
 
-/** Numbers in decimal, however they were spelled; texts in quotes, so that none passes for the wallet's words. */
+/**
+ * Numbers in decimal, however they were spelled; texts in quotes, so that none can be mistaken for the wallet's words.
+ */
 function sayValue(type: string | undefined, value: unknown): string {
   const isNumber = type !== undefined && isInteger(type);
   if (isNumber && (typeof value === "string" || typeof value === "number"))

@@ -15,10 +15,10 @@ import { checkNewPassphrase, cipherOfPassphrase, ownBytes } from "./passphrase-c
 import type { StorageKey, WalletStorage } from "./storage.ts";
 
 /**
- * The vault: one sealed text for each named identity, so that two programs can add at once. The key is
- * scrypt of the passphrase with a salt of its own (N 2^17, r 8, p 1: 128 MiB), the cipher AES-256-GCM; name
- * and address are readable, and part of what is authenticated. The version fixes every parameter: a
- * changed file cannot ask for a weaker one.
+ * The vault: one sealed text for each named identity, so that two programs can add identities at the same time. The key
+ * is scrypt of the passphrase with a salt of its own (N 2^17, r 8, p 1: 128 MiB), the cipher AES-256-GCM; name and
+ * address are readable, and part of what is authenticated. The version fixes every parameter: a changed file cannot ask
+ * for a weaker one.
  */
 interface SealedIdentity {
   readonly version: 1;
@@ -46,9 +46,9 @@ export interface VaultContext {
 /**
  * Seals an identity under a name.
  *
- * @param given.mends write over a file of this name that holds nothing any more, and of no other identity
- * @throws {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and
- * where the name is taken
+ * @param given.mends replace a file of this name that is ruined, unless it is that of another identity @throws
+ * {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and if the
+ * name is taken
  */
 export async function sealIdentity(
   { storage, random }: VaultContext,
@@ -92,12 +92,12 @@ async function sealedText(
 }
 
 /**
- * Seals an identity anew: from then on the new passphrase opens it in this vault, and the old one whatever was copied
- * from it before.
+ * Seals an identity again: from then on the new passphrase opens it in this vault, while the old one still opens
+ * earlier copies.
  *
- * @param given.next asked once the present passphrase has opened it
- * @throws {WalletRefusal} as `unsealIdentity`; invalid_input for a new passphrase of the wrong form, and where the
- *   identity was changed meanwhile
+ * @param given.next called once the present passphrase has opened it
+ * @throws {WalletRefusal} as `unsealIdentity`; invalid_input for a new passphrase of the wrong form, and if the
+ * identity was changed meanwhile
  */
 export async function changePassphrase(
   { storage, random }: VaultContext,
@@ -111,7 +111,7 @@ export async function changePassphrase(
   const next = await given.next();
   checkNewPassphrase(next);
   const text = await sealedText(random, { name, address, secret, passphrase: next });
-  // All that took its time: another call may have removed it, or made another of that name.
+  // That took time: meanwhile another call may have removed the identity, or created another one of that name.
   if ((await storage.get(key)) !== before)
     throw new WalletRefusal("invalid_input", `${name} was changed meanwhile: nothing was written`);
   await storage.put(key, text);
@@ -125,7 +125,7 @@ export async function removeIdentity(storage: WalletStorage, name: string): Prom
   return entry;
 }
 
-/** One identity of the vault. @throws {WalletRefusal} not_found, damaged_state where its file cannot be read */
+/** One identity of the vault. @throws {WalletRefusal} not_found, damaged_state if its file cannot be read */
 export async function requireIdentity(storage: WalletStorage, name: string): Promise<VaultEntry> {
   const { address } = await requireFile(storage, name);
   return { name, address };
@@ -137,14 +137,17 @@ async function requireFile(storage: WalletStorage, name: string): Promise<Sealed
   return file;
 }
 
-/** The identities of the vault by name; needs no passphrase. A file that cannot be read is left out, and the storage told so. */
+/**
+ * The identities of the vault by name; needs no passphrase. A file that cannot be read is left out, and the storage is
+ * told so.
+ */
 export async function listIdentities(storage: WalletStorage): Promise<readonly VaultEntry[]> {
   const keys = await storage.list("identity");
   const entries = await Promise.all(keys.map((key) => readEntry(storage, key)));
   return entries.filter((entry) => entry !== null).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** One identity of the vault; null where there is none, or none that can be read, of which the storage is told. */
+/** One identity of the vault; null if there is none, or if its file cannot be read, of which the storage is told. */
 export async function findIdentity(
   storage: WalletStorage,
   name: string,
@@ -163,7 +166,10 @@ async function readEntry(storage: WalletStorage, key: StorageKey): Promise<Vault
   }
 }
 
-/** Cut off or emptied: what is whole JSON may be of a later version, and an address in it says whose it was. */
+/**
+ * Whether the text was cut off or emptied: complete JSON may come from a later version, and an address in it says whose
+ * it was.
+ */
 function isRuinOf(text: string, owner: Address): boolean {
   const named = text.match(/0x[0-9a-f]{40}/gi) ?? [];
   return parseJson(text) === null && named.every((each) => parseAddress(each) === owner);
@@ -182,7 +188,7 @@ export async function unsealIdentity(
   return openIdentity(await unsealSecret(storage, given));
 }
 
-/** What an identity is made from, for a backup. @throws {WalletRefusal} as `unsealIdentity` */
+/** The secret of an identity, for a backup. @throws {WalletRefusal} as `unsealIdentity` */
 export async function unsealSecret(
   storage: WalletStorage,
   { name, passphrase }: { name: string; passphrase: string },

@@ -29,15 +29,15 @@ import { membersOf, refusalOfAnswer } from "./transport.ts";
 /** What a member decides. */
 export interface Decision {
   readonly vote: "approve" | "reject";
-  /** Optional fields of a data request that do not go. */
+  /** Optional fields of a data request that are withheld. */
   readonly without?: readonly string[];
   /** The concerns that were confirmed. */
   readonly accept?: ReadonlySet<Concern>;
-  /** What it is taken for; where it is of another kind, there is no vote. */
+  /** The kind that the caller expects; if the item is of another kind, there is no vote. */
   readonly kind?: InboxKind;
 }
 
-/** How it stands after a vote. */
+/** The state of an item after a vote. */
 export interface VoteOutcome {
   readonly id: string;
   readonly kind: string;
@@ -45,37 +45,38 @@ export interface VoteOutcome {
   /** As the broker says: `open`, `approved` or `refused`. */
   readonly status: string;
   /**
-   * Where this identity was being removed from the business: whether the vote ended that. `open` where the wallet
-   * cannot read which business it was; `keepMembership` ends it.
+   * If this identity was being removed from the business: whether the vote ended that. `open` if the wallet cannot read
+   * which business it was; then `keepMembership` ends it.
    */
   readonly removal?: "ended" | "open";
 }
 
-/** Where a vote stands in the history, and what stands there once it was taken. */
+/** The key of a vote in the history, and the entry that is written once the vote has been accepted. */
 interface Noted {
   readonly place: StorageKey;
   readonly entry: HistoryEntry;
 }
 
-/** A vote as it was sent, kept so that one whose answer was lost can be sent again. */
+/** A vote as it was sent, stored so that it can be sent again if the answer is lost. */
 interface SentVote {
   readonly broker: string;
   readonly kind: string;
-  /** Null where the item could not be read. */
+  /** Null if the item could not be read. */
   readonly business: Address | null;
   readonly expiresAt: number;
   readonly body: Readonly<Record<string, unknown>>;
-  /** Null in what earlier versions kept. */
+  /** Null in records of earlier versions. */
   readonly noted: Noted | null;
 }
 
-/** Approvals count on chain for this long after the last vote is taken, in seconds (decisions, section 6, Approval). */
+/** Approvals count on chain for this long after the end of voting, in seconds (decisions, section 6, Approval). */
 export const chainGraceSeconds = 3600;
 
 /**
  * Votes on what waits in the inbox. An approval is signed over what this wallet recomputes from what it shows, by a
- * current member in the epoch of the chain, and only where that is what the inbox showed last; a refusal names where it
- * goes. The same vote made again is sent again. Whoever votes is not lost: the vote ends a removal of this identity.
+ * current member in the epoch that the chain has, and only if that is what the inbox showed last; a rejection names
+ * where it is sent. The same vote made again is sent again. A member who votes is not lost, so the vote ends a removal
+ * of this identity.
  *
  * @throws {ConcernsRefusal} when a concern is not accepted
  * @throws {WalletRefusal} not_found, invalid_request for what is never approved, expired, chain_refused, broker_refused
@@ -86,7 +87,7 @@ export async function castVote(
   decision: Decision,
 ): Promise<VoteOutcome> {
   const shown = await readShown(ctx);
-  // A broker may send something else under the id that a person chose by, or under that of another broker's.
+  // A broker may send something else under the id that the person chose, or under the id of another broker's item.
   const brokers = await ctx.brokers();
   const [showed, ...others] = shown.brokersOf(id).filter((broker) => brokers.includes(broker));
   if (others.length > 0)
@@ -105,7 +106,7 @@ export async function castVote(
   return castVoteOn(ctx, found, decision);
 }
 
-/** @throws {WalletRefusal} invalid_input where it is taken for something else */
+/** @throws {WalletRefusal} invalid_input if it is of another kind than expected */
 function requireKind(id: string, found: string, { kind }: Decision): void {
   if (kind === undefined || kind === found) return;
   throw new WalletRefusal(
@@ -126,14 +127,15 @@ export async function castVoteOn(
       ? await refuse(ctx, found)
       : await approve(ctx, { found, item: readable(item), decision });
   const expiresAt = item?.expiresAt ?? (await ctx.now());
-  // Before it is sent: a broker that takes it could keep an entry away that is written after its answer.
+  // Written before the vote is sent: a broker that accepts it could prevent an entry that is written only after its
+  // answer.
   const noted = (await findNoted(ctx, id, body)) ?? (await note(ctx, found, decision));
   const business = item?.business.address ?? null;
   const vote = { broker, kind, business, expiresAt, body, noted };
   return outcomeOf(ctx, { id, vote, answer: await send(ctx, id, vote) });
 }
 
-/** What the wallet would sign for an item, checked; used where the item has to be a certain one. */
+/** What the wallet would sign for an item, checked; used when the item has to be a particular one. */
 async function askQuestion(
   ctx: WalletContext,
   { broker, item }: FoundItem,
@@ -186,7 +188,7 @@ async function approve(
   return { vote: "approve", signature, epoch, validUntil, ...optional };
 }
 
-/** What is withheld has to be optional, and still open. */
+/** A field that is withheld has to be optional, and the choice still open. */
 function checkWithheld(item: InboxItem, without: readonly string[]): void {
   if (without.length === 0) return;
   if (item.kind !== "data_request")
@@ -203,7 +205,7 @@ function checkWithheld(item: InboxItem, without: readonly string[]): void {
     );
 }
 
-/** By the chain, not by what the item says: this identity votes for the business, and now. */
+/** Checks on the chain, not by what the item says, that this identity has a vote in the business now. */
 async function checkMembership(
   ctx: WalletContext,
   broker: string,
@@ -224,7 +226,7 @@ async function checkMembership(
     throw new WalletRefusal("invalid_request", "the business has changed: look at the inbox again");
 }
 
-/** Whether what was shown as changing is what the chain has. */
+/** Whether the charter that was shown as the present one is what the chain has. */
 function isCurrent({ current }: GovernanceItem, charter: Charter): boolean {
   return current === null || encodeCharter(current) === encodeCharter(charter);
 }
@@ -244,7 +246,7 @@ type Answer = Readonly<Record<string, unknown>>;
 
 async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<Answer> {
   const { broker, body, noted } = vote;
-  // Before it is sent: whatever happens then, the same vote can be sent again.
+  // Stored before it is sent: whatever happens then, the same vote can be sent again.
   await keepVote(ctx, id, vote);
   const path = `/w/votes/${encodeURIComponent(id)}`;
   const answer = await ctx.sessions.call(broker, { path, body });
@@ -253,7 +255,7 @@ async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<Ans
   return membersOf(answer.text);
 }
 
-/** What came of a vote. A removal ends on the chain by a signature of its own, which the broker asks for. */
+/** The outcome of a vote. On the chain a removal ends by a separate signature, which the broker asks for. */
 async function outcomeOf(
   ctx: WalletContext,
   { id, vote, answer }: { id: string; vote: SentVote; answer: Answer },
@@ -306,7 +308,7 @@ async function sendAgain(
 async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise<void> {
   await putRecord(ctx, keyOfVote(ctx, id), vote);
   const now = await ctx.now();
-  // What cannot be read could not be sent again either.
+  // A record that cannot be read could not be sent again either.
   for (const { key, value } of await listMended(ctx, "vote")) {
     const expiresAt = isRecord(value) ? value["expiresAt"] : null;
     if (typeof expiresAt !== "number" || expiresAt + chainGraceSeconds < now)
@@ -314,7 +316,7 @@ async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise
   }
 }
 
-/** Where the history has the same vote from before, sent or not; null where it has none. */
+/** Where the history already has the same vote, sent or not; null if it has none. */
 async function findNoted(
   ctx: WalletContext,
   id: string,

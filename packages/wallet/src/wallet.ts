@@ -56,17 +56,17 @@ import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
 import { castVote, type Decision, type VoteOutcome } from "./votes.ts";
 
-/** How long an answer without an end of its own can be picked up. */
+/** How long an answer that names no end can be picked up. */
 const pickUpSeconds = 600;
 
 export interface Approval {
-  /** The two digits, where the page shows some. */
+  /** The two digits, if the page shows them. */
   readonly code?: string;
   /** The concerns that were confirmed. */
   readonly accept?: ReadonlySet<Concern>;
-  /** Optional names that are not given, as asked for or by their field. */
+  /** Optional names that are withheld, as they were asked for or by the name of the field. */
   readonly without?: readonly string[];
-  /** The names to give, where a link leaves that to its holder. */
+  /** The names to give, if a link leaves the choice to its holder. */
   readonly fields?: readonly string[];
   /** The business to act for; needed where this identity votes in several. */
   readonly business?: Address;
@@ -75,7 +75,7 @@ export interface Approval {
 export interface Denial {
   /** "I did not start this"; only a broker is told. */
   readonly notStarted?: boolean;
-  /** With `unknown-requester` also somebody unknown learns the identity, by a signed refusal. */
+  /** With `unknown-requester`, an unknown requester learns the identity too, by a signed refusal. */
   readonly accept?: ReadonlySet<Concern>;
 }
 
@@ -84,23 +84,23 @@ export interface Wallet {
   /** The identity. */
   readonly address: Address;
   /**
-   * Says what a link asks for. A login at a known broker is claimed by it, once: a later approval or refusal,
-   * from any process over the same storage, goes on with that claim. Nobody else is contacted. What was described
-   * last is what an approval is of.
+   * Says what a link asks for. This claims a login at a known broker, once: a later approval or refusal, from any
+   * process over the same storage, continues with that claim. Nobody else is contacted. An approval covers what was
+   * described last.
    */
   describe(link: string): Promise<Description>;
   /**
-   * Signs and sends what a link asks for. Where it was described before and is something else now, it is refused.
+   * Signs and sends what a link asks for. If it was described before and is something else now, it is refused.
    *
    * @throws {ConcernsRefusal} when a concern of the description is not accepted
    */
   approve(link: string, approval?: Approval): Promise<Outcome>;
-  /** Turns a request down. A QR login is claimed first, so that the refusal counts. */
+  /** Declines a request. A QR login is claimed first, so that the refusal counts. */
   decline(link: string, denial?: Denial): Promise<Outcome>;
-  /** The logins that hold, at every broker on the list. */
+  /** The live logins, at every broker on the list. */
   logins(): Promise<readonly Login[]>;
   endLogin(id: string): Promise<void>;
-  /** Collects credentials at every broker on the list, and what became of those that are held. */
+  /** Collects credentials at every broker on the list, and updates the status of those that are held. */
   receive(): Promise<Collection>;
   /** The credentials that are held, values included. */
   credentials(): Promise<readonly HeldCredential[]>;
@@ -108,25 +108,29 @@ export interface Wallet {
   history(): Promise<readonly HistoryEntry[]>;
   /** The settlement receipt of a request that was approved, by the id that the history has. */
   receipt(id: string): Promise<Receipt>;
-  /** Has a code sent to an e-mail address; `confirmEmail` gives it back and collects the verified field. */
+  /** Has a code sent to an e-mail address; `confirmEmail` sends it back and collects the verified field. */
   addEmail(email: string): Promise<EmailVerification>;
   confirmEmail(
     verificationId: string,
     code: string,
   ): Promise<Collection & { readonly credentialId: string }>;
-  /** Picks up what another wallet left for whoever has the link, once, as it lies there: nothing of it is verified. */
+  /** Picks up, once, what another wallet left behind a link, as it was left: nothing in it is verified. */
   pickUp(link: string): Promise<Readonly<Record<string, unknown>>>;
-  /** What waits for this identity's vote as a member of a business, invitations among it. */
+  /** What waits for this identity's vote as a member of a business, invitations included. */
   inbox(listing?: InboxListing): Promise<readonly InboxEntry[]>;
-  /** Votes on one of them; that ends a removal of this identity. @throws {ConcernsRefusal} when a concern of it is not accepted */
+  /**
+   * Votes on one of these items; that ends a removal of this identity.
+   *
+   * @throws {ConcernsRefusal} when a concern of it is not accepted
+   */
   vote(id: string, decision: Decision): Promise<VoteOutcome>;
   /** The businesses of this identity. */
   businesses(): Promise<readonly OwnBusiness[]>;
-  /** The one that is meant: the named one, else the only one in which this identity votes. */
+  /** The business that is meant: the named one, or else the only one in which this identity votes. */
   chooseBusiness(named?: Address): Promise<OwnBusiness>;
   /** Founds a business; the others find their invitations in their inbox. */
   foundBusiness(plan: FoundingPlan): Promise<Founded>;
-  /** Says what an act of governance does, one statement a line, before anybody is asked. */
+  /** Says what an act of governance does, one statement per line, before anybody is asked. */
   sayProposed(business: OwnBusiness, proposal: Proposal): Promise<readonly string[]>;
   /** Puts an act of governance to the members, and approves it. */
   propose(business: OwnBusiness, proposal: Proposal): Promise<Proposed>;
@@ -134,19 +138,19 @@ export interface Wallet {
   abandonBusiness(business: OwnBusiness): Promise<void>;
   /** Takes back what this identity proposed, before it is decided. */
   retractProposal(business: OwnBusiness, proposalId: string): Promise<void>;
-  /** Ends the removal of this identity from a business, else its move by the operator. */
+  /** Ends the removal of this identity from a business, or else the business's move by the operator. */
   keepMembership(business: OwnBusiness): Promise<{ readonly ended: string }>;
-  /** Has a business take no more requests of an organization, or take them again; any voting member decides alone. */
+  /** Has a business block an organization, or accept its requests again; any single voting member can decide that. */
   blockRequester(business: OwnBusiness, block: RequesterBlock): Promise<void>;
-  /** What a business released to whom, the newest first. */
+  /** What a business released to whom, newest first. */
   releases(business: OwnBusiness): Promise<readonly PastRelease[]>;
-  /** The organizations that a business takes no requests of. */
+  /** The organizations that a business has blocked. */
   blocks(business: OwnBusiness): Promise<readonly BlockedRequester[]>;
-  /** What a page subscribes to Web Push with (`applicationServerKey`), to be told by this broker. */
+  /** The key with which a page subscribes to Web Push (`applicationServerKey`), to be notified by this broker. */
   pushKey(broker: string): Promise<string>;
-  /** Has a broker tell a device that something waits in the inbox, and nothing of what. */
+  /** Has a broker tell a device that something waits in the inbox, but not what. */
   subscribePush(broker: string, device: PushDevice): Promise<void>;
-  /** Ends that for one device, else for all of this identity. */
+  /** Ends that for one device, or else for all devices of this identity. */
   unsubscribePush(broker: string, endpoint?: string): Promise<void>;
   /** Ends the wallet's sessions with its brokers. */
   close(): Promise<void>;
@@ -215,7 +219,7 @@ async function describe(ctx: WalletContext, link: Link): Promise<Description> {
 
 async function approve(ctx: WalletContext, text: string, approval: Approval): Promise<Outcome> {
   const { code, without = [], fields = [], business } = approval;
-  // Before anything is claimed: a slip of the hand must not cost the login.
+  // Checked before anything is claimed: a typing error must not cost the login.
   if (code !== undefined && !/^[0-9]{2}$/.test(code))
     throw new WalletRefusal("wrong_code", "the page shows two digits; give exactly these");
   const link = readLink(ctx, text);
@@ -230,7 +234,7 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
     throw new WalletRefusal("invalid_input", "this link leaves no choice of fields");
   if (business !== undefined && request.takes?.business !== true)
     throw new WalletRefusal("invalid_input", "this request is not for a business");
-  // A broker may say something else now than what a person decided by, and other fields may be held.
+  // A broker may now say something else than what the person decided on, and the wallet may hold other fields.
   const shown = request.said === undefined ? {} : await checkSaid(ctx, link, request.said);
   const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
   if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
@@ -242,7 +246,10 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   return outcome;
 }
 
-/** Signs and sends what a request takes, and keeps that in the history; one that is only taken is decided elsewhere. */
+/**
+ * Signs and sends the answer to a request, and records it in the history; a request that is only accepted here is
+ * decided elsewhere.
+ */
 async function answerRequest(
   ctx: WalletContext,
   link: Link,
@@ -259,7 +266,7 @@ async function answerRequest(
   const txHash = "txHash" in result ? { txHash: result.txHash } : {};
   const entry = { ...approved, ...request.trace?.(approval), ...txHash };
   const delivery = deliveryOf(link, result);
-  // Whoever takes the data could keep an entry away that is written after it: by its answer, or by none.
+  // The receiver of the data could prevent an entry that is written only afterwards, by its answer or by giving none.
   const isSent = delivery.type === "callback" || request.perform !== undefined;
   const sent = isSent ? await recordHistory(ctx, { ...entry, outcome: "sent" }) : null;
   await request.perform?.();
@@ -305,7 +312,7 @@ async function entryOf(
   };
 }
 
-/** The way out, which is checked before anything takes it. @throws {WalletRefusal} unreachable */
+/** How the answer is delivered; this is checked before anything is sent. @throws {WalletRefusal} unreachable */
 function deliveryOf(link: Link, result: ResultOf[Action] | SentRefusal): Delivery {
   const connection = link.action === "data-transfer" ? undefined : link.connection;
   const returnType = returnTypeOf(link);
@@ -336,7 +343,7 @@ async function deliver(
     case "p2p":
       break;
   }
-  // A refusal holds nothing that would have to be picked up in secret.
+  // A refusal contains nothing that would have to be picked up in secret.
   if ("error" in result) return { kind: "shown", payload: delivery.payload };
   const expiresAt = "expiresAt" in result ? result.expiresAt : (await ctx.now()) + pickUpSeconds;
   const left = await leaveInMailbox(ctx, delivery.payload, expiresAt);
@@ -360,7 +367,7 @@ async function post(
   return status < 300 ? delivered : { ...delivered, refusal: refusalOfAnswer(url, answer).message };
 }
 
-/** Calls the other side; from a page that may not, by the relay of the first broker. */
+/** Calls the other side; from a page that may not do so, through the relay of the first broker. */
 async function sendAnswer(
   ctx: WalletContext,
   url: string,

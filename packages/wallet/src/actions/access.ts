@@ -22,7 +22,7 @@ import { isDerivedAnswer, type Source } from "../selection.ts";
 import { saidOfFields } from "../shown-links.ts";
 import { shownText } from "../shown-text.ts";
 
-/** `svc:access`: prove that fields are verified. Values stay here, but for the "yes" of a derived field. */
+/** `svc:access`: prove that fields are verified. Values stay here, except for the "yes" of a derived field. */
 export const accessAction: ActionHandler<AccessLink> = {
   async open(ctx, link) {
     const opened = await openFieldRequest(ctx, link, { mustHold: true });

@@ -24,8 +24,8 @@ import { saidOfFields } from "../shown-links.ts";
 import { shownText } from "../shown-text.ts";
 
 /**
- * `svc:<identity>?attr=..`: hand fields over to whoever stands there, without a service in between (service
- * document, data transfer request). Nobody vouches for who that is, so guarded fields are never among them.
+ * `svc:<identity>?attr=..`: hand fields over to somebody who is present, without a service in between (service
+ * document, data transfer request). Nobody vouches for who that is, so guarded fields are never handed over this way.
  */
 export const dataTransferAction: ActionHandler<DataTransferLink> = {
   async open(ctx, link) {
@@ -99,12 +99,12 @@ export const dataTransferAction: ActionHandler<DataTransferLink> = {
     refuseLink(ctx, link, { error: "access_denied", request: link.nonce ?? "", declining }),
 };
 
-/** Whoever is asked in person decides about every field. */
+/** A person who is asked face to face decides about every field. */
 function namesOf(names: readonly string[]): readonly { name: string; isOptional: true }[] {
   return [...new Set(names)].map((name) => ({ name, isOptional: true }));
 }
 
-/** What a person picked has to be there. */
+/** The wallet has to hold every field that the person picked. */
 function requireAll(choices: readonly Choice[]): readonly Choice[] {
   const missing = choices.filter(({ source }) => source === null).map(({ name }) => name);
   if (missing.length > 0)

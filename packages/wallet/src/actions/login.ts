@@ -43,7 +43,7 @@ export const loginAction: ActionHandler<LoginLink> = {
 
   async refuse(ctx, link, declining) {
     const login = await findLogin(ctx, link);
-    // On the same device the browser's cookie is the proof, and nobody needs to be asked first.
+    // On the same device the browser's cookie is the proof, and the broker need not be asked first.
     if (login === null || returnTypeOf(link) === "app-link")
       return refuseUnclaimed(ctx, { link, declining, isKnown: login !== null });
     const { session, connection, claimSecret } = await claimLogin(ctx, login);
@@ -57,7 +57,7 @@ export const loginAction: ActionHandler<LoginLink> = {
   },
 };
 
-/** The login at its broker; null for a link that leads to nobody on the list. @throws {WalletRefusal} unsupported */
+/** The login at its broker; null if the link leads to no broker on the list. @throws {WalletRefusal} unsupported */
 async function findLogin(ctx: WalletContext, link: LoginLink): Promise<BrokerLogin | null> {
   const { connection } = link;
   const broker = await findBroker(ctx, link);
@@ -82,7 +82,7 @@ async function openClaimed(ctx: WalletContext, login: BrokerLogin): Promise<Open
         ? { business: await approveForBusiness(ctx, { login, claimed, named }) }
         : {};
       const result = { ...(await signLogin(ctx, message)), ...business };
-      // An app-link's query ends in histories: it carries neither the secret nor digits.
+      // The query of an app-link ends up in histories, so it carries neither the secret nor the digits.
       if (!isScanned) return result;
       return { ...result, claimSecret, ...(code === "" ? {} : { code }) };
     },
@@ -90,7 +90,7 @@ async function openClaimed(ctx: WalletContext, login: BrokerLogin): Promise<Open
   };
 }
 
-/** With it the person logs in for a business, as one of its voting members. */
+/** The scope with which a person logs in for a business, as one of its voting members. */
 const businessScope = "business";
 
 /** The acting member's approval, the first vote on the login (decisions, sections 2 and 6). */
@@ -130,7 +130,10 @@ async function approveForBusiness(
   };
 }
 
-/** Who approves is not lost. Where the broker does not take that now, the login goes on, and the next vote tells it. */
+/**
+ * A member who approves is not lost, which ends a removal. If the broker does not accept that now, the login goes on,
+ * and the next vote reports it.
+ */
 async function tellPresence(ctx: WalletContext, business: KeptBusiness): Promise<void> {
   try {
     await endRemoval(ctx, business);
@@ -222,7 +225,7 @@ async function signLogin(ctx: WalletContext, message: LoginMessage): Promise<Log
 
 const isNear = ({ acr }: RequestObject): boolean => acr === "urn:svc:acr:qr-near";
 
-/** Whatever the broker does not call near counts as far. */
+/** Anything that the broker does not call near counts as far. */
 function concernsOf(object: RequestObject): readonly Concern[] {
   return isNear(object) ? [] : ["other-network"];
 }

@@ -29,7 +29,7 @@ import { membersOf, refusalOfAnswer } from "../transport.ts";
 type OfferLink = (RequestLink | SignLink) & { readonly connection: string };
 
 /**
- * Whether a link is an offer: whoever scans it takes it for a business of theirs, and nothing is signed by that. The
+ * Whether a link is an offer: a person who scans it accepts it for a business of theirs, without signing anything. The
  * address below a known broker says so; `attr=business` means nothing else.
  *
  * @throws {WalletRefusal} unsupported for `attr=business` that leads elsewhere
@@ -44,7 +44,10 @@ export async function isOffer(ctx: WalletContext, link: Link): Promise<boolean> 
   throw new WalletRefusal("unsupported", "an offer to a business is taken at a broker on the list");
 }
 
-/** Opens an offer: shows who offers what; the answer claims it, and the vote comes by the inbox. @throws {WalletRefusal} */
+/**
+ * Opens an offer: shows who offers what. The answer claims the offer; the vote then appears in the inbox. @throws
+ * {WalletRefusal}
+ */
 export async function openOffer(ctx: WalletContext, link: OfferLink): Promise<OpenRequest> {
   const verified = await askRequester(ctx, link);
   if (verified === null) throw new WalletRefusal("broker_refused", "nobody says who offers this");

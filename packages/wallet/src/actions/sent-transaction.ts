@@ -21,34 +21,34 @@ import type { StorageKey } from "../storage.ts";
 export interface SentTransaction {
   readonly raw: Hex;
   readonly hash: Hex32;
-  /** Unix seconds; earlier versions kept none. */
+  /** Unix seconds; earlier versions did not store it. */
   readonly signedAt?: number;
 }
 
 /** A node that lags may report a nonce as used by a final block before it reports the transaction that used it. */
 const secondLookSeconds = 30;
 
-/** What is known of a link when it is opened. */
+/** What is known about a link when it is opened. */
 export interface Opened {
-  /** What the history has of it, the newest first. */
+  /** The entries that the history has of it, newest first. */
   readonly past: readonly HistoryEntry[];
-  /** Of the past, what may have paid already besides what is approved now; null where nothing has. */
+  /** The past entry that may already have paid, apart from what is approved now; null if there is none. */
   readonly before: HistoryEntry | null;
-  /** Signed, and not answered to the end. */
+  /** The transaction that was signed but not fully answered. */
   readonly sent: SentTransaction | null;
-  /** Of what is kept, else where the next that is signed goes. */
+  /** The key of the stored transaction, or else the key for the next one that is signed. */
   readonly place: StorageKey;
 }
 
 /**
- * The transaction that was signed last for a link; none where it can never pay any more, by two looks. That one stays
- * where it is: another process may have signed the next already, which is kept beside it.
+ * The transaction that was signed last for a link; none if two looks show that it can never pay any more. Its record
+ * stays: another process may already have signed the next one, which is stored beside it.
  *
  * @param broker whose chain is asked
- * @throws {WalletRefusal} chain_refused where it was signed for another chain
+ * @throws {WalletRefusal} chain_refused if it was signed for another chain
  */
 export async function findSent(ctx: WalletContext, broker: string, link: TxLink): Promise<Opened> {
-  // Before what is kept, which goes once the history has the payment.
+  // Read before the stored transaction, which is deleted once the history has the payment.
   const past = await listPast(ctx, link);
   const place = (await listPlaces(ctx, link)).at(-1) ?? keyOf(ctx, link);
   const sent = parseSent(await getRecord(ctx, place));
@@ -70,11 +70,11 @@ export async function findSent(ctx: WalletContext, broker: string, link: TxLink)
 }
 
 /**
- * Keeps what was signed, unless something is kept there.
+ * Stores what was signed, unless something is already stored there.
  *
  * @param opened what was known when the link was opened
- * @returns what is kept then
- * @throws {WalletRefusal} invalid_request where another approval has paid the link since, and forgotten what it signed
+ * @returns what is stored afterwards
+ * @throws {WalletRefusal} invalid_request if another approval has paid the link since, and has deleted what it signed
  */
 export async function keepSent(
   ctx: WalletContext,
@@ -102,7 +102,7 @@ async function listPast(ctx: WalletContext, link: TxLink): Promise<readonly Hist
 
 const isPayment = ({ outcome }: HistoryEntry): boolean => outcome === "approved";
 
-/** What the history has of a transaction besides its hash: as before, where it has it already. */
+/** What the history records of a transaction besides its hash: unchanged if the entry exists already. */
 export function traceOfSent(link: TxLink, sent: SentTransaction | null, { past }: Opened): Trace {
   const at = sent?.signedAt ?? past.find(({ txHash }) => txHash === sent?.hash)?.at;
   return { linkHash: hashOfLink(link), ...(at === undefined ? {} : { at }) };
@@ -110,7 +110,7 @@ export function traceOfSent(link: TxLink, sent: SentTransaction | null, { past }
 
 const hashOfLink = (link: TxLink): string => hexOfBytes(sha256(bytesOfText(JSON.stringify(link))));
 
-/** Forgets what was signed for a link, the last at last: until then nothing is signed anew. */
+/** Deletes what was signed for a link, the latest last: until that is deleted, no new transaction is signed. */
 export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void> {
   await ctx.storage.remove(doubtKeyOf(ctx, link));
   for (const place of await listPlaces(ctx, link)) await ctx.storage.remove(place);
@@ -118,7 +118,7 @@ export async function forgetSent(ctx: WalletContext, link: TxLink): Promise<void
 
 /**
  * Whether it can never succeed: it reverted for good, or another transaction used its nonce for good. Nodes behind one
- * address differ in what they have by now: only what is final says that none of them has it, or will.
+ * address may differ in what they have: only the final block shows that none of them has it, or will.
  */
 async function isVoid(
   ctx: WalletContext,
@@ -141,7 +141,7 @@ async function isVoid(
   return inclusion === null ? !isKnown : inclusion.isReverted;
 }
 
-/** Whether it looked void some time ago already; the first look is remembered. */
+/** Whether it already looked void some time ago; the first look is stored. */
 async function isSecondLook(
   ctx: WalletContext,
   link: TxLink,
@@ -149,7 +149,7 @@ async function isSecondLook(
 ): Promise<boolean> {
   const key = doubtKeyOf(ctx, link);
   const now = await ctx.now();
-  // One that cannot be read is none: then this is the first look.
+  // A record that cannot be read counts as absent: then this is the first look.
   const first = await getMended(ctx, key);
   if (isRecord(first) && first["hash"] === hash && typeof first["at"] === "number")
     return first["at"] + secondLookSeconds <= now;
@@ -157,7 +157,7 @@ async function isSecondLook(
   return false;
 }
 
-/** Where the transactions lie that were signed for a link, in the order in which they were. */
+/** The keys of the transactions that were signed for a link, in the order in which they were signed. */
 async function listPlaces(ctx: WalletContext, link: TxLink): Promise<readonly StorageKey[]> {
   const numbered = (await listRecordKeys(ctx, "transaction")).flatMap((place) => {
     const number = numberOf(ctx, link, place);
@@ -166,7 +166,10 @@ async function listPlaces(ctx: WalletContext, link: TxLink): Promise<readonly St
   return numbered.toSorted((a, b) => a.number - b.number).map(({ place }) => place);
 }
 
-/** The first of a link lies under its key, each later one under that and its number; null for any other record. */
+/**
+ * The first transaction of a link is stored under the link's key, each later one under that key and a number; null for
+ * any other record.
+ */
 function numberOf(ctx: WalletContext, link: TxLink, place: StorageKey): number | null {
   const first = keyOf(ctx, link);
   if (place === first) return 1;

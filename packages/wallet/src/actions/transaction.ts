@@ -59,7 +59,7 @@ export const transactionAction: ActionHandler<TxLink> = {
       async perform() {
         if (sent !== null) await sendAndWait(chain, sent);
       },
-      // A link that was answered to the end may be approved again: it is another transaction then.
+      // A link that was fully answered may be approved again: then it is a new transaction.
       settled: async () => forgetSent(ctx, link),
     };
   },
@@ -70,7 +70,7 @@ export const transactionAction: ActionHandler<TxLink> = {
   },
 };
 
-/** @throws {WalletRefusal} chain_refused where the chain does not take it in, or it fails there */
+/** @throws {WalletRefusal} chain_refused if the chain does not include it, or it fails there */
 async function sendAndWait(chain: ChainClient, transaction: SentTransaction): Promise<void> {
   await send(chain, transaction);
   const { hash, isReverted } = await chain.waitFor(transaction.hash);
@@ -81,7 +81,9 @@ async function sendAndWait(chain: ChainClient, transaction: SentTransaction): Pr
     );
 }
 
-/** What one node refuses another may have: it is kept as it is, and what to do is said. */
+/**
+ * Another node may have what one node refuses: the stored transaction is kept as it is, and the error says what to do.
+ */
 async function send(chain: ChainClient, { raw, hash }: SentTransaction): Promise<void> {
   try {
     await chain.send(raw, hash);
@@ -95,7 +97,7 @@ async function send(chain: ChainClient, { raw, hash }: SentTransaction): Promise
   }
 }
 
-/** The chain is the one of the broker that asks, else of the first on the list. */
+/** The chain is that of the broker that asks, or else of the first broker on the list. */
 async function getChainBroker(ctx: WalletContext, link: TxLink): Promise<string> {
   const broker = (await findBroker(ctx, link)) ?? (await ctx.brokers())[0];
   if (broker === undefined)
@@ -109,7 +111,7 @@ async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promis
   const state = await chain.readState(ctx.identity.address);
   const nonce = link.nonce === undefined ? state.nonce : nonceOf(link.nonce, state);
   const price = link.energyPriceWei === undefined ? null : BigInt(link.energyPriceWei);
-  // `ep` is what a unit shall cost: as limit and as tip it is paid exactly.
+  // `ep` is the price of a unit: used both as limit and as tip, it is paid exactly.
   const maxFeePerGas = price ?? state.maxFeePerGas;
   const maxPriorityFeePerGas = price ?? state.maxPriorityFeePerGas;
   const gas =
@@ -126,7 +128,7 @@ async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promis
   return draft;
 }
 
-/** A transaction with a limit below what any like it costs is mined by nobody, whether or not a node takes it. */
+/** A transaction whose gas limit is below its least cost is never mined, whether or not a node accepts it. */
 function checkedLimit(energyLimit: string, data: Hex | undefined): bigint {
   const limit = BigInt(energyLimit);
   const least = leastGas(bytesOf(data ?? "0x"));
@@ -134,7 +136,7 @@ function checkedLimit(energyLimit: string, data: Hex | undefined): bigint {
   throw new WalletRefusal("chain_refused", `el: such a transaction takes ${least} at least`);
 }
 
-/** What a call costs before its code runs, and at the least (EIP-7623). */
+/** The least gas that a call costs: what it costs before its code runs, or the floor of EIP-7623. */
 function leastGas(data: Uint8Array): bigint {
   const zeros = data.filter((byte) => byte === 0).length;
   const tokens = zeros + 4 * (data.length - zeros);
@@ -151,7 +153,7 @@ function saidOf(draft: Draft): Said {
 function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: CheckedApproval): Draft {
   if (feeWeiMax === undefined || feeOf(draft) <= feeWeiMax) return draft;
   const maxFeePerGas = feeWeiMax / draft.gas;
-  // A price of the wallet's own is twice the present one: half of it still pays for the next block.
+  // A price that the wallet chose is twice the current one: half of it still pays for the next block.
   if (energyPriceWei !== undefined || maxFeePerGas * 2n < draft.maxFeePerGas)
     throw new WalletRefusal(
       "chain_refused",
@@ -227,7 +229,7 @@ async function describe(
   };
 }
 
-/** What is approved now pays besides it. */
+/** Says what was paid before; the present approval pays in addition to it. */
 function sayBefore({ at, outcome, txHash = "" }: HistoryEntry): string {
   const by = `at ${sayTime(at)} by ${txHash}`;
   return outcome === "approved"
@@ -235,7 +237,7 @@ function sayBefore({ at, outcome, txHash = "" }: HistoryEntry): string {
     : `Careful: this link was signed before, ${by}, which this wallet no longer keeps; unless that failed, approving it pays again.`;
 }
 
-/** `approve`, `increaseAllowance` and `setApprovalForAll` of tokens: what is lost later, not now. */
+/** `approve`, `increaseAllowance` and `setApprovalForAll` of tokens: with these the loss comes later, not now. */
 const approvalSelectors: ReadonlySet<string> = new Set(["0x095ea7b3", "0x39509351", "0xa22cb465"]);
 
 function concernsOfCall(data: Hex | undefined): readonly Concern[] {

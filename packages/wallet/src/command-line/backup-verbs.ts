@@ -12,7 +12,7 @@ import { requireOneFromInput } from "./secret-input.ts";
 import { membersOf } from "../transport.ts";
 import type { Input, Verb } from "./verb.ts";
 
-/** The verbs that outlive a lost device. */
+/** The verbs that protect against the loss of a device. */
 export const backupVerbs: readonly Verb[] = [
   {
     name: "backup",
@@ -77,7 +77,7 @@ export const backupVerbs: readonly Verb[] = [
   },
 ];
 
-/** The text itself, that of a file, or the JSON that `backup` printed in one of them. */
+/** The text itself, the text of a file, or the JSON that `backup` printed, given in either way. */
 async function readBackup(given: string): Promise<string> {
   if (given.startsWith("svc-wallet-backup-")) return given;
   let content: string;
@@ -90,7 +90,10 @@ async function readBackup(given: string): Promise<string> {
   return isRecord(members) && typeof members["backup"] === "string" ? members["backup"] : content;
 }
 
-/** An identity that the vault or the demo world has under this name and address stays as it is; a ruined file is written anew. */
+/**
+ * An identity that the vault or the demo world has under this name and address stays as it is; a ruined file is
+ * replaced.
+ */
 async function keepIdentity(
   home: Home,
   input: Input,

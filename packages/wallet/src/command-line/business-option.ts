@@ -13,7 +13,7 @@ export const businessOption = {
   },
 } as const satisfies Record<string, Option>;
 
-/** Undefined where it is left to the wallet. @throws {UsageError} */
+/** Undefined if the choice is left to the wallet. @throws {UsageError} */
 export function readBusinessOption(input: Input): Address | undefined {
   const given = input.optional("business");
   if (given === undefined) return undefined;

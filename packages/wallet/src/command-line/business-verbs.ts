@@ -254,7 +254,7 @@ async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply
   );
   const [invitation, second] = fitting;
   if (invitation === undefined) {
-    // One that was accepted before is accepted the same.
+    // An invitation that was accepted before is accepted again in the same way.
     if (wanted !== undefined && named === null)
       return { value: await wallet.vote(wanted, decision) };
     throw new WalletRefusal("not_found", "there is no such invitation for this identity");
@@ -302,7 +302,10 @@ async function charterProposal(home: Home, input: Input, business: OwnBusiness):
   return { operation: "changeCharter", members, rules };
 }
 
-/** The roster with whoever the options add; a member who is on it already gets the vote that they say. */
+/**
+ * The roster with the members that the options add; a member who is already on it gets the voting right that the
+ * options say.
+ */
 async function readRoster(
   home: Home,
   input: Input,

@@ -10,7 +10,7 @@ export interface DemoWorld {
   readonly identities: ReadonlyMap<string, { readonly address: string; readonly privateKey: Hex }>;
 }
 
-/** Null without a demo world. @throws when the file is not one */
+/** Null if there is no demo world. @throws if the file does not describe one */
 export function readDemoWorld(dataDirectory: string): DemoWorld | null {
   const path = join(dataDirectory, "demo.json");
   if (!existsSync(path)) return null;
@@ -26,9 +26,9 @@ export function readDemoWorld(dataDirectory: string): DemoWorld | null {
 }
 
 /**
- * The time: of a demo world that runs on this machine, whose clock can be moved, else this machine's.
+ * The time: that of a demo running on this machine, whose clock can be moved, or else this machine's.
  *
- * @returns a clock of Unix seconds that asks once, when it is first read
+ * @returns a clock of Unix seconds that asks the demo once, when it is first read
  */
 export function openClock(demo: DemoWorld | null): () => Promise<number> {
   const isLocal =

@@ -5,7 +5,7 @@ import { join } from "node:path";
 export interface Environment {
   /** `DATA_DIR`; default `.data`, as root `/var/lib/svc`: where the service keeps its demo world, too. */
   readonly dataDirectory: string;
-  /** `WALLET_PASSPHRASE`: opens the vault where no `--passphrase-file` is given. */
+  /** `WALLET_PASSPHRASE`: opens the vault if no `--passphrase-file` is given. */
   readonly passphrase: string | undefined;
 }
 

@@ -5,9 +5,9 @@ import type { StorageKey, WalletStorage } from "../storage.ts";
 import { syncFolder, writeDraft } from "./new-file.ts";
 
 /**
- * Keeps each value in a file of its own, `<directory>/<key>.json`: 0600 in directories of 0700, written
- * aside and then renamed or linked, so that a file is whole or absent whoever is killed or runs beside. What was
- * written is on the disk: a payment goes out only after what keeps it from being made again.
+ * Keeps each value in a file of its own, `<directory>/<key>.json`: mode 0600 in directories of mode 0700, written to a
+ * draft and then renamed or linked, so that a file is complete or absent even if a process is killed or others run at
+ * the same time. Writes are flushed to the disk: a payment is sent only after the record that prevents a second one.
  */
 export function fileStorage(directory: string): WalletStorage {
   const pathOf = (key: StorageKey): string => {
@@ -27,7 +27,7 @@ export function fileStorage(directory: string): WalletStorage {
       const path = pathOf(key);
       const draft = await addDraft(directory, path, text);
       try {
-        // A link, unlike a rename, fails where a file stands already.
+        // A link, unlike a rename, fails if the file exists already.
         const added = await unless(
           "EEXIST",
           false,
@@ -42,7 +42,8 @@ export function fileStorage(directory: string): WalletStorage {
     async remove(key) {
       const path = pathOf(key);
       await rm(path, { force: true });
-      // Somebody may have the passphrase of a draft. Other values are written and removed by two processes at once.
+      // A draft of an identity may be opened by somebody who has its passphrase. Drafts of other values may belong to a
+      // process that is writing right now.
       if (!key.startsWith("identity/")) return;
       for (const draft of await listDrafts(dirname(path)))
         if (draft.startsWith(`${path}.`)) await rm(draft, { force: true });
@@ -56,7 +57,7 @@ export function fileStorage(directory: string): WalletStorage {
   };
 }
 
-/** A draft that is older was left by a process that was killed. */
+/** A draft that is older than this was left by a process that was killed. */
 const draftMsMax = 3_600_000;
 
 async function addDraft(directory: string, path: string, text: string): Promise<string> {
@@ -70,13 +71,13 @@ async function addDraft(directory: string, path: string, text: string): Promise<
 
 async function makeFolder(directory: string, folder: string): Promise<void> {
   const parent = dirname(directory);
-  // The data directory may be the service's, whose database runs under another user and passes through.
+  // The data directory may be the service's, whose database runs under another user that has to pass through it.
   await mkdir(parent, { recursive: true, mode: 0o711 });
   const made = await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(directory, 0o700);
   if (made === undefined) return;
   await syncFolder(directory);
-  // Only what has a new name in it: the data directory may be one that the wallet may not list.
+  // Only folders that have a new entry: the wallet may not have the right to list the data directory.
   if (made !== folder) await syncFolder(parent);
 }
 

@@ -3,7 +3,7 @@ import type { Option, Verb } from "./verb.ts";
 
 const program = "npm run wallet --";
 
-/** The help of one verb: what it does, how it is written, its options, and a call that works. */
+/** The help of one verb: what it does, its syntax, its options, and a call that works. */
 export function helpOf(verb: Verb): string {
   const { parameters = {}, options = {} } = verb;
   const rows = [

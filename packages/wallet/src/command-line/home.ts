@@ -11,15 +11,15 @@ import type { Environment } from "./environment.ts";
 import { fileStorage } from "./file-storage.ts";
 import { askNewSecret, askSecret, readSecretFile } from "./secret-input.ts";
 
-/** Where the command line keeps and finds things. */
+/** Where the command line stores and finds things. */
 export interface Home {
   readonly storage: WalletStorage;
   readonly demo: DemoWorld | null;
   readonly seededBrokers: readonly string[];
-  /** Opens the vault where no file is named. */
+  /** Opens the vault if no file is named. */
   readonly passphrase: string | undefined;
   readonly random: (length: number) => Uint8Array;
-  /** Writes a line to stderr; what is refused has it in its own line. */
+  /** Writes a line to stderr; if the call is refused, the line becomes part of the refusal's line. */
   readonly tell: (line: string) => void;
 }
 
@@ -33,7 +33,7 @@ export interface Choice {
 /** How the terminal asks for a passphrase. */
 interface Prompt {
   readonly question: string;
-  /** It is being chosen now. */
+  /** True if the passphrase is a new one that is chosen now. */
   readonly isNew?: true;
 }
 
@@ -76,7 +76,7 @@ export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet
 /**
  * The passphrase: from the file, else `WALLET_PASSPHRASE`, else asked on the terminal.
  *
- * @throws {WalletRefusal} wrong_passphrase; invalid_input where a new one was not typed the same twice
+ * @throws {WalletRefusal} wrong_passphrase; invalid_input if a new one was not typed the same twice
  */
 export async function readPassphrase(
   home: Home,
@@ -92,7 +92,8 @@ export async function readPassphrase(
 }
 
 /**
- * A passphrase in place of the present one, which is what `WALLET_PASSPHRASE` has: from the file, else asked on the terminal.
+ * A passphrase to replace the present one, from the file, else asked on the terminal; `WALLET_PASSPHRASE` holds the
+ * present one.
  *
  * @throws {WalletRefusal} invalid_input
  */
@@ -108,7 +109,7 @@ export async function readNextPassphrase(
   );
 }
 
-/** As `readPassphrase`; null where there is none and no terminal to ask on. */
+/** As `readPassphrase`; null if there is none, and no terminal to ask on. */
 export async function findPassphrase(
   home: Home,
   file: string | undefined,
@@ -119,7 +120,7 @@ export async function findPassphrase(
   return isNew === true ? askNewSecret(question) : askSecret(question);
 }
 
-/** What the chosen identity is made from, and the passphrase where the vault took one. @throws {WalletRefusal} */
+/** The secret of the chosen identity, and the passphrase if the vault needed one. @throws {WalletRefusal} */
 export async function findSecret(
   home: Home,
   choice: Choice,
@@ -136,9 +137,9 @@ export async function findSecret(
   return { name, passphrase: null, secret: { kind: "private-key", privateKey: known.privateKey } };
 }
 
-/** Without `--as` a vault of one identity answers for it; a demo world has several. */
+/** Without `--as`, the only identity of a vault is used; a demo world has several. */
 async function onlyName({ storage, demo }: Home): Promise<string> {
-  // A file that cannot be read counts as well: it may be of the identity that was meant.
+  // A file that cannot be read counts as well, since it may be that of the identity that was meant.
   const [only, second] = await storage.list("identity");
   if (only !== undefined && second === undefined && demo === null)
     return only.slice("identity/".length);

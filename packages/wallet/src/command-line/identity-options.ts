@@ -2,7 +2,7 @@ import { openHomeWallet, type Home } from "./home.ts";
 import type { Input, Option } from "./verb.ts";
 import type { Wallet } from "../wallet.ts";
 
-/** Opens the vault, where the chosen identity lies in it. */
+/** Opens the vault, if the chosen identity is in it. */
 export const passphraseOption = {
   "passphrase-file": {
     value: "path",
@@ -11,7 +11,7 @@ export const passphraseOption = {
   },
 } as const satisfies Record<string, Option>;
 
-/** What every verb takes that acts for an identity. */
+/** The options of every verb that acts for an identity. */
 export const identityOptions = {
   as: { value: "name", description: "The identity: of the vault, else of the demo world." },
   ...passphraseOption,

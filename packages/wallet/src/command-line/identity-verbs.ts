@@ -121,10 +121,10 @@ async function changeSeal(home: Home, input: Input): Promise<object> {
 }
 
 /**
- * What the removal of an identity takes along.
+ * Says what is lost with the removal of an identity.
  *
- * @throws {WalletRefusal} invalid_request while a transaction that it signed is not answered to the end: only it can say
- *   what became of that, or send it again instead of another
+ * @throws {WalletRefusal} invalid_request while a transaction that it signed is not fully answered: only this identity
+ * can find out what became of it, or send it again in place of a second one
  */
 async function sayLoss(storage: Home["storage"], entry: VaultEntry): Promise<string> {
   const { name: removed, address } = entry;

@@ -53,7 +53,10 @@ export const inboxVerbs: readonly Verb[] = [
   },
 ];
 
-/** An entry as one JSON object: some members stand in each, null where it has none; the others depend on its kind. */
+/**
+ * An entry as one JSON object: some members are in every entry, null if it has no such value; the others depend on its
+ * kind.
+ */
 function shownEntry({ id, kind, broker, item, words, concerns, refusal }: InboxEntry): object {
   const shown = {
     broker,

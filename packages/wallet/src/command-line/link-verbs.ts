@@ -107,7 +107,7 @@ export const linkVerbs: readonly Verb[] = [
   },
 ];
 
-/** The fields inside, where it holds some. */
+/** The fields inside, if it holds any. */
 function infosOf({ infos }: Readonly<Record<string, unknown>>): { infos?: readonly Info[] } {
   const decoded = typeof infos === "string" ? decodeInfos(infos) : null;
   return decoded === null || "fault" in decoded ? {} : { infos: decoded };

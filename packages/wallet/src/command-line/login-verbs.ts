@@ -1,7 +1,7 @@
 import { identityOptions, withWallet } from "./identity-options.ts";
 import type { Verb } from "./verb.ts";
 
-/** The verbs for logins that hold. */
+/** The verbs for live logins. */
 export const loginVerbs: readonly Verb[] = [
   {
     name: "logins",

@@ -7,8 +7,8 @@ import { UsageError } from "./verb.ts";
 /**
  * Whom a text names: `bob` of the vault or of the demo world, `bob=0x..`, or `0x..` alone.
  *
- * @param known members by the names that the broker tells
- * @throws {UsageError} also where a member and somebody whom this wallet knows have the name, and are two
+ * @param known members by the names that the broker reports
+ * @throws {UsageError} also if a member and somebody else whom this wallet knows both have the name
  */
 export async function findPerson(
   home: Home,
@@ -27,7 +27,8 @@ export async function findPerson(
   const isSealed = await hasIdentity(home.storage, text);
   const own = isSealed ? await findIdentity(home.storage, text) : home.demo?.identities.get(text);
   const found = own ? requireAddress(own.address, text) : undefined;
-  // The broker tells the members' names: it could put somebody else in the place of one whom this wallet knows.
+  // The members' names come from the broker, which could put somebody else in the place of a person whom this wallet
+  // knows.
   if (member !== undefined && found !== undefined && member.address !== found)
     throw new UsageError(
       `the member ${text} is ${member.address}, and here ${text} is ${found}: write the address`,

@@ -3,15 +3,16 @@ import { link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
- * Writes a new file for its owner alone, onto the disk: whole or not at all, whenever the process ends.
+ * Writes a new file that only its owner can read, flushed to the disk: completely or not at all, whenever the process
+ * ends.
  *
- * @throws as Node does; with the code EEXIST where there is a file
+ * @throws as Node does; with the code EEXIST if the file exists
  */
 export async function writeNewFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
     await writeDraft(draft, text);
-    // A link, unlike a rename, fails where a file stands already.
+    // A link, unlike a rename, fails if the file exists already.
     await link(draft, path);
     await syncFolder(dirname(path));
   } finally {
@@ -19,7 +20,7 @@ export async function writeNewFile(path: string, text: string): Promise<void> {
   }
 }
 
-/** Writes a file under a name that nobody else has, onto the disk. */
+/** Writes a file under a name that nobody else uses, flushed to the disk. */
 export async function writeDraft(path: string, text: string): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
@@ -33,7 +34,7 @@ export async function writeDraft(path: string, text: string): Promise<void> {
   }
 }
 
-/** Names that were given and taken in a folder hold from here on. */
+/** Flushes a folder, so that entries that were added or removed survive a crash. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r");
   try {

@@ -27,9 +27,9 @@ export const verbs: readonly Verb[] = [
   ...brokerVerbs,
 ];
 
-/** What a call runs in: where it writes to, and what its environment tells. */
+/** What a call runs in: where it writes to, and what its environment holds. */
 export interface Shell {
-  /** @param isToldOnce where nobody who did not read it can ask for it again */
+  /** @param isToldOnce true if the text cannot be shown again to somebody who did not read it */
   out(text: string, isToldOnce?: boolean): void;
   err(text: string): void;
   readonly environment: Environment;
@@ -38,14 +38,14 @@ export interface Shell {
 /**
  * Runs one call of the wallet's command line.
  *
- * @param given what stands after the name of the program
- * @returns the exit status: 0; 1 for a refusal or wrong use; 2 where the digits of the page are needed
+ * @param given the arguments after the name of the program
+ * @returns the exit status: 0; 1 for a refusal or wrong use; 2 if the digits of the page are needed
  */
 export async function runCommandLine(given: readonly string[], shell: Shell): Promise<number> {
   const args = spellOut(given);
   const verb = findVerb(args);
   if (verb === null) return answerWithoutVerb(args, shell);
-  // A refusal is one line: what was told until then becomes a part of it.
+  // A refusal is one line: what was told before becomes a part of it.
   const told: string[] = [];
   const say = (line: string): void => shell.err(`wallet ${verb.name}: ${shownText(line)}\n`);
   try {
@@ -76,7 +76,10 @@ function sayFault(error: unknown, verb: Verb): string {
   return error instanceof UsageError ? `${message}; see wallet ${verb.name} --help` : message;
 }
 
-/** JSON whose text a terminal shows as it is: what could reorder, hide or control is written `\uXXXX`. */
+/**
+ * JSON whose text a terminal shows as it is: characters that could reorder, hide or control something are written
+ * `\uXXXX`.
+ */
 export function jsonOf(value: unknown): string {
   return JSON.stringify(value).replaceAll(unshowable, (character) =>
     Array.from(
@@ -92,7 +95,7 @@ function spellOut(given: readonly string[]): string[] {
   return args[0] === "help" ? [...args.slice(1), "--help"] : args;
 }
 
-/** The verb whose words come first; of two that fit, the longer. */
+/** The verb that the arguments begin with; if two match, the longer one. */
 function findVerb(args: readonly string[]): Verb | null {
   const fitting = verbs.filter((verb) => wordsOf(verb).every((word, at) => args[at] === word));
   return fitting.toSorted((a, b) => b.name.length - a.name.length)[0] ?? null;

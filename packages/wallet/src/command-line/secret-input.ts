@@ -8,9 +8,9 @@ import { UsageError, type Input } from "./verb.ts";
 const secretLengthMax = 4096;
 
 /**
- * Standard input is read once, to its end: of two secrets one alone can come by it.
+ * Standard input is read once, to its end, so only one secret can be read from it.
  *
- * @throws {UsageError} where several of these are `-`
+ * @throws {UsageError} if several of these options are `-`
  */
 export function requireOneFromInput(input: Input, names: readonly string[]): void {
   const [first, second] = names.filter((name) => input.optional(name) === "-");
@@ -20,7 +20,7 @@ export function requireOneFromInput(input: Input, names: readonly string[]): voi
   );
 }
 
-/** Reads a secret from a file, or from standard input where the path is `-`; without the last line's end. */
+/** Reads a secret from a file, or from standard input if the path is `-`; without the line break at its end. */
 export async function readSecretFile(path: string): Promise<string> {
   let content: string;
   try {
@@ -34,11 +34,11 @@ export async function readSecretFile(path: string): Promise<string> {
 }
 
 /**
- * Asks for a secret that is being chosen, and for the same again: nobody sees what is typed, and a slip of the hand
- * would open nothing ever after.
+ * Asks twice for a new secret: what is typed is not shown, and with a typing error the secret would never open
+ * anything.
  *
- * @returns null where there is no terminal
- * @throws {WalletRefusal} invalid_input where the two differ
+ * @returns null if there is no terminal
+ * @throws {WalletRefusal} invalid_input if the two differ
  */
 export async function askNewSecret(question: string, ask = askSecret): Promise<string | null> {
   const secret = await ask(question);
@@ -46,13 +46,16 @@ export async function askNewSecret(question: string, ask = askSecret): Promise<s
   throw new WalletRefusal("invalid_input", "the two differ: nothing was written");
 }
 
-/** Asks on the terminal without showing what is typed; null where there is no terminal, or it was read to its end as a file. */
+/**
+ * Asks on the terminal without showing what is typed; null if there is no terminal, or if it has been read to its end
+ * as a file.
+ */
 export async function askSecret(question: string): Promise<string | null> {
   if (!process.stdin.isTTY || process.stdin.readableEnded) return null;
   const silence = new Writable({ write: (_chunk, _encoding, done) => done() });
   const reader = createInterface({ input: process.stdin, output: silence, terminal: true });
   try {
-    // Standard output carries the result alone.
+    // Standard output carries only the result.
     process.stderr.write(question);
     return await reader.question("");
   } finally {

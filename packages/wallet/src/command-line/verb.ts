@@ -15,7 +15,7 @@ export interface Verb {
   /** One sentence. */
   readonly summary: string;
   readonly notes?: string;
-  /** Values that stand without a name, in order after the verb, and what they are. */
+  /** Values without a name, in their order after the verb, and what they are. */
   readonly parameters?: Readonly<Record<string, string>>;
   /** The last of them may be missing. */
   readonly mayLack?: true;
@@ -29,15 +29,15 @@ export interface Verb {
 export interface Reply {
   /** The one JSON value on standard output. */
   readonly value: unknown;
-  /** Words in it are told this once: a reader who went is a failure. */
+  /** True if the value contains words that are shown only once, so that a closed pipe counts as a failure. */
   readonly isToldOnce?: boolean;
-  /** 1: refused by the other side, which `line` says; 2: the digits of the page are needed. */
+  /** 1: refused by the other side, as `line` says; 2: the digits of the page are needed. */
   readonly status?: 1 | 2;
   /** One line on standard error. */
   readonly line?: string;
 }
 
-/** The values given to a verb: declared ones alone. */
+/** The values given to a verb: only those that it declares. */
 export interface Input {
   /** A parameter. */
   text(name: string): string;
