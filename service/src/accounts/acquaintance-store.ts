@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** Whether the user logged in to the organization, or shared fields with it, once (decisions section 4). */
+/** Whether the user has ever logged in to the organization, or shared fields with it (decisions section 4). */
 export async function isAcquainted(
   db: Queryable,
   organizationId: string,
@@ -13,7 +13,7 @@ export async function isAcquainted(
   return rows.length === 1;
 }
 
-/** What {@link isAcquainted} tells from now on. */
+/** Records the acquaintance, so that {@link isAcquainted} is true from now on. */
 export async function acquaint(
   tx: Queryable,
   { organizationId, user, now }: { organizationId: string; user: Address; now: number },

@@ -21,17 +21,18 @@ export interface ApiKeys extends AsyncDisposable {
    * Reads the `Authorization` header of a KYC or KYB call: the key alone, without `Bearer` (service document,
    * Authentication).
    *
-   * @throws {Problem} apikey_missing | apikey_invalid; which of unknown, revoked, damaged or foreign is not told
+   * @throws {Problem} apikey_missing | apikey_invalid; the error does not say whether the key is unknown, revoked,
+   * damaged or foreign
    */
   authenticate(authorization: string | undefined): Promise<ApiKey>;
   /** The same for a management key. @throws {Problem} apikey_missing | apikey_invalid */
   authenticateManagement(authorization: string | undefined): Promise<ManagementKey>;
 }
 
-/** What is kept of a live key. */
+/** What is kept in memory of a live key. */
 interface KnownKey {
   readonly mac: Buffer;
-  /** SHA-256 of the text that was found genuine: a key of 256 random bits cannot be found from it. */
+  /** SHA-256 of the key's text once it has been found genuine; a key of 256 random bits cannot be recovered from it. */
   provedSha256: Buffer | null;
   readonly key: ManagementKey | Omit<ApiKey, "verified">;
   readonly domain: Pick<ClientDomain, "proof" | "provedAt"> | null;
@@ -76,10 +77,14 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
   };
 }
 
-/** Reads an `Authorization` header that holds a key of whatever kind, alone. @throws {Problem} apikey_missing | apikey_invalid */
+/**
+ * Reads an `Authorization` header that holds nothing but a key, of any kind.
+ *
+ * @throws {Problem} apikey_missing | apikey_invalid
+ */
 export function readApiKey(authorization: string | undefined): ApiKeyText {
   if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");
-  // A habit from other services. To say so tells nothing of any key.
+  // People are used to this from other services. Saying so reveals nothing about any key.
   if (/^Bearer /i.test(authorization))
     throw new Problem("apikey_invalid", { message: "the API key is sent alone, without Bearer" });
   const presented = parseApiKey(authorization);
@@ -89,7 +94,7 @@ export function readApiKey(authorization: string | undefined): ApiKeyText {
 
 /**
  * The MAC covers the prefix too, so the environment cannot be changed; another installation has another key. It costs
- * ten times what the hash does, so it is computed once for as long as the row is kept.
+ * ten times as much as the hash, so it is computed only once while the row is cached.
  *
  * @throws {Problem} apikey_invalid
  */

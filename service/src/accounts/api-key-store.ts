@@ -1,7 +1,7 @@
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { Environment } from "./client-domain.ts";
 
-/** What the organization sees of a key. */
+/** A key as its organization sees it. */
 export interface ApiKeyRow {
   readonly id: string;
   readonly organizationId: string;
@@ -9,7 +9,7 @@ export interface ApiKeyRow {
   readonly clientDomainId: string | null;
   readonly name: string;
   readonly createdAt: number;
-  /** To the minute; null while it was never used. */
+  /** To the minute; null if it was never used. */
   readonly lastUsedAt: number | null;
 }
 
@@ -64,7 +64,7 @@ export async function listLiveApiKeys(db: Queryable, organizationId: string): Pr
   );
 }
 
-/** @returns the key, or null when there is no such live one */
+/** @returns the key, or null if there is no such live key */
 export async function revokeApiKey(
   tx: Queryable,
   id: string,

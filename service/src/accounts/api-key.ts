@@ -15,10 +15,10 @@ export interface ApiKey {
   readonly organizationId: string;
   readonly clientDomainId: string;
   readonly domain: string;
-  /** Whether the domain is proved at this moment. */
+  /** Whether the domain is verified at this moment. */
   readonly verified: boolean;
   readonly environment: Environment;
-  /** Of the organization; `kyb:read` always. */
+  /** The entitlements of the organization; always includes `kyb:read`. */
   readonly entitlements: ReadonlySet<Entitlement>;
   readonly limits: Pick<OrganizationLimits, "readsPerSecond" | "createsPerSecond">;
 }
@@ -29,11 +29,11 @@ export interface ManagementKey {
   readonly organizationId: string;
 }
 
-/** The text of a key, taken apart. Nothing is known about it yet but its form. */
+/** The text of a key, parsed. Nothing has been checked but its form. */
 export interface ApiKeyText {
   readonly kind: ApiKeyKind;
   readonly id: string;
-  /** All of it; this is what the MAC covers. */
+  /** The whole text, which the MAC covers. */
   readonly text: string;
 }
 
@@ -46,7 +46,8 @@ const checksumLength = 6;
 
 /**
  * Writes a new key: `svc_<kind>_<id>_<secret><checksum>`. The checksum is the CRC-32 of everything before it, as 6
- * digits of base 62: typing errors are found, and secret scanners sort out look-alikes, without asking anybody.
+ * digits of base 62: typing errors are detected, and secret scanners can tell keys from look-alikes, without asking the
+ * service.
  *
  * @param below uniform in [0, bound)
  */
@@ -58,7 +59,7 @@ export function makeApiKey(kind: ApiKeyKind, below: (bound: number) => number): 
   return { kind, id, text: unsigned + checksumOf(unsigned) };
 }
 
-/** Reads a key; null when it has another form or its checksum does not fit. */
+/** Reads a key; null if it has another form or its checksum is wrong. */
 export function parseApiKey(text: string): ApiKeyText | null {
   const match = /^svc_(live|test|mgmt|issuer)_([0-9A-Za-z]{12})_[0-9A-Za-z]{49}$/.exec(text);
   const kind = kinds.find((each) => each === match?.[1]);

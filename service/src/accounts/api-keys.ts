@@ -17,7 +17,7 @@ export interface ShownApiKey extends store.ApiKeyRow {
 const keysMax = 100;
 
 /**
- * Makes a key of the KYC and KYB API for a client domain. It is shown this once.
+ * Makes a key of the KYC and KYB API for a client domain. It is shown only this once.
  *
  * @throws {Problem} invalid_request, client_domain_not_found, too_many (100 live keys in the organization)
  */
@@ -32,8 +32,8 @@ export async function createApiKey(
 }
 
 /**
- * Makes a management key of an organization, which is listed and revoked as others are; no route takes one yet. It is
- * shown this once.
+ * Makes a management key of an organization, which is listed and revoked like other keys; no route takes one yet. It is
+ * shown only this once.
  *
  * @throws {Problem} invalid_request, organization_not_found, too_many (100 live keys in the organization)
  */
@@ -53,7 +53,7 @@ export async function listApiKeys(ctx: Ctx, organizationId: string): Promise<sto
   return store.listLiveApiKeys(ctx.db, id);
 }
 
-/** Ends a key at once, of either sort. @throws {Problem} apikey_not_found */
+/** Revokes a key of either sort at once. @throws {Problem} apikey_not_found */
 export async function revokeApiKey(ctx: Ctx, id: string, actor: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const revoked = await store.revokeApiKey(tx, id, ctx.clock.now());

@@ -34,7 +34,7 @@ export function toDomain(row: DomainRow, profile: Profile): ClientDomain {
   };
 }
 
-/** @returns false when the organization has this domain in this environment already */
+/** @returns false if the organization already has this domain in this environment */
 export async function insertDomain(
   tx: Queryable,
   domain: Omit<ClientDomain, "proof" | "callbackHosts">,
@@ -49,7 +49,7 @@ export async function insertDomain(
   return rows.length > 0;
 }
 
-/** @returns false when the organization has that domain in this environment already */
+/** @returns false if the organization already has that domain in this environment */
 export async function renameDomain(tx: Queryable, id: string, domain: string): Promise<boolean> {
   const rows = await tx.query(
     sql`update client_domain as moved set domain = ${domain}
@@ -62,7 +62,7 @@ export async function renameDomain(tx: Queryable, id: string, domain: string): P
   return rows.length > 0;
 }
 
-/** @returns false where there is no such domain */
+/** @returns false if there is no such domain */
 export async function setCallbackHosts(
   tx: Queryable,
   given: { id: string; hosts: readonly string[] | null },
@@ -80,7 +80,7 @@ export async function findDomain(db: Queryable, id: string): Promise<DomainRow |
   return row ?? null;
 }
 
-/** Makes changes to what belongs to the domain take turns. */
+/** Locks the domain, so that changes to what belongs to it take turns. */
 export async function lockDomain(tx: Queryable, id: string): Promise<DomainRow | null> {
   const [row] = await tx.query<DomainRow>(
     sql`select ${domainColumns} from client_domain where id = ${id} for update`,
@@ -98,16 +98,16 @@ export interface CheckResult {
   readonly id: string;
   readonly isProved: boolean;
   readonly now: number;
-  /** Null: a domain that was never proved is checked on request only. */
+  /** Null for a domain that was never proved: it is checked only on request. */
   readonly nextCheckAt: number;
   /** The lease under which the check ran; null for a check on request. */
   readonly leaseId: string | null;
 }
 
 /**
- * Writes down a check. One that lost its lease meanwhile changes nothing.
+ * Records a check. A check that has lost its lease meanwhile changes nothing.
  *
- * @returns what was known before, or null when nothing was written
+ * @returns what was known before, or null if nothing was written
  */
 export async function recordCheck(
   tx: Queryable,

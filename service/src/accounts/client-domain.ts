@@ -15,14 +15,17 @@ export interface ClientDomain {
   readonly environment: Environment;
   /** `waived`: nothing to prove, it is the developer's own machine. */
   readonly proof: "required" | "waived";
-  /** Stands in the TXT record or the well-known file; not a secret. */
+  /** Published in the TXT record or the well-known file; not a secret. */
   readonly proofToken: string;
   /** When the proof was last found. */
   readonly provedAt: number | null;
   readonly checkedAt: number | null;
   /** Since when every check has failed. */
   readonly failingSince: number | null;
-  /** The only hosts, with their ports, that callbacks of orders may have; null where any may (decisions section 5). */
+  /**
+   * The only hosts, with their ports, that callbacks of orders may have; null if any host may be used (decisions
+   * section 5).
+   */
   readonly callbackHosts: readonly string[] | null;
   readonly createdAt: number;
 }
@@ -64,7 +67,7 @@ export function parseDomain(text: string, profile: Profile): string {
 const callbackHostsMax = 20;
 
 /**
- * Reads the hosts that callbacks may have: as they stand in the callback's URL, with a port where that names one.
+ * Reads the hosts that callbacks may have, as they appear in the callback's URL, with a port if the URL names one.
  *
  * @returns each once, in their order
  * @throws {Problem} invalid_request
@@ -76,7 +79,8 @@ export function parseCallbackHosts(texts: readonly string[], profile: Profile): 
   for (const host of hosts) {
     const scheme = /^(?:localhost|127\.0\.0\.1)(?::|$)/.test(host) ? "http" : "https";
     const url = parsePublicUrl(`${scheme}://${host}/`, { profile, ownHosts: [] });
-    // What reads as a longer URL, or what a URL would write otherwise, would never be equal to a callback's host.
+    // A text that is parsed as a longer URL, or that a URL would spell differently, would never be equal to a
+    // callback's host.
     if ("refused" in url || url.host !== host || url.pathname !== "/" || url.search !== "")
       throw invalidRequest(
         "a host is a public name in lower case, with a port other than 443 where one is used",
@@ -85,23 +89,23 @@ export function parseCallbackHosts(texts: readonly string[], profile: Profile): 
   return hosts;
 }
 
-/** Whether it is this machine, as `dev` spells it. */
+/** Whether the domain is this machine, in the form that `dev` accepts. */
 function isLocalDomain(text: string): boolean {
   const port = /^localhost(?::([1-9]\d{0,4}))?$/.exec(text);
   return port !== null && Number(port[1] ?? 1) <= 65_535;
 }
 
-/** Whether `host` is the domain or lies under it. */
+/** Whether `host` is the domain or a subdomain of it. */
 export function liesUnder(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
-/** What there is to prove: nothing on a developer's own machine, which counts in `dev` alone. */
+/** Whether a proof is needed: not for a developer's own machine, which is accepted only in `dev`. */
 export function proofNeeded(domain: string, profile: Profile): ClientDomain["proof"] {
   return profile === "dev" && isLocalDomain(domain) ? "waived" : "required";
 }
 
-/** Where and what a proof is: one of the two suffices. */
+/** The two places where a proof may be published, and its content; one of the two is enough. */
 export function proofOf(domain: Pick<ClientDomain, "domain" | "proofToken">): {
   txtName: string;
   url: string;
@@ -114,12 +118,12 @@ export function proofOf(domain: Pick<ClientDomain, "domain" | "proofToken">): {
   };
 }
 
-/** Second-level labels under which registries of countries sell names: `co.uk`, `com.au`. */
+/** Second-level labels under which country registries sell names: `co.uk`, `com.au`. */
 const registryLabels = new Set(
   "ac co com edu go gob gov gouv ltd me mil ne net nom or org plc sch web".split(" "),
 );
 
-/** Where strangers get a name of their own below: proving one of these would claim all of its users. */
+/** Suffixes under which strangers get names: proving one of these would claim all of its users. */
 const hostingSuffixes = new Set(
   [
     "appspot.com azurewebsites.net cloudfront.net firebaseapp.com fly.dev github.io gitlab.io herokuapp.com",

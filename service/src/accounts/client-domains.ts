@@ -17,7 +17,7 @@ import { getOrganization } from "./organizations.ts";
 
 const domainsMax = 100;
 const proofTokenBytes = 24;
-/** A proof is one short line; whoever answers with more is not answering us. */
+/** A proof is one short line; a longer answer is not a proof. */
 const proofBytesMax = 1024;
 const proofTimeoutMs = 5_000;
 const checkEverySeconds = 86_400;
@@ -70,10 +70,10 @@ export async function createDomain(
 }
 
 /**
- * Moves a site of this machine to another of its ports, with everything that belongs to it. A site that had to prove its
- * name never gets another: the proof was for that name.
+ * Moves a site of this machine to another of its ports, with everything that belongs to it. A site that had to prove
+ * its name can never be renamed: the proof was for that name.
  *
- * @throws {Problem} invalid_request where either name has to be proved, client_domain_not_found, domain_exists
+ * @throws {Problem} invalid_request if either name has to be proved, client_domain_not_found, domain_exists
  */
 export async function moveLocalDomain(
   ctx: Ctx,
@@ -100,8 +100,8 @@ export async function moveLocalDomain(
 }
 
 /**
- * Lists the only hosts that callbacks of the domain's orders may have, or takes the list away (null): then any may. Orders
- * that wait keep the callback they have. With a list, a stolen API key cannot have data sent anywhere else.
+ * Sets the only hosts that callbacks of the domain's orders may have, or removes the list (null) so that any host may
+ * be used. Orders that wait keep their callback. With a list, a stolen API key cannot have data sent anywhere else.
  *
  * @throws {Problem} invalid_request, client_domain_not_found
  */
@@ -168,8 +168,8 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
 }
 
 /**
- * Checks again every proved domain that is due, a batch at a time; several processes share the work. What fails is
- * tried again the next day, and the domain counts as unverified when seven days have passed without a proof.
+ * Checks again every proved domain that is due, a batch at a time; several processes share the work. A check that fails
+ * is repeated the next day, and the domain counts as unverified once seven days have passed without a proof.
  *
  * @returns how many were checked; at most 20 a call, so call again while it is not 0
  */
@@ -188,7 +188,7 @@ export async function recheckDomains(ctx: Ctx): Promise<number> {
 }
 
 const batchSize = 20;
-/** Far longer than two look-ups take; after a crash another process checks again. */
+/** Far longer than the two lookups take; after a crash another process checks again. */
 const leaseSeconds = 60;
 
 async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise<void> {
@@ -219,7 +219,8 @@ async function recordCheck(
     nextCheckAt: now + checkEverySeconds + ctx.random.below(checkSpreadSeconds),
     leaseId: check.leaseId,
   });
-  // The clients' and keys' view changes only when the domain becomes verified; that it ceases to be is a matter of time.
+  // Cached clients and keys have to be told only when the domain becomes verified; that it stops being verified follows
+  // from the time.
   if (
     before !== null &&
     isProved &&

@@ -7,9 +7,9 @@ import { openUseRecord } from "./use-record.ts";
 
 /** The clients of this installation as the login engine asks for them, on the hot path: from memory, rarely from the database. */
 export interface Clients extends AsyncDisposable {
-  /** Null for an unknown or disabled client. A change elsewhere is seen at once, at the latest after 60 s. */
+  /** Null for an unknown or disabled client. A change by another process is seen at once, at the latest after 60 s. */
   find(id: string): Promise<Client | null>;
-  /** Whether the text is a live secret of the client, in constant time; notes its use. Never touches the database. */
+  /** Whether the text is a live secret of the client, in constant time; records its use. Never calls the database. */
   verifySecret(client: Client, presented: string): boolean;
 }
 
@@ -56,8 +56,8 @@ function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
     redirectUris: Object.freeze(settings.redirectUris),
     postLogoutRedirectUris: Object.freeze(settings.postLogoutRedirectUris),
     audiences: Object.freeze(settings.audiences),
-    // A database that once served `dev` must not bring optional PKCE along (decisions section 2, PKCE), nor may a client
-    // have it that proves itself by nothing else.
+    // Optional PKCE must not survive in a database that once served `dev` (decisions section 2, PKCE), and a client
+    // without any other proof may not have it.
     pkceRequired:
       settings.pkceRequired || profile === "production" || settings.authenticationMethod === "none",
     id: row.id,

@@ -2,7 +2,7 @@ import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { ClientSettings } from "./client.ts";
 import type { Environment } from "./client-domain.ts";
 
-/** An OAuth client with what its organization sees of it; secrets without their hashes. */
+/** An OAuth client as its organization sees it; secrets without their hashes. */
 export interface ClientRow {
   readonly id: string;
   readonly clientDomainId: string;
@@ -15,7 +15,7 @@ export interface ClientRow {
 export interface SecretRow {
   readonly id: string;
   readonly createdAt: number;
-  /** To the minute; null while it was never used. */
+  /** To the minute; null if it was never used. */
   readonly lastUsedAt: number | null;
 }
 
@@ -90,7 +90,7 @@ function toClientRow(row: ClientColumns): ClientRow {
   };
 }
 
-/** One row of an enabled client, secrets included; a single call, for the hot path's cache. */
+/** The row of an enabled client, secrets included; a single call, for the hot path's cache. */
 export async function findLiveClient(db: Queryable, id: string): Promise<LiveClientRow | null> {
   const [row] = await db.query<LiveClientRow>(
     sql`select client.id, client_domain_id, organization_id, domain, environment, proved_at,
@@ -115,7 +115,7 @@ export async function findClient(db: Queryable, id: string): Promise<ClientRow |
   return row === undefined ? null : toClientRow(row);
 }
 
-/** Makes changes to the client and its secrets take turns. */
+/** Locks the client, so that changes to it and its secrets take turns. */
 export async function lockClient(tx: Queryable, id: string): Promise<ClientRow | null> {
   const [row] = await tx.query<ClientColumns>(
     sql`select ${clientColumns} from oauth_client where id = ${id} for update`,
@@ -131,7 +131,7 @@ export async function listClients(db: Queryable, clientDomainId: string): Promis
   return rows.map(toClientRow);
 }
 
-/** Without disabled ones. */
+/** Does not count disabled clients. */
 export async function countClients(tx: Queryable, clientDomainId: string): Promise<number> {
   const [row] = await tx.query<{ count: number }>(
     sql`select count(*) from oauth_client where client_domain_id = ${clientDomainId} and disabled_at is null`,
@@ -139,7 +139,7 @@ export async function countClients(tx: Queryable, clientDomainId: string): Promi
   return row?.count ?? 0;
 }
 
-/** Those of the texts that are ids of clients, disabled ones included. */
+/** The texts that are ids of clients, including disabled ones. */
 export async function listClientIds(tx: Queryable, texts: readonly string[]): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select id from oauth_client where id = any(${[...texts]}::text[])`,
@@ -210,7 +210,7 @@ export async function insertSecret(
   await announceClient(tx, secret.clientId);
 }
 
-/** @returns false when the client has no such live secret */
+/** @returns false if the client has no such live secret */
 export async function revokeSecret(
   tx: Queryable,
   secret: { id: string; clientId: string; now: number },
@@ -234,7 +234,7 @@ export async function recordSecretUses(
   );
 }
 
-/** Sent with the transaction: processes read the client again only when the change is there to be read. */
+/** Sent when the transaction commits, so that processes read the client again only once the change is visible. */
 async function announceClient(tx: Queryable, id: string): Promise<void> {
   await tx.query(sql`select pg_notify('client', ${id})`);
 }

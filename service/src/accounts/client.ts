@@ -7,7 +7,10 @@ import { checkRedirectUris } from "./redirect-uri.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 
-/** How a client proves itself at the token endpoint (RFC 7591 section 2); `none` is a browser-only client with PKCE alone. */
+/**
+ * How a client authenticates at the token endpoint (RFC 7591 section 2); `none` is a browser-only client that only has
+ * PKCE.
+ */
 export type AuthenticationMethod =
   | "client_secret_basic"
   | "client_secret_post"
@@ -25,16 +28,16 @@ export interface ClientSettings {
   readonly postLogoutRedirectUris: readonly string[];
   readonly audiences: readonly string[];
   readonly backchannelLogoutUri: string | null;
-  /** Keys of `private_key_jwt`, given here or fetched from `jwksUri`: exactly one of the two. */
+  /** Keys for `private_key_jwt`, given here or fetched from `jwksUri`: exactly one of the two. */
   readonly jwks: ClientKeySet | null;
   readonly jwksUri: string | null;
   readonly numberMatching: boolean;
   readonly pkceRequired: boolean;
   readonly dpopRequired: boolean;
-  /** Authorization requests come pushed alone (`require_pushed_authorization_requests`, RFC 9126 section 6). */
+  /** Only pushed authorization requests are accepted (`require_pushed_authorization_requests`, RFC 9126 section 6). */
   readonly pushedRequestRequired: boolean;
   readonly idTokenAlgorithm: "RS256" | "ES256";
-  /** Least `acr` that a login of this client must reach. */
+  /** The least `acr` that a login of this client must reach. */
   readonly acrMinimum: AcrMinimum | null;
 }
 
@@ -44,9 +47,9 @@ export interface Client extends ClientSettings {
   readonly clientDomainId: string;
   readonly organizationId: string;
   readonly environment: Environment;
-  /** The client domain's host while it is verified, else null: a domain that is not proved is never shown. */
+  /** The client domain's host while it is verified, else null: an unverified domain is never shown. */
   readonly domain: string | null;
-  /** Of its organization; null where the setting holds. */
+  /** The limit of its organization; null if the setting applies. */
   readonly loginsPerClientMinute: number | null;
   /** Live secrets, at most two. */
   readonly secrets: readonly { readonly id: string; readonly sha256: Buffer }[];
@@ -68,7 +71,7 @@ export const acrMinima: readonly AcrMinimum[] = [
 /** Two, so that one can be replaced without a gap (decisions section 2, Client types). */
 export const liveSecretsMax = 2;
 
-/** What a client is unless its owner says otherwise. */
+/** The settings of a client unless its owner says otherwise. */
 export const clientDefaults: Omit<ClientSettings, "name" | "authenticationMethod"> = {
   redirectUris: [],
   postLogoutRedirectUris: [],
@@ -139,8 +142,8 @@ export function checkClientSettings(given: ClientSettings, policy: ClientPolicy)
 }
 
 /**
- * The live secret that was presented, or null. Every live secret is compared in constant time, also after a match, so
- * the duration tells nothing. Secrets hold 256 random bits, hence a plain SHA-256 (decisions section 2).
+ * The live secret that was presented, or null. Every live secret is compared in constant time, even after a match, so
+ * the duration reveals nothing. Secrets hold 256 random bits, hence a plain SHA-256 (decisions section 2).
  */
 export function matchSecret(client: Pick<Client, "secrets">, presented: string): string | null {
   const given = sha256(presented);
@@ -175,7 +178,7 @@ function checkAudiences(audiences: readonly string[]): readonly string[] {
   return audiences;
 }
 
-/** An address that this service will call. @returns its normalised form, the one that was checked */
+/** Checks an address that this service will call. @returns its normalised form, which is the one that was checked */
 function checkCalledUrl(
   given: string | null,
   setting: string,

@@ -40,9 +40,10 @@ const clientsMax = 100;
 const secretBytes = 32;
 
 /**
- * Registers an OAuth client, with its first secret where its type has one.
+ * Registers an OAuth client, with its first secret if its type has one.
  *
- * @throws {Problem} invalid_request, client_domain_not_found, too_many (100 clients in the domain that are not disabled)
+ * @throws {Problem} invalid_request, client_domain_not_found, too_many (100 clients in the domain that are not
+ * disabled)
  */
 export async function createClient(
   ctx: Ctx,
@@ -76,7 +77,7 @@ export async function createClient(
 }
 
 /**
- * Changes settings; what is not given stays. All settings are checked anew against the domain as it is now.
+ * Changes settings; those that are not given stay. All settings are checked again against the domain as it is now.
  *
  * @throws {Problem} invalid_request, client_not_found
  */
@@ -105,7 +106,7 @@ export async function updateClient(
 }
 
 /**
- * Ends a client for good: it is unknown from now on. What it holds already (refresh tokens) is refused with it.
+ * Disables a client for good: it is unknown from now on, and its refresh tokens are refused.
  *
  * @throws {Problem} client_not_found
  */
@@ -132,7 +133,7 @@ export async function listClients(ctx: Ctx, clientDomainId: string): Promise<sto
 }
 
 /**
- * Makes a further secret and shows it this once; the older one stays good until it is revoked.
+ * Makes another secret and shows it only this once; the older one stays valid until it is revoked.
  *
  * @throws {Problem} client_not_found, invalid_request (a type without secrets), too_many_secrets
  */
@@ -184,8 +185,8 @@ async function insertSecret(ctx: Ctx, tx: Queryable, clientId: string): Promise<
 }
 
 /**
- * A client's id is the audience of tokens that ask for none: with it as an audience of its own, another client would get
- * tokens that pass there. Ids are random, so none that is registered later is known before.
+ * A client's id is the audience of its tokens that ask for none: a client that had another client's id as an audience
+ * would get tokens that are accepted there. Ids are random, so the id of a future client cannot be known in advance.
  */
 async function refuseForeignAudiences(
   tx: Queryable,
@@ -196,7 +197,7 @@ async function refuseForeignAudiences(
   if (ids.some((id) => id !== clientId)) throw invalidRequest("audiences names another client");
 }
 
-/** Every change takes the domain before the client, so that two changes never wait for each other. */
+/** Every change locks the domain before the client, so that two changes never wait for each other. */
 async function lockClientDomain(ctx: Ctx, tx: Queryable, id: string): Promise<ClientDomain> {
   const uuid = parseUuid(id);
   const row = uuid === null ? null : await lockDomain(tx, uuid);
@@ -225,7 +226,7 @@ function refuseTypeChange(from: AuthenticationMethod, to: AuthenticationMethod):
     throw invalidRequest(`a client of the type ${from} cannot become ${to}; create another client`);
 }
 
-/** What the audit trail keeps of the settings: those that decide who may log in where, and how strictly. */
+/** The settings that the audit trail records: those that decide who may log in where, and how strictly. */
 function auditOf(settings: ClientSettings): Record<string, unknown> {
   const { jwks, ...rest } = settings;
   return { ...rest, keyIds: jwks?.keys.map((key) => key.kid ?? null) ?? null };

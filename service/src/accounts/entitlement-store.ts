@@ -1,7 +1,7 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 import type { GrantedEntitlement } from "./entitlement.ts";
 
-/** @returns false where it had it before */
+/** @returns false if the organization had it before */
 export async function insertEntitlement(
   tx: Queryable,
   given: { organizationId: string; entitlement: GrantedEntitlement; now: number },
@@ -14,7 +14,7 @@ export async function insertEntitlement(
   return rows.length === 1;
 }
 
-/** @returns false where it did not have it */
+/** @returns false if the organization did not have it */
 export async function deleteEntitlement(
   tx: Queryable,
   given: { organizationId: string; entitlement: GrantedEntitlement },
@@ -37,7 +37,7 @@ export async function listGranted(
   );
 }
 
-/** Every key of the organization is read again by every process. */
+/** Makes every process read the keys of the organization again. */
 export async function announceOrganization(tx: Queryable, organizationId: string): Promise<void> {
   await tx.query(
     sql`select pg_notify('api-key', id) from api_key

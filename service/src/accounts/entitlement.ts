@@ -1,12 +1,15 @@
 import { invalidRequest } from "../platform/http/problems.ts";
 
-/** Those that the operator grants. */
+/** The entitlements that the operator grants. */
 const grantedEntitlements = ["kyb:data-request", "kyb:pii", "kyb:signature"] as const;
 export type GrantedEntitlement = (typeof grantedEntitlements)[number];
 /** What an organization may do with the KYB API (service document, KYB concepts). Everybody may `kyb:read`. */
 export type Entitlement = "kyb:read" | GrantedEntitlement;
 
-/** @throws {Problem} invalid_request for an unknown one, and for `kyb:read`, which cannot be granted or withdrawn */
+/**
+ * @throws {Problem} invalid_request for an unknown entitlement, and for `kyb:read`, which cannot be granted or
+ * withdrawn
+ */
 export function parseGranted(text: string): GrantedEntitlement {
   if (text === "kyb:read") throw invalidRequest("every organization has kyb:read");
   const found = grantedEntitlements.find((each) => each === text);
@@ -15,7 +18,7 @@ export function parseGranted(text: string): GrantedEntitlement {
   return found;
 }
 
-/** All that an organization has. */
+/** All entitlements of an organization. */
 export function entitlementsWith(granted: readonly string[]): ReadonlySet<Entitlement> {
   return new Set(["kyb:read", ...grantedEntitlements.filter((each) => granted.includes(each))]);
 }

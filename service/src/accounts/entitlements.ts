@@ -6,9 +6,10 @@ import * as store from "./entitlement-store.ts";
 import { findOrganization, lockOrganization } from "./organization-store.ts";
 
 /**
- * Grants an entitlement to an organization, or withdraws it; its keys know at once. What is there already stays.
+ * Grants an entitlement to an organization, or withdraws it, with immediate effect on its keys. Repeating it changes
+ * nothing.
  *
- * @returns all that the organization has now
+ * @returns all entitlements that the organization has now
  * @throws {Problem} invalid_request, organization_not_found
  */
 export async function setEntitlement(

@@ -20,7 +20,7 @@ export interface ClientKeySet {
 const keysMax = 10;
 const kidLengthMax = 100;
 const modulusBitsMin = 2048;
-/** Larger ones only make verification slow. */
+/** Larger keys only make verification slow. */
 const modulusBitsMax = 8192;
 /** Likewise. */
 const exponentMax = 0xffff_ffffn;
@@ -28,7 +28,7 @@ const privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /**
  * Reads the key set of a `private_key_jwt` client: 1 to 10 public keys, RSA of 2048 bits or more for RS256, P-256 for
- * ES256. Private members are refused, not dropped: the owner must learn that the key has left home.
+ * ES256. Private members are refused, not dropped: the owner must learn that the private key has been disclosed.
  *
  * @throws {Problem} invalid_request naming the key
  */

@@ -4,7 +4,7 @@ import type { Balance, Movement, Purse } from "./ledger.ts";
 export const accountKinds = ["funding", "available", "held", "spent"] as const;
 export type AccountKind = (typeof accountKinds)[number];
 
-/** Makes the accounts of a purse that are missing. @param ids one for each of {@link accountKinds} */
+/** Creates the accounts that a purse lacks. @param ids one for each of {@link accountKinds} */
 export async function ensureAccounts(
   tx: Queryable,
   purse: Purse,
@@ -19,8 +19,8 @@ export async function ensureAccounts(
 }
 
 /**
- * Takes from one account what it gives to the other. Where it is not `moved`, the caller's transaction must be rolled
- * back: `short` where there is too little, `booked` where the account gave for this before.
+ * Moves money from one account to the other. If the result is not `moved`, the caller's transaction must be rolled
+ * back: `short` means that there is too little, `booked` that the account has paid for this before.
  */
 export async function moveMoney(
   tx: Queryable,
@@ -59,8 +59,8 @@ export async function moveMoney(
 }
 
 /**
- * Keeps back what is available, for one subject. `short` where there is too little, `held` where the subject has or had
- * a hold: the caller's transaction must then be rolled back.
+ * Holds available money for one subject. `short` if there is too little, `held` if the subject has or had a hold: in
+ * both cases the caller's transaction must be rolled back.
  */
 export async function insertHold(
   tx: Queryable,
@@ -68,7 +68,7 @@ export async function insertHold(
 ): Promise<"moved" | "short" | "held"> {
   const { organizationId, environment } = given.purse;
   const amount = String(given.amountRappen);
-  // Every statement takes the row of what is available before the others, so that none waits for another in a circle.
+  // Every statement locks the row of the available money before the others, so that statements cannot deadlock.
   const [row] = await tx.query<{ taken: boolean; booked: boolean }>(
     sql`with taken as (
         update ledger_account set balance_rappen = balance_rappen - ${amount}::bigint
@@ -97,10 +97,10 @@ export async function insertHold(
 }
 
 /**
- * Ends an open hold: so much of it is spent, and the rest is available again.
+ * Ends an open hold: the given amount is spent, and the rest is available again.
  *
  * @param given.ids of the two movements
- * @returns false where the purse has no such open hold, or a smaller one
+ * @returns false if the purse has no such open hold, or a smaller one
  */
 export async function endHold(
   tx: Queryable,

@@ -8,7 +8,7 @@ import * as store from "./ledger-store.ts";
 import { parsePayment } from "./organization.ts";
 import { lockOrganization } from "./organization-store.ts";
 
-/** Whose money: an organization has a live balance and one of play money. */
+/** Whose money it is: an organization has a live balance and one of play money. */
 export interface Purse {
   readonly organizationId: string;
   readonly environment: Environment;
@@ -17,16 +17,16 @@ export interface Purse {
 /** What an organization has, in Rappen. */
 export interface Balance {
   readonly availableRappen: bigint;
-  /** Promised to open requests. */
+  /** Money promised to open requests. */
   readonly heldRappen: bigint;
   readonly spentRappen: bigint;
-  /** Of what is spent, for packages. */
+  /** The part of the money spent that went to packages. */
   readonly packagesRappen: bigint;
-  /** All that was ever paid in: the sum of the others. */
+  /** All that was ever paid in: the sum of available, held and spent money. */
   readonly paidInRappen: bigint;
 }
 
-/** One movement of money, named by what it was for: the same one again is refused. */
+/** One movement of money, named by what it is for: a second movement for the same subject is refused. */
 export interface Movement {
   readonly kind: string;
   readonly subject: string;
@@ -39,7 +39,7 @@ interface Way {
   readonly to: store.AccountKind;
 }
 
-/** A million CHF: beyond it somebody mistyped. */
+/** A million CHF: a larger amount is a typing error. */
 const topUpRappenMax = 100_000_000n;
 
 /**
@@ -82,7 +82,7 @@ export async function topUp(
   });
 }
 
-/** Nothing but zeros where there was never any money. */
+/** All zeros if there was never any money. */
 export async function readBalance(ctx: Pick<Ctx, "db">, purse: Purse): Promise<Balance> {
   return store.readBalance(ctx.db, purse);
 }
@@ -100,7 +100,7 @@ export async function spend(
   await move(ctx, tx, { ...given, from: "available", to: "spent" });
 }
 
-/** Money that is kept back, named by what it is for: each subject has one hold in its life. */
+/** Money that is held, named by what it is for: each subject has only one hold ever. */
 export interface Hold {
   readonly purse: Purse;
   readonly subject: string;
@@ -108,10 +108,10 @@ export interface Hold {
 }
 
 /**
- * Keeps money back, in the caller's transaction: {@link capture} or {@link releaseHold} ends it, once.
+ * Holds money, in the caller's transaction: {@link capture} or {@link releaseHold} ends the hold, once.
  *
- * @throws {Problem} no_credit_account where there was never any money; insufficient_credit; with both amounts in CHF
- * @throws {Problem} payment_booked where the subject has or had a hold
+ * @throws {Problem} no_credit_account if there was never any money; insufficient_credit; with both amounts in CHF
+ * @throws {Problem} payment_booked if the subject has or had a hold
  */
 export async function hold(ctx: Ctx, tx: Queryable, given: Hold): Promise<void> {
   const id = uuidv7(ctx.clock, ctx.random);
@@ -122,7 +122,7 @@ export async function hold(ctx: Ctx, tx: Queryable, given: Hold): Promise<void> 
 }
 
 /**
- * Spends so much of a hold and frees the rest, in the caller's transaction.
+ * Spends the given amount of a hold and releases the rest, in the caller's transaction.
  *
  * @param given.amountRappen 0 to the whole hold
  * @throws when the purse has no open hold of that subject, or a smaller one: a caller ends each hold once
@@ -134,7 +134,7 @@ export async function capture(ctx: Ctx, tx: Queryable, given: Hold): Promise<voi
   if (!(await store.endHold(tx, end))) throw new Error(`no such open hold for ${subject}`);
 }
 
-/** Frees the whole of a hold, in the caller's transaction. @throws as {@link capture} */
+/** Releases the whole of a hold, in the caller's transaction. @throws as {@link capture} */
 export async function releaseHold(
   ctx: Ctx,
   tx: Queryable,
@@ -160,7 +160,7 @@ function shortage(requiredRappen: bigint, { availableRappen }: Balance): Record<
   };
 }
 
-/** Moves money between two accounts of one purse, which are made when they are first used. */
+/** Moves money between two accounts of one purse, which are created when they are first used. */
 async function move(ctx: Ctx, tx: Queryable, given: Way & Movement): Promise<void> {
   const { purse } = given;
   const ids = store.accountKinds.map(() => uuidv7(ctx.clock, ctx.random));

@@ -1,7 +1,7 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 import type { OrganizationLimits } from "./organization-limits.ts";
 
-/** Null where there is no such organization. Whoever else would change its limits waits for this transaction. */
+/** Null if there is no such organization. Others who want to change its limits wait for this transaction. */
 export async function lockLimits(tx: Queryable, id: string): Promise<OrganizationLimits | null> {
   const [row] = await tx.query<OrganizationLimits>(
     sql`select reads_per_second as "readsPerSecond", creates_per_second as "createsPerSecond",
@@ -11,7 +11,7 @@ export async function lockLimits(tx: Queryable, id: string): Promise<Organizatio
   return row ?? null;
 }
 
-/** Writes them, and has every process read the keys and clients of the organization again. */
+/** Writes the limits, and has every process read the keys and clients of the organization again. */
 export async function saveLimits(
   tx: Queryable,
   id: string,

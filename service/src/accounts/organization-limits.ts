@@ -4,16 +4,16 @@ import { parseUuid } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import * as store from "./organization-limits-store.ts";
 
-/** Null where the setting holds. */
+/** Null where the setting applies. */
 export interface OrganizationLimits {
-  /** Of each API key. */
+  /** Reads per second of each API key. */
   readonly readsPerSecond: number | null;
   readonly createsPerSecond: number | null;
-  /** Logins started at each client. */
+  /** Logins started per minute at each client. */
   readonly loginsPerClientMinute: number | null;
 }
 
-/** As far as the settings go. */
+/** The greatest value that the settings allow. */
 const most: Readonly<Record<keyof OrganizationLimits, number>> = {
   readsPerSecond: 100_000,
   createsPerSecond: 100_000,
@@ -21,10 +21,10 @@ const most: Readonly<Record<keyof OrganizationLimits, number>> = {
 };
 
 /**
- * Changes limits of an organization: its keys and clients are counted by them at once, in every process.
+ * Changes limits of an organization, with immediate effect on its keys and clients in every process.
  *
- * @param given.changes null for what the setting says; what is absent stays
- * @returns all that are its own now
+ * @param given.changes null to go back to the setting; a limit that is absent stays
+ * @returns all limits of its own that it has now
  * @throws {Problem} invalid_request, organization_not_found
  */
 export async function setLimits(

@@ -8,7 +8,7 @@ export interface Organization {
   readonly createdAt: number;
 }
 
-/** What a member is entered as. The last `owner` cannot leave; no route acts on any other difference yet. */
+/** The role of a member. The last `owner` cannot leave; no route makes any other difference yet. */
 export type Role = "owner" | "developer" | "viewer";
 
 const roles: readonly Role[] = ["owner", "developer", "viewer"];
@@ -40,12 +40,15 @@ export function parseName(text: string): string {
   return parseShownName(text, nameMax);
 }
 
-/** What names a payment, as on a bank's statement: 1 to 200 characters on one line. @throws {Problem} invalid_request */
+/** The name of a payment, as on a bank statement: 1 to 200 characters on one line. @throws {Problem} invalid_request */
 export function parsePayment(text: string): string {
   return parseShownName(text, organizationNameMax, "payment");
 }
 
-/** Whether the organization keeps an owner when `user` takes `role`, or leaves (null): nobody could manage it otherwise. */
+/**
+ * Whether the organization still has an owner after `user` takes `role` or leaves (null): without one nobody could
+ * manage it.
+ */
 export function keepsOwner(
   members: readonly Pick<OrganizationMember, "user" | "role">[],
   change: { user: string; role: Role | null },

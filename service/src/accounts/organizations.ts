@@ -73,7 +73,7 @@ export async function listMembers(ctx: Ctx, organizationId: string): Promise<Org
 }
 
 /**
- * Adds a member, or gives one another role.
+ * Adds a member, or gives an existing one another role.
  *
  * @throws {Problem} invalid_request, organization_not_found, last_owner, too_many (200 members)
  */
@@ -87,7 +87,7 @@ export async function addMember(
   return ctx.db.transaction(async (tx) => {
     const { id, members } = await lockMembers(tx, given.organizationId);
     const known = members.find((member) => member.user === user);
-    // Also keeps the first member from being anything but an owner.
+    // This also means that the first member has to be an owner.
     refuseOwnerless(members, { user, role });
     if (known === undefined && members.length >= membersMax) throw new Problem("too_many");
     const member = { user, role, createdAt: known?.createdAt ?? ctx.clock.now() };

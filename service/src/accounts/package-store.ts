@@ -73,7 +73,7 @@ export async function listSigningKeys(
   );
 }
 
-/** Keeps the successor of the signing key, in place of an earlier successor. */
+/** Stores the successor of the signing key, replacing an earlier successor. */
 export async function setNextKey(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
   await tx.query(sql`update kyc_package set next_signing_key_sealed = ${sealed} where id = ${id}`);
 }
@@ -86,7 +86,7 @@ export async function findNextKey(tx: Queryable, id: string): Promise<Buffer | n
   return row?.next_signing_key_sealed ?? null;
 }
 
-/** Puts the successor in the place of the signing key, sealed anew for that column. */
+/** Replaces the signing key by its successor, sealed again for that column. */
 export async function switchKey(tx: Queryable, id: string, sealed: Buffer): Promise<void> {
   await tx.query(
     sql`update kyc_package set signing_key_sealed = ${sealed}, next_signing_key_sealed = null where id = ${id}`,

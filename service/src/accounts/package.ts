@@ -8,7 +8,7 @@ export interface KycPackage {
   readonly name: string;
   /** Identifies client and package in a request; 256 random bits. */
   readonly sourceKey: string;
-  /** Null where every request names its own fields. */
+  /** Null if every request names its own fields. */
   readonly fields: readonly string[] | null;
   readonly transfersTotal: number;
   readonly transfersHeld: number;
@@ -17,11 +17,11 @@ export interface KycPackage {
   readonly createdAt: number;
 }
 
-/** Names of one request, required and optional together (decisions section 5). */
+/** The most names in one request, required and optional together (decisions section 5). */
 const fieldsMax = 40;
 const transfersMax = 10_000_000;
 
-/** Checks what makes a package, but for its name. @throws {Problem} invalid_request */
+/** Checks the terms of a package, except its name. @throws {Problem} invalid_request */
 export function checkPackage(given: {
   fields: readonly string[] | null;
   transfers: number;

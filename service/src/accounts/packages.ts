@@ -12,13 +12,13 @@ import * as store from "./package-store.ts";
 const packagesMax = 100;
 const keyBytes = 32;
 
-/** What this part of the slice keeps sealed. */
+/** The sealed columns of this part of the slice. */
 export const packageSealedColumns: readonly SealedColumn[] = [
   { table: "kyc_package", idColumn: "id", column: "signing_key_sealed" },
   { table: "kyc_package", idColumn: "id", column: "next_signing_key_sealed" },
 ];
 
-/** A package at the moment it is bought: the one time its signing key is shown. */
+/** A package at the moment it is bought, the only time that its signing key is shown. */
 export interface BoughtPackage {
   readonly kycPackage: KycPackage;
   readonly signingKey: string;
@@ -59,7 +59,7 @@ export async function buyPackage(
     createdAt: ctx.clock.now(),
   };
   await ctx.db.transaction(async (tx) => {
-    // Purchases of one domain wait for each other: the limit and the money are looked at one after the other.
+    // Purchases of one domain wait for each other, so that the limit and the money are checked one after the other.
     await lockDomain(tx, domain.id);
     if ((await store.listPackages(tx, domain.id)).length >= packagesMax)
       throw new Problem("too_many");
@@ -100,7 +100,9 @@ export async function getPackage(ctx: Ctx, id: string): Promise<KycPackage> {
   return found;
 }
 
-/** The keys that sign webhooks of these packages now, by package; one that does not open is left out, and logged. */
+/**
+ * The keys that sign webhooks of these packages now, by package; a key that cannot be unsealed is left out, and logged.
+ */
 export async function readSigningKeys(
   ctx: Pick<Ctx, "db" | "seal" | "log">,
   ids: readonly string[],
@@ -121,8 +123,8 @@ export async function readSigningKeys(
 /**
  * Makes the successor of a package's signing key and shows it, before anything is signed with it.
  *
- * @param of.isReplacing in place of one that was made before: nobody could switch to a successor that got lost
- * @throws {Problem} package_not_found, invalid_request where there is one already
+ * @param of.isReplacing replaces a successor that was made before: if that got lost, nobody could switch to it @throws
+ * {Problem} package_not_found, invalid_request if there is one already
  */
 export async function makeNextSigningKey(
   ctx: Ctx,
@@ -144,7 +146,7 @@ export async function makeNextSigningKey(
   return key;
 }
 
-/** From now on the successor signs. @throws {Problem} package_not_found, invalid_request where there is none */
+/** From now on the successor signs. @throws {Problem} package_not_found, invalid_request if there is none */
 export async function switchSigningKey(ctx: Ctx, id: string, actor: string): Promise<void> {
   const { id: uuid } = await getPackage(ctx, id);
   await ctx.db.transaction(async (tx) => {

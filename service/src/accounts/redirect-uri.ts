@@ -2,11 +2,11 @@ import type { AuthenticationMethod } from "./client.ts";
 import { liesUnder, type Profile } from "./client-domain.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 
-/** What decides which addresses a client may register. */
+/** The facts that decide which addresses a client may register. */
 export interface RedirectPolicy {
   readonly profile: Profile;
   readonly authenticationMethod: AuthenticationMethod;
-  /** The verified host of the client's domain; null while it is not proved. */
+  /** The verified host of the client's domain; null while it is not verified. */
   readonly domain: string | null;
   /** Name of the setting, for the message. */
   readonly setting: string;
@@ -17,9 +17,9 @@ const uriLengthMax = 2000;
 
 /**
  * Checks the addresses that a browser may be sent back to. They are compared character by character later, so only the
- * spelling that a URL parser would write is taken. Allowed: https; http on loopback (RFC 8252 section 7.3; outside
+ * spelling that a URL parser would write is accepted. Allowed: https; http on loopback (RFC 8252 section 7.3; outside
  * `dev` only for clients without authentication); a private-use scheme with a dot for clients without authentication
- * (RFC 8252 section 7.1). In `production` https hosts equal or lie under the verified client domain.
+ * (RFC 8252 section 7.1). In `production` an https host must be the verified client domain or a subdomain of it.
  *
  * @throws {Problem} invalid_request naming the entry
  */
@@ -52,7 +52,7 @@ function faultOf(uri: string, policy: RedirectPolicy): string | null {
 }
 
 function webFault(uri: string, url: URL, policy: RedirectPolicy): string | null {
-  // `https://host` is written `https://host/` by the parser; both are meant when people write it.
+  // `https://host` is written `https://host/` by the parser; people who write the former mean both.
   if (uri !== url.href && `${uri}/` !== url.href) return `must be written ${url.href}`;
   if (isLoopback(url.hostname)) {
     const isAllowed = policy.profile === "dev" || policy.authenticationMethod === "none";

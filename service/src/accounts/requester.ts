@@ -5,10 +5,10 @@ import { isVerified, proofNeeded } from "./client-domain.ts";
 import { entitlementsWith } from "./entitlement.ts";
 import { findRequesterRow } from "./requester-store.ts";
 
-/** Who asks, apart from the key: what was asked with a key goes on after the call. */
+/** Who makes a request, without the key: a request outlives the call and the key with which it was made. */
 export type Requester = Omit<ApiKey, "id" | "limits">;
 
-/** What others are told the requester is: its domain while that is verified, else an empty text. */
+/** The domain of the requester as others are shown it: while it is verified, else an empty text. */
 export function verifiedDomainOf({
   domain,
   verified,
@@ -16,7 +16,11 @@ export function verifiedDomainOf({
   return verified ? domain : "";
 }
 
-/** A client domain as it is now, with what its organization may do. @throws when there is none: they are never deleted */
+/**
+ * A client domain as it is now, with what its organization may do.
+ *
+ * @throws if there is none, since client domains are never deleted
+ */
 export async function readRequester(
   ctx: Pick<Ctx, "clock" | "config">,
   db: Queryable,

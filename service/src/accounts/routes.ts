@@ -9,7 +9,7 @@ import { type Limit, limitHeaders, refuseBeyond } from "../platform/rate-limit.t
 import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
 import type { ApiKeys } from "./api-key-lookup.ts";
 
-/** What the routes of the API need besides the context: the keys of this process. */
+/** The context of the API's routes, with the key lookup of this process. */
 export interface AccountsContext extends Ctx {
   readonly apiKeys: ApiKeys;
 }
@@ -18,7 +18,7 @@ const bearerOf = new WeakMap<FastifyRequest, ApiKey>();
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** A POST that creates nothing: it counts against the limit of reads. */
+    /** True for a POST that creates nothing, which counts against the limit of reads. */
     readonly onlyReads?: boolean;
   }
 }
@@ -28,9 +28,9 @@ const burstSeconds = 4;
 
 /**
  * Guards every route of this scope: an API key in the `Authorization` header, none in the URL, and the rate limit of
- * that key, `read` for GET, HEAD and routes that say `onlyReads`, `create` for the rest. The routes learn who calls by
- * {@link apiKeyOf}. No route behind it ever answers with CORS headers, since a key has no place in a browser, and no
- * cache keeps what it answers.
+ * that key, `read` for GET, HEAD and routes that say `onlyReads`, `create` for the rest. The routes find out who calls
+ * with {@link apiKeyOf}. No route behind this guard ever answers with CORS headers, since a key has no place in a
+ * browser, and no cache may store its answers.
  */
 export function requireApiKey(ctx: AccountsContext, scope: Http): void {
   scope.addHook("onRequest", async (request, reply) => {
@@ -91,7 +91,7 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
 }
 
 /**
- * URLs are logged by everything they pass: a key that was sent in one is no longer a secret.
+ * URLs are logged everywhere on their way: a key that was sent in one is no longer a secret.
  *
  * @throws {Problem} apikey_invalid
  */
@@ -100,7 +100,7 @@ export function refuseKeyInUrl(url: string): void {
   try {
     text = decodeURIComponent(url);
   } catch {
-    // Undecodable text is looked at as it came.
+    // A text that cannot be decoded is examined as it came.
   }
   if (looksLikeApiKey(text))
     throw new Problem("apikey_invalid", {

@@ -7,13 +7,13 @@ export interface RowCache<Row> extends Disposable {
 }
 
 export interface RowCacheOptions<Row> {
-  /** Its notifications carry the id of a changed row, in the transaction that changes it. */
+  /** Notifications on this channel carry the id of a changed row, and are sent in the transaction that changes it. */
   readonly channel: string;
   load(id: string): Promise<Row | null>;
 }
 
 const entriesMax = 10_000;
-/** Ids that do not exist are kept apart, so that a flood of invented ones cannot push out real rows. */
+/** Ids that do not exist are cached separately, so that a flood of invented ids cannot push out real rows. */
 const absentMax = 1_000;
 /** Notifications are hints: this bounds how long a lost one matters. */
 const lifetimeMs = 60_000;
@@ -45,7 +45,8 @@ export async function openRowCache<Row>(
     loading.set(id, value);
     try {
       const row = await value;
-      // A change announced since this read began has taken the entry away: the row may be old, so it is not kept.
+      // A change that was announced since this read began has removed the entry: the row may be old, so it is not
+      // cached.
       if (loading.get(id) === value) {
         const storedAtMs = ctx.clock.nowMs();
         if (row === null)
@@ -85,7 +86,7 @@ function keep<Row>(
   if (oldest !== undefined) entries.delete(oldest);
 }
 
-/** A clock that was set back makes entries stale, not immortal. */
+/** If the clock was set back, entries count as stale instead of living for ever. */
 function isFresh(entry: { storedAtMs: number; lifetimeMs: number }, nowMs: number): boolean {
   const ageMs = nowMs - entry.storedAtMs;
   return ageMs >= 0 && ageMs < entry.lifetimeMs;

@@ -4,7 +4,7 @@ import type { Ctx } from "../platform/context.ts";
 export interface UseRecord extends AsyncDisposable {
   /** Returns at once; written within seconds, at most once a minute for each id. */
   note(id: string): void;
-  /** Writes what is noted; the next flush tries again what could not be written. */
+  /** Writes what has been noted; the next flush retries what could not be written. */
   flush(): Promise<void>;
 }
 
@@ -16,7 +16,7 @@ export interface Use {
 
 const resolutionSeconds = 60;
 const flushMs = 5_000;
-/** Above this the record forgets when it last wrote an id, which costs a write too many and nothing else. */
+/** Beyond this the record forgets when it last wrote an id, which costs only an extra write. */
 const idsMax = 10_000;
 
 /** Opens a record that writes with `save`. */
@@ -42,7 +42,7 @@ export function openUseRecord(
       ctx.log.warn({ err: error }, "the last use of secrets and keys could not be written");
     }
   };
-  // One after the other: whoever closes waits for what is on its way, and writes again what failed there.
+  // One flush at a time: closing waits for the flush under way, and retries what failed in it.
   const flush = async (): Promise<void> => {
     writing = writing.then(write);
     return writing;

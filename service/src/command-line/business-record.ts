@@ -99,7 +99,7 @@ async function issue(
   return { id, business: address, issuer: issuer.id, root, fields: fields.length };
 }
 
-/** Whatever is wrong is said without the values. @throws {UsageError} */
+/** Faults are reported without the values. @throws {UsageError} */
 function readFields(path: string): GivenCompanyField[] {
   let value: unknown;
   try {

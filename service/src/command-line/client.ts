@@ -225,7 +225,7 @@ function readIdentity(input: Input): Partial<ClientSettings> {
   });
 }
 
-/** Without what was not given. */
+/** Leaves out settings that were not given. */
 function present(settings: {
   [K in keyof ClientSettings]?: ClientSettings[K] | undefined;
 }): Partial<ClientSettings> {
@@ -237,7 +237,7 @@ function listOf(input: Input, name: string): readonly string[] | undefined {
   return input.list(name)?.filter((value) => value !== "");
 }
 
-/** Undefined when it was not given, null when it was given as "". */
+/** Undefined if it was not given, null if it was given as "". */
 function clearable<T>(text: string | undefined, read: (text: string) => T): T | null | undefined {
   if (text === undefined) return undefined;
   return text === "" ? null : read(text);

@@ -1,7 +1,7 @@
 import { commonOptions } from "./input.ts";
 import type { Option, Verb } from "./verb.ts";
 
-/** The help of one verb: what it does, how it is written, its options, and a call that works. */
+/** The help of one verb: what it does, its syntax, its options, and a call that works. */
 export function helpOf(verb: Verb): string {
   const { parameters = [], options = {} } = verb;
   const rows = [
@@ -52,7 +52,7 @@ export function spell(name: string, option: Option): string {
   return value === undefined ? `--${name}` : `--${name} <${value}>`;
 }
 
-/** What an option means, and how often it may stand. */
+/** What an option means, and how often it may be given. */
 export function describeOption(option: Option): string {
   const more = option.repeated ? " May be repeated." : "";
   return `${option.description}${more}${option.required ? " Required." : ""}`;

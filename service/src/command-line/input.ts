@@ -60,7 +60,7 @@ function split(verb: Verb, args: readonly string[]): { values: Values; positiona
     const given = new Set<string>();
     for (const token of tokens) {
       if (token.kind !== "option" || options[token.name]?.multiple === true) continue;
-      // A flag says the same twice, such as `--help` behind `help`.
+      // A flag may be given twice, such as `--help` after `help`.
       if (token.value === undefined) continue;
       if (given.has(token.name)) throw new UsageError(`--${token.name} is given twice`);
       given.add(token.name);
@@ -71,7 +71,7 @@ function split(verb: Verb, args: readonly string[]): { values: Values; positiona
   }
 }
 
-/** As Node says it, but for its advice on values that begin with a dash: no verb takes one without a name. */
+/** Node's message without its advice on values that begin with a dash: no verb takes such a value without a name. */
 function sayFault(error: unknown): string {
   const message = error instanceof Error ? error.message : "unreadable options";
   return message.replace(/\. To specify a positional argument .*$/s, "");

@@ -21,7 +21,8 @@ export const installationVerbs: readonly Verb[] = [
       const started = watchStopSignal(shell.config);
       await using service = await compose(shell.config);
       const stopped = started();
-      // Node would write it when the process ends, and a killed one writes nothing: the next would start half as fast.
+      // Node would write the cache when the process ends, but a killed process writes nothing, and the next start would
+      // be half as fast.
       flushCompileCache();
       shell.say(`ready ${service.baseUrl}`);
       await stopped;
@@ -89,7 +90,7 @@ export const installationVerbs: readonly Verb[] = [
   },
 ];
 
-/** Opens the chain only where something was anchored: otherwise a first start would be made for nothing. */
+/** Opens the chain only if something was anchored: otherwise a first start of the chain would happen for nothing. */
 async function compareAnchors(ctx: Ctx): Promise<AnchorReport> {
   if (ctx.config.chain === "off" || !(await hasAnchors(ctx)))
     return { isIntact: true, checked: 0, faults: [] };
@@ -97,7 +98,7 @@ async function compareAnchors(ctx: Ctx): Promise<AnchorReport> {
   return await verifyAnchors({ ...ctx, chain });
 }
 
-/** A movable clock would void every deadline in production, and a chain of others does not follow it. */
+/** A movable clock would make every deadline in production meaningless, and an external chain does not follow it. */
 function refuseClock(config: Config): void {
   if (config.profile !== "dev") throw new Error("the clock can be moved in the profile dev only");
   if (config.chainRpcUrl !== null)

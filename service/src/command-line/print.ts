@@ -35,7 +35,7 @@ function lines(record: Record<string, unknown>): string {
     .join("");
 }
 
-/** Times are Unix seconds in JSON and dates for people; nothing is a dash. */
+/** Times are Unix seconds in JSON and dates for people; an absent value is a dash. */
 function cell(name: string, value: unknown): string {
   if (value === null || value === undefined || value === "") return "-";
   if (typeof value === "number" && /(?:At|Since|From|^now)$/.test(name))

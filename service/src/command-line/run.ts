@@ -8,9 +8,9 @@ import { forPeople } from "./print.ts";
 import { BadNews, type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
 
-/** What a call of the command line reads and writes besides its arguments. */
+/** What a call of the command line reads and writes in addition to its arguments. */
 export interface Terminal {
-  /** @param isToldOnce what nobody can ask for again must not get lost in silence */
+  /** @param isToldOnce true for a text that cannot be shown again, so that its loss must be reported */
   out(text: string, isToldOnce?: boolean): void;
   err(text: string): void;
   /** Where progress is shown; absent where no person watches. */
@@ -22,7 +22,7 @@ export interface Terminal {
 /**
  * Runs one call. Results go to `out`: one JSON value with `--json`, else a table; a refusal is one line on `err`.
  *
- * @param given what stands after the name of the program
+ * @param given the arguments after the name of the program
  * @returns the exit status: 0, 1 for a refusal, 2 for wrong use
  */
 export async function runCommandLine(
@@ -62,13 +62,16 @@ function spellOut(args: readonly string[]): string[] {
   return first === "help" ? [...rest, "--help"] : [first, ...rest];
 }
 
-/** The verb whose words come first; of two that fit, the longer. */
+/** The verb that the arguments begin with; if two match, the longer one. */
 function findVerb(args: readonly string[]): Verb | null {
   const fitting = verbs.filter((verb) => wordsOf(verb).every((word, at) => args[at] === word));
   return fitting.toSorted((a, b) => b.name.length - a.name.length)[0] ?? null;
 }
 
-/** `svc --version`; `svc`, `svc --help`, `svc client --help`: the verbs that begin so; anything else is wrong use. */
+/**
+ * `svc --version`; for `svc`, `svc --help` and `svc client --help` the verbs that begin with these words; anything else
+ * is wrong use.
+ */
 function answerWithoutVerb(args: readonly string[], terminal: Terminal): number {
   if (args.length === 1 && args[0] === "--version") {
     terminal.out(`svc ${readVersion()}\n`);
@@ -95,7 +98,7 @@ function readVersion(): string {
 }
 
 function openShell(verb: Verb, terminal: Terminal): Shell {
-  // The log of a verb would stand between its result and whoever reads it; a running service logs as configured.
+  // The log of a verb would be mixed with its result, so verbs log nothing; a running service logs as configured.
   const isAsConfigured = verb.name === "serve" || verb.name === "settings";
   const config: Config = parseConfig({
     ...terminal.environment,

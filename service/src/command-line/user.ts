@@ -21,7 +21,8 @@ export const userVerbs: readonly Verb[] = [
       if (user === null) throw new UsageError("identity must be an address of 20 bytes in hex");
       return shell.withContext(async (ctx) =>
         ctx.db.transaction(async (tx) => {
-          // First: whoever redeems a code of the user waits for the session, or has committed what is deleted below.
+          // This comes first: a process that redeems a code of the user either waits for the session's row, or has
+          // already committed what is deleted below.
           const isKnown = await deleteUser(tx, user, {
             now: ctx.clock.now(),
             withdraw: async (loginId) => cancelBallot(ctx, tx, loginId),
@@ -34,7 +35,7 @@ export const userVerbs: readonly Verb[] = [
           const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
           const orders = await forgetOrders(ctx, tx, { user, leaves });
           await forgetAcquaintances(tx, user);
-          // Wallets and credentials may be those of somebody who never logged in, and orders made for anybody.
+          // Somebody who never logged in may have wallet sessions and credentials, and orders can be made for anybody.
           if (!isKnown && ofWallet + credentials + orders === 0) throw new Error("no such user");
           await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
           return { deleted: user };

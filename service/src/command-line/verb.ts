@@ -6,14 +6,14 @@ export interface Option {
   readonly description: string;
   /** Placeholder of its value in the help, such as `uuid`. */
   readonly value?: string;
-  /** In place of it: the words that its value may be. Any other is wrong use. */
+  /** Instead of `value`: the words that the value may be. Any other is wrong use. */
   readonly choices?: readonly string[];
   readonly required?: true;
   /** May be given several times. */
   readonly repeated?: true;
 }
 
-/** A value that stands without a name, in order after the verb. */
+/** A value without a name, identified by its position after the verb. */
 interface Parameter {
   readonly name: string;
   readonly description: string;
@@ -27,7 +27,7 @@ export interface Verb {
   readonly summary: string;
   /** What else the operator has to know. */
   readonly notes?: string;
-  /** Its result holds a secret that nobody can ask for again. */
+  /** True if the result holds a secret that cannot be shown again. */
   readonly isToldOnce?: true;
   readonly parameters?: readonly Parameter[];
   readonly options?: Readonly<Record<string, Option>>;
@@ -37,10 +37,10 @@ export interface Verb {
   run(shell: Shell, input: Input): Promise<unknown>;
 }
 
-/** What a verb has to work with besides its input. */
+/** What a verb has to work with in addition to its input. */
 export interface Shell {
   readonly config: Config;
-  /** Runs against the database of the configuration, and lets it go afterwards. */
+  /** Runs against the database of the configuration, and closes it afterwards. */
   withContext<T>(work: (ctx: Ctx) => Promise<T>): Promise<T>;
   /** Writes one line to standard output at once; for verbs that run on. */
   say(line: string): void;
@@ -48,7 +48,7 @@ export interface Shell {
   progress(text: string): void;
 }
 
-/** The values given to a verb: declared ones alone, required ones present. */
+/** The values given to a verb: only those that it declares, and all that it requires. */
 export interface Input {
   /** A parameter or an option that is required. */
   text(name: string): string;
@@ -58,7 +58,9 @@ export interface Input {
   flag(name: string): boolean;
 }
 
-/** What the verb found is bad news: the value is printed like any result, the message is the refusal, the status is 1. */
+/**
+ * The verb found something wrong: the value is printed like any result, the message is the refusal, the status is 1.
+ */
 export class BadNews extends Error {
   readonly value: unknown;
 
@@ -71,7 +73,7 @@ export class BadNews extends Error {
 /** The command line was used wrongly; it ends with status 2. */
 export class UsageError extends Error {}
 
-/** The name in the audit trail of whoever uses the command line. */
+/** The name in the audit trail for anyone who uses the command line. */
 export const actor = "cli";
 
 /** Reads a whole number of at most 9 digits. @throws {UsageError} */

@@ -16,7 +16,7 @@ interface WaitingRow {
   root: Hex32;
 }
 
-/** Tells at the price of one call whether {@link lockUnattested} or {@link lockUnrevoked} would find anything. */
+/** Whether {@link lockUnattested} or {@link lockUnrevoked} would find anything, at the cost of one call. */
 export async function hasWaitingRoots(
   db: Queryable,
   { now, operator }: { now: number; operator: Address },
@@ -37,7 +37,7 @@ export async function hasWaitingRoots(
   return row?.waits === true;
 }
 
-/** Roots of credentials whose issuer has its role, locked; those that another process holds are skipped. */
+/** Locks roots of credentials whose issuer has its role; rows that another process has locked are skipped. */
 export async function lockUnattested(
   tx: Queryable,
   { limit, now }: { limit: number; now: number },
@@ -109,7 +109,7 @@ async function finishBatches(tx: Queryable, done: readonly FinalBatch[]): Promis
   );
 }
 
-/** From here on the credentials of these batches count. */
+/** Records that these batches are final: from here on their credentials count. */
 export async function finishAttested(tx: Queryable, done: readonly FinalBatch[]): Promise<void> {
   await finishBatches(tx, done);
   await tx.query(
@@ -128,9 +128,9 @@ export async function finishRevoked(tx: Queryable, done: readonly FinalBatch[]):
 }
 
 /**
- * Their roots wait for another batch.
+ * Has the roots of these batches wait for another batch.
  *
- * @param given.pauses seconds after the first failure, the second, and so on; the last one stays
+ * @param given.pauses seconds after the first failure, the second, and so on; the last pause is repeated
  */
 export async function releaseBatches(
   tx: Queryable,

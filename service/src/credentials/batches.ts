@@ -11,11 +11,13 @@ import * as store from "./batch-store.ts";
 import * as issuers from "./issuer-store.ts";
 import { loadRegistryCalls, type RegistryCalls } from "./registry-calls.ts";
 
-/** Roots in one transaction: at 25 k gas each it stays well below what a transaction may use (2^24, EIP-7825). */
+/**
+ * The most roots in one transaction: at 25 k gas each this is well below what a transaction may use (2^24, EIP-7825).
+ */
 const rootsMax = 500;
 /**
- * Seconds from a revert to the next try, by how many there were. It never ends: what stood in the way, such as a role
- * that the operator lacked, may be mended any day, and an hour's pause costs next to nothing.
+ * Seconds from a revert to the next attempt, by the number of reverts. The attempts never stop: the cause, such as a
+ * role that the operator lacked, may be fixed any day, and an attempt per hour costs next to nothing.
  */
 const pauses = [120, 240, 480, 960, 1920, 3600];
 const pauseAfter = (reverts: number): number => pauses[reverts - 1] ?? 3600;
@@ -101,7 +103,7 @@ async function sendIssuers(ctx: ChainContext, tx: Queryable, calls: RegistryCall
   }
 }
 
-/** Tries after the first are numbered, since a subject has one transaction for ever. */
+/** Attempts after the first are numbered, since a subject can have only one transaction ever. */
 function subjectOf(parts: readonly (string | number)[], failures: number): string {
   return [...parts, ...(failures === 0 ? [] : [failures + 1])].join(":");
 }
@@ -125,7 +127,7 @@ async function sendRoots(
   }
 }
 
-/** What becomes of the transactions of this slice once they are final; none of it needs the chain. */
+/** What happens when the transactions of this slice are final; none of these handlers needs the chain. */
 export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalHandlers {
   const handle =
     (finish: (tx: Queryable, done: readonly store.FinalBatch[]) => Promise<void>) =>
@@ -141,7 +143,7 @@ export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalH
     "credential.attest": handle(store.finishAttested),
     "credential.revoke": handle(store.finishRevoked),
     "registry.role": async (tx, done) => finishRoles(ctx, tx, done),
-    // Only where the registry obeys yet another account by now, which is told.
+    // This only fails if the registry obeys yet another account by now, which is reported.
     "registry.role-end": async (_tx, done) => {
       for (const { id, subjectId, status } of done)
         if (status === "reverted")
@@ -150,7 +152,7 @@ export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalH
             "a former account of the operator's keeps the role of an issuer: revoke it by hand",
           );
     },
-    // The index has known of it since the operator said so.
+    // The index has applied the distrust since the operator declared it.
     "registry.distrust": async (tx, done) => {
       for (const { subjectId } of reverted(ctx, done)) {
         const [id = "", from, number] = subjectId.split(":");
@@ -178,7 +180,7 @@ async function finishRoles(
   await issuers.grantRoles(tx, granted);
 }
 
-/** @param number of the try that was reverted, as its subject has it */
+/** @param number of the attempt that was reverted, as in its subject */
 function putOff(ctx: Pick<Ctx, "clock">, number = "1"): { failures: number; dueAt: number } {
   const reverts = Number(number);
   return { failures: reverts - 1, dueAt: ctx.clock.now() + pauseAfter(reverts) };

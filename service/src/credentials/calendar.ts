@@ -36,7 +36,7 @@ export function dayOf(seconds: number): Day {
   };
 }
 
-/** Where a day begins first: UTC+14, on the Line Islands. */
+/** The offset at which a day begins first: UTC+14, on the Line Islands. */
 const farEastSeconds = 14 * 3600;
 
 /** `YYYY-MM-DD` of the newest day that has begun anywhere on earth, at a time in Unix seconds. */
@@ -44,7 +44,9 @@ export function newestDate(seconds: number): string {
   return new Date((seconds + farEastSeconds) * 1000).toISOString().slice(0, 10);
 }
 
-/** Unix seconds at which the day begins, UTC. A day that a month does not have is the first of the next. */
+/**
+ * Unix seconds at which the day begins, UTC. A day that a month does not have counts as the first of the next month.
+ */
 function startOf({ year, month, day }: Day): number {
   return Date.UTC(year, month - 1, day) / 1000;
 }

@@ -17,7 +17,7 @@ import { type AskedName, checkInfos, findProofs, findVerified } from "./checks.t
 import type { CredentialsContext } from "./credentials-context.ts";
 import { refuseUnknownNames } from "./unknown-names.ts";
 
-/** Stored values hold images: decisions section 1, Bounds. */
+/** Stored values include images: decisions section 1, Bounds. */
 const validBytesMax = 8 * 1024 * 1024;
 const infosMax = 400;
 
@@ -231,7 +231,7 @@ function readAsked(query: { user: string; items: string | string[] }): {
   return { user: readAddress("user", query.user), names: known };
 }
 
-/** A pepper of another length than 32 bytes is none of ours: like a wrong one, it opens nothing. */
+/** Stands for a pepper that is not 32 bytes long, and so not ours: like a wrong one, it opens nothing. */
 const noPepper: Hex32 = `0x${"0".repeat(64)}`;
 
 function readInfos(given: readonly { field: string; data: string; pepper: string }[]): Info[] {

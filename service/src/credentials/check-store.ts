@@ -12,8 +12,8 @@ export interface FieldsQuestion {
 }
 
 /**
- * For each question the fields that have a leaf that counts at `now`; some may come more than once. Writes down the
- * lookups.
+ * For each question, the fields that have a leaf that counts at `now`; a field may be listed more than once. Records
+ * the lookups.
  */
 export async function listLiveFields(
   db: Queryable,
@@ -39,14 +39,14 @@ export async function listLiveFields(
   });
 }
 
-/** Which of a user's leaves, on one side, the openings fit. */
+/** Which of a user's leaves, on one side, match the openings. */
 export interface OpeningsQuestion {
   readonly user: Address;
   readonly environment: Environment;
   readonly openings: readonly Opening[];
 }
 
-/** For each question the leaves that its openings fit, of those that were ever attested. Writes down the lookups. */
+/** For each question, the leaves that match its openings, among those that were ever attested. Records the lookups. */
 export async function listOpenedLeaves(
   db: Queryable,
   questions: readonly OpeningsQuestion[],
@@ -63,7 +63,7 @@ export async function listOpenedLeaves(
         encode(opening, 'hex') as opening, expires_at as "expiresAt", is_revoked as "isRevoked"
       from verified_leaf where opening = any(${openings}::bytea[]) and is_attested`,
   );
-  // An opening is that of one leaf, whoever asks.
+  // An opening belongs to exactly one leaf, no matter who asks.
   const known = new Map(rows.map((row) => [row.opening, row]));
   return questions.map(({ user, environment, openings: asked }) =>
     asked
@@ -73,7 +73,7 @@ export async function listOpenedLeaves(
   );
 }
 
-/** When the leaves of these fields that a user ever had attested end, or ended; the latest first. */
+/** The ends of the leaves of these fields that a user has ever had attested; the latest first. */
 export async function listLeafEnds(
   db: Queryable,
   { user, environment, fields }: FieldsQuestion,
@@ -99,7 +99,7 @@ export async function listLiveLeaves(
   return rows.map((row) => row.leaf);
 }
 
-/** A leaf with the tree that it stands in, and where that was attested. */
+/** A leaf with the tree that contains it, and where that was attested. */
 export interface ProofRow<Field extends string = FieldName> {
   readonly field: Field;
   readonly leaf: Hex32;

@@ -17,9 +17,9 @@ import * as store from "./check-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";
 
-/** Who asks: what an organization sees is decided by its key's environment and by {@link CredentialsContext.mayAsk}. */
+/** Who asks: the environment of the key and {@link CredentialsContext.mayAsk} decide what an organization sees. */
 type Requester = Pick<ApiKey, "organizationId" | "environment"> & {
-  /** Of the API key; null where the service looks for itself. */
+  /** The id of the API key; null if the service itself asks. */
   readonly id: string | null;
 };
 
@@ -27,15 +27,15 @@ type Requester = Pick<ApiKey, "organizationId" | "environment"> & {
 export type AskedName = FieldName | ParentName;
 
 export interface Verification {
-  /** Names as they were asked, in their order. */
+  /** The names as they were asked for, in their order. */
   readonly verified: AskedName[];
   readonly unverified: AskedName[];
 }
 
 /**
- * Which of the names a user has verified at this moment, from the index: one database call besides the predicate's,
- * shared with others who ask at the same time.
- * Whoever may not ask about this user is told that nothing is verified, after the same calls.
+ * Which of the names a user has verified at this moment, from the index: one database call in addition to the
+ * predicate's, shared with others who ask at the same time. A requester that may not ask about this user is told that
+ * nothing is verified, after the same calls.
  */
 export async function findVerified(
   ctx: Pick<CredentialsContext, "lookups" | "mayAsk">,
@@ -62,10 +62,10 @@ export async function findVerified(
 }
 
 /**
- * For each triple, in their order, the attested leaf of this user that it opens, or null: tried against every leaf
- * kept for its field. No predicate stands before it: the caller has the triples from the user.
+ * For each triple, in their order, the attested leaf of this user that it opens, or null: tried against every leaf kept
+ * for its field. No predicate is applied: the caller has the triples from the user.
  *
- * @param asked.keyId of the merchant that asks; null where the user answers
+ * @param asked.keyId the key of the merchant that asks; null if the user answers
  */
 export async function matchLeaves(
   ctx: Pick<CredentialsContext, "lookups" | "clock">,
@@ -85,13 +85,13 @@ export async function matchLeaves(
   );
 }
 
-/** Lists that {@link listSupposedLeaves} makes at most. */
+/** The most lists that {@link listSupposedLeaves} makes. */
 const supposedListsMax = 8;
 
 /**
- * What a wallet may have signed for triples that open no leaf of theirs: lists of leaves, each in the order of the
- * triples. A triple does not tell when its leaf ends, so every list takes another end that leaves of these fields have,
- * and where a field has none of that the latest of its own. Empty where a field never had a leaf.
+ * What a wallet may have signed for triples that do not open their leaves: lists of leaves, each in the order of the
+ * triples. A triple does not say when its leaf ends, so each list assumes another end that leaves of these fields have;
+ * a field without a leaf of that end takes its own latest end. Empty if a field never had a leaf.
  */
 export async function listSupposedLeaves(
   ctx: Pick<Ctx, "db">,
@@ -115,7 +115,7 @@ export async function listSupposedLeaves(
   );
 }
 
-/** Which of the leaves count at this moment; one statement for any number, of any users. */
+/** Which of the leaves count at this moment; one statement for any number of leaves, of any users. */
 export async function findLiveLeaves(
   ctx: Pick<Ctx, "db" | "clock">,
   tx: Queryable | null,
@@ -124,7 +124,7 @@ export async function findLiveLeaves(
   return new Set(await store.listLiveLeaves(tx ?? ctx.db, leaves, ctx.clock.now()));
 }
 
-/** Why a triple is not valid; the first two only where it opens a leaf (decisions section 4). */
+/** Why a triple is not valid; the first two only if it opens a leaf (decisions section 4). */
 type InvalidReason = "EXPIRED" | "REVOKED" | "UNKNOWN";
 
 export interface Validity {
@@ -133,7 +133,7 @@ export interface Validity {
   readonly reasons: Partial<Record<FieldName, InvalidReason>>;
 }
 
-/** Whether stored triples still hold. Whoever may not ask about this user learns that nobody knows them. */
+/** Whether stored triples still hold. A requester that may not ask about this user is told that they are unknown. */
 export async function checkInfos(
   ctx: Pick<CredentialsContext, "lookups" | "clock" | "mayAsk">,
   requester: Requester,
@@ -167,11 +167,11 @@ export interface FieldProof<Field extends string = FieldName> {
   readonly proof: readonly Hex32[];
   /** How the registry names the issuer. */
   readonly issuer: Address;
-  /** That attested the root. */
+  /** The transaction that attested the root. */
   readonly transactionHash: Hex32;
 }
 
-/** Proofs of the leaves that were handed over to the caller, newest first; of everything else nothing is said. */
+/** Proofs of the leaves that were handed over to the caller, newest first; nothing is said about any others. */
 export async function findProofs(
   ctx: Pick<CredentialsContext, "db" | "mayAsk" | "listHandedOver">,
   { organizationId, environment }: Requester,
@@ -185,13 +185,13 @@ export async function findProofs(
   return proveLeaves(ctx, { user, environment, leaves: mayAsk ? handedOver : [] });
 }
 
-/** Proofs of leaves of a user that were attested, newest first, for whoever may have them. */
+/** Proofs of attested leaves of a user, newest first; the caller has to know who may have them. */
 export async function proveLeaves<Field extends string = FieldName>(
   ctx: Pick<Ctx, "db">,
   given: { user: Address; environment: Environment; leaves: readonly Hex32[] },
 ): Promise<FieldProof<Field>[]> {
   const rows = await store.listProofRows<Field>(ctx.db, given);
-  // Many leaves may stand in one tree.
+  // Many leaves may be in one tree.
   const trees = new Map<Hex32, ReturnType<typeof buildTree>>();
   return rows.map(({ tree, ...row }) => {
     const built = trees.get(row.root) ?? buildTree(leavesOfTree(tree));

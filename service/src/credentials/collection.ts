@@ -38,7 +38,7 @@ export interface Page<Item> {
 const pageBytesMax = 8 * 1024 * 1024;
 
 /**
- * A user's credentials, newest first; a page has at least one and at most `limit`, fewer where values are large.
+ * A user's credentials, newest first; a page has at least one and at most `limit`, fewer if values are large.
  *
  * @param page.before `nextCursor` of the page before: the id of its last credential
  */

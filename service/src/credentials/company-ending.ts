@@ -9,13 +9,13 @@ import type { Issuer } from "./issuer.ts";
 
 type CompanyEndingContext = Pick<Ctx, "db" | "clock" | "audit"> & CompanyCallbacks;
 
-/** Values of a record that ended are kept this long, for questions about what was said last. */
+/** Values of a record that has ended are kept this long, for questions about what it said last. */
 const retentionSeconds = 7 * 86_400;
 const batchMax = 200;
 
 /**
- * Revokes the record of a business at once and for good; the chain follows, and a business that no other record vouches
- * for is verified no longer. Again for one that has ended is no fault.
+ * Revokes the record of a business at once and for good; the chain follows, and if no other record vouches for the
+ * business, it is no longer verified. Revoking a record that has ended is not an error.
  *
  * @throws {Problem} credential_not_found, also for one of another issuer
  */
@@ -27,7 +27,8 @@ export async function revokeCompanyRecord(
   await ctx.db.transaction(async (tx) => {
     const found = await company.findRecord(tx, issuer.id, id);
     if (found === null) throw new Problem("credential_not_found");
-    // Whoever changes what vouches for a business holds it first: two at once never wait for each other in a circle.
+    // Any transaction that changes what vouches for a business locks the business first, so that two at once cannot
+    // deadlock.
     await ctx.holdCompany(tx, found);
     const now = ctx.clock.now();
     const ended = await store.endCredentials(tx, { ids: [id], reason: "revoked", now });
@@ -38,7 +39,7 @@ export async function revokeCompanyRecord(
   });
 }
 
-/** Takes note of records that have expired, or ended with the trust in their issuer. */
+/** Records the end of records that have expired, or that ended when their issuer was distrusted. */
 export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void> {
   let count = 0;
   do {
@@ -62,7 +63,7 @@ export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void
   } while (count === batchMax);
 }
 
-/** Notes the end of records of one business, which is held. */
+/** Records the end of records of one business, which is locked. */
 async function noteOver(
   ctx: CompanyEndingContext,
   tx: Queryable,
@@ -76,7 +77,7 @@ async function noteOver(
   if (!isVouchedFor) await ctx.onCompanyRecord(tx, { business, environment, isVouchedFor });
 }
 
-/** Forgets the values of records that ended seven days ago. */
+/** Deletes the values of records that ended seven days ago. */
 export async function purgeCompanyValues({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = clock.now() - retentionSeconds;
   await purgeInBatches(async (limit) => company.deleteValues(db, before, limit));

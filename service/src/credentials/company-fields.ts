@@ -19,7 +19,7 @@ import { statusOfLeaf } from "./leaf.ts";
 /** A field of a business that counts. */
 export interface CompanyField {
   readonly name: BusinessFieldName;
-  /** Which person it tells of; empty for the business itself. */
+  /** Which person it is about; empty for the business itself. */
   readonly subject: string;
   readonly subjectType: SubjectType;
   readonly value: string;
@@ -29,14 +29,14 @@ export interface CompanyField {
   readonly expiresAt: number;
   /** When the issuer looked at its sources, Unix seconds. */
   readonly asOf: number;
-  /** The name of its issuer; `declared` for what the business says of itself. */
+  /** The name of its issuer; `declared` for what the business says about itself. */
   readonly provenance: string;
   readonly credentialId: string;
 }
 
 /**
- * The fields of a business that count at `now`, of each name and subject the newest, by name and subject. One statement;
- * opens what is asked for alone.
+ * The fields of a business that count at `now`, of each name and subject the newest, by name and subject. One
+ * statement; unseals only what is asked for.
  *
  * @param db the caller's transaction, or the database
  */
@@ -54,7 +54,10 @@ export async function listCompanyFields(
   });
 }
 
-/** Which of the names have a value that counts, for a person at least for one; nothing is opened. One statement. */
+/**
+ * Which of the names have a value that counts, for fields of persons at least for one person; nothing is unsealed. One
+ * statement.
+ */
 export async function findCompanyNames(
   db: Queryable,
   question: store.CompanyQuestion,
@@ -63,8 +66,9 @@ export async function findCompanyNames(
 }
 
 /**
- * Whether the business is one person, so that what is known of the company is personal (decisions section 6, Tiers). It
- * stays that when the record that said so is over, until another type is attested. One statement; nothing is opened.
+ * Whether the business is a single person, so that what is known about the company is personal (decisions section 6,
+ * Tiers). This stays true after the record that said so has ended, until another type is attested. One statement;
+ * nothing is unsealed.
  */
 export async function isSoleProprietor(
   db: Queryable,
@@ -83,7 +87,10 @@ export interface CompanyClaim {
 
 export type CompanyClaimStatus = "LIVE" | "EXPIRED" | "REVOKED" | "UNKNOWN";
 
-/** What has become of each leaf, in their order; `UNKNOWN` unless it is of this business, name and subject. One statement. */
+/**
+ * The state of each leaf, in their order; `UNKNOWN` unless it belongs to this business, name and subject. One
+ * statement.
+ */
 export async function matchCompanyLeaves(
   db: Queryable,
   given: {
@@ -110,7 +117,10 @@ export interface CompanyProof extends Omit<FieldProof, "field"> {
   readonly subject: string;
 }
 
-/** Proofs of attested leaves of a business, newest record first, for whoever may have them. One statement. */
+/**
+ * Proofs of attested leaves of a business, newest record first; the caller has to know who may have them. One
+ * statement.
+ */
 export async function proveCompanyLeaves(
   ctx: Pick<Ctx, "db">,
   given: { business: Address; environment: Environment; leaves: readonly Hex32[] },

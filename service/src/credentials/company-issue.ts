@@ -18,18 +18,18 @@ import type { CompanyCallbacks } from "./credentials-context.ts";
 import { type Idempotency, type IssuedCredential, issueOnce } from "./issue.ts";
 import { type Issuer, isTrusted } from "./issuer.ts";
 
-/** What issuing works with: a command passes the callbacks itself. */
+/** The context for issuing; a verb of the command line passes the callbacks itself. */
 export type CompanyIssueContext = Pick<Ctx, "db" | "clock" | "random" | "seal" | "keys" | "audit"> &
   CompanyCallbacks;
 
 /**
- * Issues the record of a business: a credential whose holder is the business and whose values stay here, sealed, as long
- * as it counts. It counts once its root is final on chain, seconds later; what it says of a field goes before what
- * older records say. A record that vouches for the business marks it verified.
+ * Issues the record of a business: a credential whose holder is the business and whose values stay here, sealed, as
+ * long as it counts. It counts once its root is final on chain, seconds later; its value of a field takes precedence
+ * over those of older records. A record that vouches for the business marks it verified.
  *
- * @param given.actor who is named in the audit trail; the issuer unless given
- * @throws {Problem} invalid_request, business_not_found also for one of the other environment, issuer_distrusted,
- * idempotency_key_conflict
+ * @param given.actor the name in the audit trail; the issuer unless given
+ * @throws {Problem} invalid_request, business_not_found also for a business of the other environment,
+ * issuer_distrusted, idempotency_key_conflict
  */
 export async function issueCompanyRecord(
   ctx: CompanyIssueContext,

@@ -21,7 +21,7 @@ export const companyDocument = "COMPANY";
 export const companyFieldsMax = 400;
 const subjectPattern = /^[a-z0-9-]{1,40}$/;
 
-/** What an issuer found out about a business, as it hands it in. */
+/** What an issuer found out about a business, as the issuer submits it. */
 export interface GivenCompanyRecord {
   /** The wallet of the business, in any spelling of an address. */
   readonly business: string;
@@ -34,7 +34,10 @@ export interface GivenCompanyRecord {
 
 export interface GivenCompanyField {
   readonly field: string;
-  /** Which person it tells of, such as `director-1`: an id of the issuer's own that names nobody. None for the business. */
+  /**
+   * Which person it is about, such as `director-1`: an id of the issuer's own that names nobody. Absent for the
+   * business itself.
+   */
   readonly subject?: string;
   readonly data: string;
 }
@@ -54,7 +57,11 @@ export interface CheckedCompanyRecord {
   readonly expiresAt: number;
 }
 
-/** Faults name the field, never its value: messages are logged by whoever calls. @throws {Problem} invalid_request */
+/**
+ * Checks a record. Faults name the field, never its value, because callers log messages.
+ *
+ * @throws {Problem} invalid_request
+ */
 export function checkCompanyRecord(given: GivenCompanyRecord, now: number): CheckedCompanyRecord {
   const business = readAddress("business", given.business);
   const { expiresAt, asOf = now } = given;
@@ -94,8 +101,8 @@ function checkField(
 }
 
 /**
- * Whether a record says that the business is what it claims to be: it has something that was verified, and does not say
- * itself that the verification is open or over.
+ * Whether a record says that the business is what it claims to be: something in it was verified, and it does not itself
+ * say that the verification is unfinished or has ended.
  */
 export function vouchesFor(values: readonly CompanyValue[]): boolean {
   const stateOf = (name: BusinessFieldName): string | undefined =>
@@ -107,13 +114,13 @@ export function vouchesFor(values: readonly CompanyValue[]): boolean {
   return values.some(({ name }) => entryOfBusinessField(name).basis === "verified");
 }
 
-/** Whether the business is one person by the type that a record has; null without one. */
+/** Whether the business is a single person according to the type in a record; null if the record has no type. */
 export function soleProprietorOf(values: readonly CompanyValue[]): boolean | null {
   const type = values.find(({ name }) => name === "BUSINESS_COMPANY_TYPE");
   return type === undefined ? null : type.data === "SOLE_PROPRIETOR";
 }
 
-/** Writes what is sealed of one field. */
+/** Serialises the part of a field that is sealed. */
 export function writeValue({ data, pepper }: { data: string; pepper: Hex32 }): Buffer {
   return Buffer.from(JSON.stringify([data, pepper]));
 }

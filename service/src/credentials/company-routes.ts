@@ -17,7 +17,7 @@ import * as store from "./credential-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import type { Issuer } from "./issuer.ts";
 
-/** 400 fields, some of them lists. */
+/** Enough for 400 fields, some of them lists. */
 const issueBytesMax = 4 * 1024 * 1024;
 
 const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
@@ -72,7 +72,7 @@ const issueHeaders = Type.Object({
 /** Who calls a route of issuers. */
 type IssuerOf = (request: FastifyRequest) => Issuer;
 
-/** The records of businesses, in the scope that issuers' keys guard. */
+/** The routes for records of businesses, in the scope that is guarded by issuers' keys. */
 export function companyRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
   issueRoute(ctx, scope, issuerOf);
   listRoute(ctx, scope, issuerOf);
@@ -206,7 +206,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
   );
 }
 
-/** What is no UUID names no record. @throws {Problem} credential_not_found */
+/** A text that is not a UUID names no record. @throws {Problem} credential_not_found */
 function readId(text: string): string {
   const id = parseUuid(text);
   if (id === null) throw new Problem("credential_not_found");

@@ -9,7 +9,7 @@ export interface NewCompanyRecord {
   readonly business: Address;
   readonly asOf: number;
   readonly vouches: boolean;
-  /** Null without a type of the company. */
+  /** Null if the record has no type of the company. */
   readonly isSoleProprietor: boolean | null;
   readonly fields: readonly NewCompanyField[];
 }
@@ -58,7 +58,7 @@ export interface CompanyFieldRow {
   readonly issuerName: string;
 }
 
-/** Of every name and subject the newest that counts, by name and subject. */
+/** The newest field that counts for every name and subject, by name and subject. */
 export async function listLiveFields(
   db: Queryable,
   { environment, business, names, now }: CompanyQuestion,
@@ -97,7 +97,7 @@ export async function listLiveNames(
 
 /**
  * Whether the newest type of the company that was attested and not revoked is that of a sole proprietor, whether or not
- * it has expired; where it is not known any more which type that was, it counts as one. False without a type.
+ * it has expired; if it is no longer known which type that was, it counts as a sole proprietor. False without a type.
  */
 export async function isSoleProprietor(
   db: Queryable,
@@ -113,7 +113,7 @@ export async function isSoleProprietor(
   return row?.isSole === true;
 }
 
-/** A leaf that was attested, with what decides whether it counts. */
+/** An attested leaf, with the facts that decide whether it counts. */
 export interface CompanyLeafRow {
   /** Name and subject, as the leaf has them. */
   readonly field: string;
@@ -122,7 +122,7 @@ export interface CompanyLeafRow {
   readonly isRevoked: boolean;
 }
 
-/** Those of the leaves that are of records of this business. */
+/** Those of the leaves that belong to records of this business. */
 export async function listKnownLeaves(
   db: Queryable,
   given: { environment: Environment; business: Address; leaves: readonly Hex32[] },
@@ -166,14 +166,14 @@ export async function findRecord(
   return row ?? null;
 }
 
-/** Of one issuer, newest first. */
+/** The records of one issuer, newest first. */
 export async function listRecords(
   db: Queryable,
   issuerId: string,
   page: { business: Address | null; before: string | null; limit: number },
 ): Promise<CompanyRecordRow[]> {
   const { business, before, limit } = { ...page, before: page.before ?? lastUuid };
-  // Two statements: one for both would be planned once, and walk everything that the issuer ever issued.
+  // Two statements, because a single one would have one plan, which reads everything that the issuer ever issued.
   return db.query<CompanyRecordRow>(
     business === null
       ? sql`select ${recordColumns} from company_record join credential on credential.id = credential_id
@@ -185,7 +185,7 @@ export async function listRecords(
   );
 }
 
-/** A record that is over. */
+/** A record that has ended. */
 export interface OverRecord {
   readonly id: string;
   readonly business: Address;
@@ -193,8 +193,9 @@ export interface OverRecord {
 }
 
 /**
- * A record to look at again: new, expired, or of an issuer that was distrusted since. While its attestation is not final
- * it may turn out to be older than the distrust, so it counts until that is known, unless it was sent too late.
+ * A record to be examined again: new, expired, or of an issuer that has been distrusted since. As long as its
+ * attestation is not final it may turn out to be older than the distrust, so it counts until that is known, unless it
+ * was sent too late.
  */
 export interface DueRecord extends OverRecord {
   readonly isOver: boolean;
@@ -214,10 +215,10 @@ export async function listRecordsDue(
   );
 }
 
-/** The pause before the next look at a record of which the chain does not say yet when it was attested. */
+/** The pause before the next look at a record if the chain does not yet say when it was attested. */
 const undecidedSeconds = 30;
 
-/** Puts off the records that count until they expire; waits for a distrust that is being written. */
+/** Postpones the records that count until they expire; waits for a distrust that is being written. */
 export async function putBackStanding(
   db: Queryable,
   ids: readonly string[],
@@ -237,7 +238,7 @@ export async function putBackStanding(
   );
 }
 
-/** Has the records of these issuers looked at again, in the transaction that takes back the trust in them. */
+/** Has the records of these issuers examined again, in the transaction that distrusts them. */
 export async function makeRecordsDue(tx: Queryable, issuerIds: readonly string[]): Promise<void> {
   await tx.query(
     sql`update company_record set due_at = 0 from credential
@@ -246,7 +247,7 @@ export async function makeRecordsDue(tx: Queryable, issuerIds: readonly string[]
   );
 }
 
-/** Notes the end of records, of whatever kind it is. @returns whether one of them vouched for its business */
+/** Records the end of records, whatever its reason. @returns whether one of them vouched for its business */
 export async function noteRecordsOver(
   tx: Queryable,
   ids: readonly string[],
@@ -259,7 +260,7 @@ export async function noteRecordsOver(
   return rows.some(({ vouches }) => vouches);
 }
 
-/** Whether a record that stands vouches for the business; one on its way to the chain does. */
+/** Whether a record that has not ended vouches for the business; one on its way to the chain counts as well. */
 export async function isVouchedFor(
   tx: Queryable,
   { business, environment, now }: { business: Address; environment: Environment; now: number },
@@ -277,8 +278,8 @@ export async function isVouchedFor(
 }
 
 /**
- * Forgets the values of records that ended before; they are looked up record by record, as a join would read those of
- * all records. @returns how many went
+ * Deletes the values of records that ended earlier, looked up record by record: a join would read the values of all
+ * records. @returns how many were deleted
  */
 export async function deleteValues(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`

@@ -11,7 +11,7 @@ import { isCountryCode } from "./country.ts";
 import { parseEmailAddress } from "./email-address.ts";
 import { faultOfJson } from "./json-value.ts";
 
-/** Characters of a text; a comment may be longer. */
+/** The most characters of a text; a comment may be longer. */
 const textMax = 1000;
 const commentMax = 4000;
 const urlMax = 2000;
@@ -47,7 +47,7 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   datetime: (data) => (isTime(data) ? null : "must be a time of RFC 3339"),
   country: faultOfCountry,
   enum: faultOfEnum,
-  // The file itself never comes here: what its issuer found in it does.
+  // The file itself is never sent here, only what its issuer found in it.
   verdict: (data) => faultOfWord(data, ["VERIFIED", "REJECTED", "NOT_PROVIDED"]),
   boolean: (data) => faultOfWord(data, ["true", "false"]),
   integer: faultOfInteger,
@@ -63,7 +63,7 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   json: (data, { name, today }) => faultOfJson(data, { field: name, today }),
 };
 
-/** Texts with a form of their own, by how the field's name ends. Whatever the business states itself is free. */
+/** Texts of a particular form, by the end of the field's name. What the business itself declares is free text. */
 const forms: readonly { ending: string; form: (data: string) => boolean; words: string }[] = [
   { ending: "_LEI", form: isLei, words: "an LEI of ISO 17442" },
   {
@@ -107,7 +107,10 @@ function faultOfText(data: string, { name, basis }: About): string | null {
   return known === undefined || known.form(data) ? null : `must be ${known.words}`;
 }
 
-/** ISO 17442: its last two digits make the whole, letters read as 10 to 35, leave 1 when divided by 97. */
+/**
+ * ISO 17442: with letters read as 10 to 35, the number has the remainder 1 when divided by 97, by the choice of its
+ * last two digits.
+ */
 function isLei(data: string): boolean {
   if (!/^[0-9A-Z]{18}\d\d$/.test(data)) return false;
   const digits = Array.from(data, (character) => Number.parseInt(character, 36)).join("");
@@ -121,10 +124,12 @@ function isBand(data: string): boolean {
   return least < most && most <= 100;
 }
 
-/** What has happened by the time a record is made. */
+/** Dates of events that lie in the past when a record is made. */
 const pastDates = ["_DOB", "_INCORPORATION_DATE", "_ISSUED_ON", "_NOTIFIED_ON"];
 
-/** Some companies are centuries old, no living person is; of a birth some registers publish the month alone. */
+/**
+ * Some companies are centuries old, but no living person is; of a date of birth some registers publish only the month.
+ */
 function faultOfDate(data: string, { name, today }: About): string | null {
   const isBirth = name.endsWith("_DOB");
   const isMonth = isBirth && /^\d{4}-\d\d$/.test(data);
@@ -145,7 +150,7 @@ function faultOfCountry(data: string, { name }: About): string | null {
     : "names too many countries";
 }
 
-/** Where the catalogue lists no words: those of its fields of the same kind. */
+/** For fields of which the catalogue lists no words: the words of its fields of the same kind. */
 const moreWords: Readonly<Record<string, readonly string[]>> = {
   BUSINESS_AML_VERDICT: ["CLEAR", "HIT", "NOT_RUN"],
   BUSINESS_REPRESENTATIVE_SIGNING_AUTHORITY: ["SOLE", "JOINT", "NONE"],

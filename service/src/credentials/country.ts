@@ -10,7 +10,7 @@ const isoCodes =
   "SPM SRB SSD STP SUR SVK SVN SWE SWZ SXM SYC SYR TCA TCD TGO THA TJK TKL TKM TLS TON TTO TUN TUR TUV TWN TZA UGA UKR " +
   "UMI URY USA UZB VAT VCT VEN VGB VIR VNM VUT WLF WSM YEM ZAF ZMB ZWE";
 
-/** What documents carry besides (ICAO 9303-3, section 5): Kosovo, stateless persons, refugees, unspecified. */
+/** Further codes in documents (ICAO 9303-3, section 5): Kosovo, stateless persons, refugees, unspecified. */
 const documentCodes = "RKS XXA XXB XXC XXX";
 
 const codes = new Set(`${isoCodes} ${documentCodes}`.split(" "));

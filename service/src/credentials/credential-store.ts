@@ -88,7 +88,7 @@ function bytesOf(hashes: readonly Hex32[]): Buffer {
   return Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex");
 }
 
-/** A credential of a user; the record of a company is none. */
+/** A credential of a user; records of companies are not found. */
 export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
   const [row] = await db.query<CredentialColumns>(
     sql`select ${credentialColumns} from credential where id = ${id} and document <> 'COMPANY'`,
@@ -104,14 +104,14 @@ async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
   return row?.root ?? null;
 }
 
-/** Of one issuer, newest first; without the records of companies. */
+/** The credentials of one issuer, newest first; without the records of companies. */
 export async function listIssued(
   db: Queryable,
   issuerId: string,
   page: { user: Address | null; before: string | null; limit: number },
 ): Promise<CredentialRow[]> {
   const { user, before, limit } = { ...page, before: page.before ?? lastUuid };
-  // Two statements: one for both would be planned once, and walk everything that the issuer ever issued.
+  // Two statements, because a single one would have one plan, which reads everything that the issuer ever issued.
   const rows = await db.query<CredentialColumns>(
     user === null
       ? sql`select ${credentialColumns} from credential
@@ -137,7 +137,7 @@ interface OwnColumns extends CredentialColumns {
   distrusted_from: number | null;
 }
 
-/** Of one user, newest first, without the values. */
+/** The credentials of one user, newest first, without the values. */
 export async function listOwned(
   db: Queryable,
   user: Address,
@@ -189,7 +189,7 @@ export async function listLeaves<Field extends string = FieldName>(
   }));
 }
 
-/** How many bytes of values wait to be collected, by credential. */
+/** The number of bytes of values that wait to be collected, by credential. */
 export async function listSealedSizes(
   db: Queryable,
   ids: readonly string[],
@@ -200,7 +200,7 @@ export async function listSealedSizes(
   );
 }
 
-/** What the wallet has not collected yet. */
+/** Values that the wallet has not collected yet. */
 export interface SealedRow {
   readonly id: string;
   readonly tree: Buffer;
@@ -214,7 +214,7 @@ export async function listSealed(db: Queryable, ids: readonly string[]): Promise
   );
 }
 
-/** Forgets the values. False when this user has no such credential; again for one that was collected is no fault. */
+/** Deletes the values. False if this user has no such credential; collecting one again is not an error. */
 export async function collectCredential(
   db: Queryable,
   { id, user, now }: { id: string; user: Address; now: number },
@@ -232,7 +232,7 @@ export interface EndedRow {
   readonly issuerId: string;
 }
 
-/** Ends credentials that have not ended, forgets their values, and asks for their revocation on chain. */
+/** Ends credentials that have not ended, deletes their values, and requests their revocation on chain. */
 export async function endCredentials(
   tx: Queryable,
   given: { ids: readonly string[]; reason: EndedReason; now: number },
@@ -253,7 +253,7 @@ export async function endCredentials(
   return rows.map((row) => ({ id: row.id, issuerId: row.issuer_id }));
 }
 
-/** Leaves of users' credentials that were attested: only these can have counted. */
+/** Attested leaves of users' credentials: only these can have counted. */
 export async function listAttestedLeaves(
   tx: Queryable,
   ids: readonly string[],
@@ -265,7 +265,7 @@ export async function listAttestedLeaves(
   );
 }
 
-/** Credentials whose values nobody has collected since `before`. */
+/** Locks credentials whose values nobody has collected, issued before `before`. */
 export async function lockUncollected(
   tx: Queryable,
   { before, limit }: { before: number; limit: number },
@@ -298,7 +298,7 @@ export async function noteInvalidated(
   );
 }
 
-/** Forgets everything of a user; roots that were or may be on chain are revoked there. @returns how many credentials */
+/** Deletes everything of a user; roots that are or may be on chain are revoked there. @returns how many credentials */
 export async function deleteOfUser(tx: Queryable, user: Address, now: number): Promise<number> {
   await tx.query(sql`delete from email_verification where user_address = ${user}`);
   // One statement, so that a root that is being attested at the same time is seen in its final state.
@@ -345,7 +345,7 @@ export async function findIdempotencyKey(
 }
 
 /**
- * Remembers the key of a call, or finds what it was used for before; that is then not deleted before the transaction
+ * Stores the key of a call, or finds what the key was used for before; that is then not deleted before the transaction
  * ends.
  */
 export async function takeIdempotencyKey(
@@ -371,7 +371,7 @@ export async function takeIdempotencyKey(
   return { credentialId: known.credential_id, bodyMac: known.body_mac, root };
 }
 
-/** @returns how many went */
+/** @returns how many were deleted */
 export async function deleteIdempotencyKeys(
   db: Queryable,
   before: number,

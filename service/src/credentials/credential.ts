@@ -12,13 +12,13 @@ import type { FieldValue } from "./derived-fields.ts";
 import { type Issuer, isTrusted } from "./issuer.ts";
 import { type Opening, openingOf } from "./leaf.ts";
 
-/** One field of a credential in the making, or as its wallet collects it. */
+/** One field of a credential that is being made, or as its wallet collects it. */
 export interface SaltedField extends FieldValue {
   /** 32 random bytes. */
   readonly pepper: Hex32;
 }
 
-/** One field as it is kept. */
+/** One field as it is stored. */
 interface FieldLeaf<Field> {
   readonly field: Field;
   readonly leaf: Hex32;
@@ -31,17 +31,17 @@ interface FieldLeaf<Field> {
 /** The tree of a credential. */
 export interface CredentialTree<Field extends string = FieldName> {
   readonly leaves: readonly FieldLeaf<Field>[];
-  /** These and the random ones, in an order that tells nothing. */
+  /** These leaves and the random ones, in an order that reveals nothing. */
   readonly tree: readonly Hex32[];
   readonly root: Hex32;
 }
 
-/** A root that is a leaf itself would have no proof. */
+/** A root that is itself a leaf would have no proof. */
 const treeSizeMin = 2;
 
 /**
  * Hashes salted fields into a tree. It is padded with random leaves to a power of two, so that neither a proof nor the
- * tree tells how many fields there are.
+ * tree reveals how many fields there are.
  *
  * @param randomLeaf 32 random bytes
  */
@@ -61,7 +61,7 @@ export function plantTree<Field extends string>(
   return { leaves, tree, root: buildTree(tree).root };
 }
 
-/** Writes what is sealed until the wallet collects it. */
+/** Serialises what is sealed until the wallet collects it. */
 export function writeValues(fields: readonly SaltedField[]): Buffer {
   const values = fields.map(({ field, data, pepper }) => [field, data, pepper]);
   return Buffer.from(JSON.stringify(values));
@@ -78,10 +78,10 @@ export function readValues(plain: Buffer): ReadonlyMap<string, { data: string; p
   );
 }
 
-/** What decides what becomes of a credential. */
+/** The facts that decide the status of a credential. */
 export interface CredentialState {
   readonly attestedAt: number | null;
-  /** Why it ended before its time: by its issuer, by its user, or because nobody collected it. */
+  /** Why it ended early: by its issuer, by its user, or because nobody collected it. */
   readonly endedReason: EndedReason | null;
   readonly expiresAt: number;
 }

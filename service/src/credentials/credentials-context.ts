@@ -13,7 +13,7 @@ export interface InvalidLeaf {
   readonly field: FieldName;
 }
 
-/** A business as records of companies know it. */
+/** A business as the records of companies refer to it. */
 export interface RecordedCompany {
   readonly business: Address;
   readonly environment: Environment;
@@ -22,11 +22,14 @@ export interface RecordedCompany {
 /** The functions that records of companies call in the slice that has the businesses. */
 export interface CompanyCallbacks {
   /**
-   * Whether the business exists on this side. It is locked until the transaction ends: whoever changes what vouches for
-   * it comes alone.
+   * Whether the business exists on this side. It is locked until the transaction ends, so that changes to what vouches
+   * for it take turns.
    */
   holdCompany(tx: Queryable, company: RecordedCompany): Promise<boolean>;
-  /** Called in the transaction in which a record vouches for a held business, or the last one that did has ended. */
+  /**
+   * Called in the transaction in which a record vouches for a locked business, or in which the last record that did has
+   * ended.
+   */
   onCompanyRecord(
     tx: Queryable,
     company: RecordedCompany & { readonly isVouchedFor: boolean },
@@ -37,7 +40,7 @@ export interface CompanyCallbacks {
 export interface CredentialsCallbacks extends CompanyCallbacks {
   /**
    * Whether this organization may ask about this user (decisions section 4): the one predicate before `verified`,
-   * `qrcode`, `valid` and `proof`. Whoever may not gets what a user without credentials gets.
+   * `qrcode`, `valid` and `proof`. An organization that may not ask gets the answer for a user without credentials.
    */
   mayAsk(organizationId: string, user: Address): Promise<boolean>;
   /** The leaves of this user's fields that were handed over to the organization, whether they still count or not. */
@@ -47,15 +50,18 @@ export interface CredentialsCallbacks extends CompanyCallbacks {
   ): Promise<readonly Hex32[]>;
   /**
    * Called in the transaction in which leaves stop counting before their time: revoked, withdrawn, or their issuer
-   * distrusted. At most some thousands at once. Not called for leaves that expire.
+   * distrusted. At most a few thousand leaves per call. Not called for leaves that expire.
    */
   onInvalidated(tx: Queryable, leaves: readonly InvalidLeaf[]): Promise<void>;
 }
 
-/** What the slice works with besides the context: keys of the API and of issuers, mail, those above. */
+/**
+ * The context of the slice: in addition to the common one, keys of the API and of issuers, mail, and the functions of
+ * higher slices.
+ */
 export interface CredentialsContext extends ChainContext, AccountsContext, CredentialsCallbacks {
   readonly issuerKeys: IssuerKeys;
   readonly lookups: Lookups;
-  /** Null where e-mail verification is switched off: `production` without `SMTP_URL`. */
+  /** Null if e-mail verification is switched off: `production` without `SMTP_URL`. */
   readonly mailer: Mailer | null;
 }

@@ -3,7 +3,8 @@ const localMax = 64;
 
 /**
  * Reads an address of RFC 5321 in its everyday form (dot-atom at a public host name): no quotes, comments, literals or
- * non-ASCII characters, so that it cannot be read in two ways. The host comes back in lower case; null for all else.
+ * non-ASCII characters, so that it cannot be read in two ways. The host is returned in lower case; null for anything
+ * else.
  */
 export function parseEmailAddress(text: string): string | null {
   const match =
@@ -16,8 +17,8 @@ export function parseEmailAddress(text: string): string | null {
 }
 
 /**
- * The same for every spelling that most likely reaches one mailbox; for limits alone. The largest of hosts knows no dots,
- * so nobody's count.
+ * The same text for all spellings that most likely reach one mailbox; only for limits. The largest mail host ignores
+ * dots, so dots are ignored for every host.
  */
 export function mailboxOf(address: string): string {
   const at = address.lastIndexOf("@");

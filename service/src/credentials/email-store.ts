@@ -30,7 +30,7 @@ export interface DueMessage {
   readonly user: Address;
   readonly emailSealed: Buffer;
   readonly codeSealed: Buffer;
-  /** This one included. */
+  /** The number of attempts, including this one. */
   readonly attempts: number;
 }
 
@@ -81,14 +81,14 @@ export async function findVerificationOwner(db: Queryable, id: string): Promise<
   return row?.user_address ?? null;
 }
 
-/** A verification of which one try was just used up. */
+/** A verification of which one try has just been used up. */
 export interface TriedVerification {
   readonly environment: Environment;
   readonly emailSealed: Buffer;
   readonly codeMac: Buffer;
 }
 
-/** Uses up one try and keeps the row locked; null when it is over, used, or another user's. */
+/** Uses up one try and keeps the row locked; null if the verification is over, used, or another user's. */
 export async function takeTry(
   tx: Queryable,
   { id, user, now, triesMax }: { id: string; user: Address; now: number; triesMax: number },
@@ -124,7 +124,7 @@ export async function finishVerification(
   );
 }
 
-/** @returns how many went */
+/** @returns how many were deleted */
 export async function deleteVerifications(
   db: Queryable,
   expiredBefore: number,

@@ -19,10 +19,10 @@ type EmailContext = Ctx & Pick<CredentialsContext, "mailer">;
 const codeLifetimeSeconds = 600;
 const codesTotal = 1_000_000;
 const triesMax = 5;
-/** An address changes hands; a year is what registrars keep a name for. */
+/** An address may pass to somebody else; a year is the term for which registrars keep a name. */
 const credentialLifetimeSeconds = 365 * 86_400;
 
-/** Codes for one mailbox: with five tries each, guessing one takes 55 years on average. */
+/** Codes for one mailbox: with five tries each, guessing a code takes 55 years on average. */
 const mailboxLimit: Limit = { perSecond: 10 / 86_400, burst: 5 };
 const identityLimit: Limit = { perSecond: 20 / 86_400, burst: 10 };
 const networkLimit: Limit = { perSecond: 60 / 3600, burst: 60 };
@@ -34,9 +34,9 @@ export interface StartedVerification {
 
 /**
  * Sends a code of six digits to an address, for a user to type into the wallet within ten minutes. The answer says
- * nothing about the mailbox: the message leaves later.
+ * nothing about the mailbox, because the message is sent later.
  *
- * @param given.clientAddress of the caller, for the limit of its network
+ * @param given.clientAddress the caller's address, for the limit of its network
  * @throws {Problem} invalid_request, unsupported (no mail server configured), rate_limited
  */
 export async function startVerification(
@@ -75,21 +75,22 @@ async function limitVerifications(
   const network = limitNetworkOf(clientAddress);
   await takeOrRefuse(ctx, `email:network:${network}`, { ...networkLimit, address: clientAddress });
   await takeOrRefuse(ctx, `email:identity:${user}`, identityLimit);
-  // Shared buckets stand in a table: they are named by a MAC, not by the address.
+  // The buckets of limits are stored in a table, so they are named by a MAC, not by the address.
   const mailbox = ctx.keys.mac("email-code", JSON.stringify(["mailbox", mailboxOf(email)]));
   await takeOrRefuse(ctx, `email:mailbox:${mailbox.toString("hex")}`, mailboxLimit);
 }
 
-/** The identity is part of what is compared: another user's verification has no right code. */
+/** The identity is part of the MAC: for another user's verification no code is right. */
 function macOf(ctx: Ctx, { id, user, code }: { id: string; user: Address; code: string }): Buffer {
   return ctx.keys.mac("email-code", JSON.stringify(["code", id, user, code]));
 }
 
 /**
- * Issues the `EMAIL` credential when the code is right. Every try counts, of five; the right one ends the verification.
+ * Issues the `EMAIL` credential when the code is right. Each of the five tries counts; the right code ends the
+ * verification.
  *
  * @throws {Problem} code_wrong; verification_over (used, expired, or tried too often); verification_not_found, also for
- *   another user's
+ * another user's verification
  */
 export async function finishVerification(
   ctx: Ctx,
@@ -103,7 +104,7 @@ export async function finishVerification(
   const credentialId = await ctx.db.transaction(async (tx) => {
     const tried = await store.takeTry(tx, { id, user, now, triesMax });
     if (tried === null) throw new Problem("verification_over");
-    // The used try has to stay: nothing is thrown before the transaction has ended.
+    // The try has to stay used up, so nothing is thrown before the transaction has ended.
     if (!equalBytes(tried.codeMac, macOf(ctx, { id, user, code }))) return null;
     const email = ctx.seal.open(tried.emailSealed, placeOf(id, "email_sealed")).toString();
     const issuer = await findBuiltInIssuer(tx, "email", tried.environment);
@@ -124,10 +125,10 @@ export async function finishVerification(
 
 const leaseSeconds = 120;
 const messagesMax = 20;
-/** Pauses after the attempts; none left, the user asks for another code. */
+/** Pauses after the attempts; when none is left, the user has to ask for another code. */
 const retrySeconds = [10, 30, 60];
 
-/** Hands over the messages that are due. What the server does not take is tried again within two minutes. */
+/** Sends the messages that are due. A message that the server does not accept is tried again within two minutes. */
 export async function sendMessages(ctx: Ctx, mailer: Mailer): Promise<void> {
   let count = 0;
   do {
@@ -166,7 +167,7 @@ function messageText(user: Address, code: string): string {
   ].join("\n");
 }
 
-/** Forgets verifications ten minutes after their end. */
+/** Deletes verifications ten minutes after their end. */
 export async function purgeVerifications(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - codeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteVerifications(ctx.db, before, limit));

@@ -20,9 +20,9 @@ const idempotencySeconds = 86_400;
 const batchMax = 200;
 
 /**
- * Revokes a credential at once and for good; the chain follows. Again for one that has ended is no fault.
+ * Revokes a credential at once and for good; the chain follows. Revoking a credential that has ended is not an error.
  *
- * @throws {Problem} credential_not_found, also for one of another issuer
+ * @throws {Problem} credential_not_found, also for a credential of another issuer
  */
 export async function revokeCredential(
   ctx: EndingContext,
@@ -74,9 +74,9 @@ async function announce(ctx: EndingContext, tx: Queryable, ids: readonly string[
 }
 
 /**
- * Forgets everything kept about a user's fields, in the caller's transaction.
+ * Deletes everything stored about a user's fields, in the caller's transaction.
  *
- * @returns how many credentials, and the leaves that counted: those who hold them are to be told
+ * @returns how many credentials, and the leaves that counted: merchants who hold them have to be told
  */
 export async function forgetUser(
   tx: Queryable,
@@ -87,7 +87,7 @@ export async function forgetUser(
   return { credentials: await store.deleteOfUser(tx, user, now), leaves };
 }
 
-/** Ends credentials that nobody collected in 30 days, and forgets keys of repeated calls after a day. */
+/** Ends credentials that nobody has collected in 30 days, and deletes idempotency keys after a day. */
 export async function purgeCredentials(ctx: EndingContext): Promise<void> {
   const now = ctx.clock.now();
   let count = 0;

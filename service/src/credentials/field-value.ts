@@ -11,10 +11,10 @@ import { isCountryCode } from "./country.ts";
 import { parseEmailAddress } from "./email-address.ts";
 import { faultOfJson } from "./json-value.ts";
 
-/** Characters of a text; a note may be longer. */
+/** The most characters of a text; a note may be longer. */
 const textMax = 1000;
 const noteMax = 4000;
-/** Of the Base64 text (decisions section 1, Field names). */
+/** The greatest length of the Base64 text (decisions section 1, Field names). */
 const imageMax = 1_048_576;
 const countriesMax = 10;
 
@@ -63,7 +63,7 @@ function faultOfText(data: string, { field }: About): string | null {
 const base58 = "[1-9A-HJ-NP-Za-km-z]";
 const evmAddress = "0x[0-9A-Fa-f]{40}";
 
-/** Texts with a form of their own. Checksums are left to the issuer, who has had the ownership of the wallet proved. */
+/** Texts of a particular form. Checksums are left to the issuer, who has verified the ownership of the wallet. */
 const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
   {
     fields: /_MRZ$/,
@@ -73,7 +73,7 @@ const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
   },
   {
     fields: /^(?:IDCARD|PASSPORT|RESIDENCE_PERMIT|DRIVER_LICENSE)_NAME_EN$/,
-    // U+02B0 to U+02FF stand for letters that Latin has not, such as ayin and the soft sign.
+    // U+02B0 to U+02FF represent letters that the Latin script lacks, such as ayin and the soft sign.
     form: /^(?=.*\p{Script=Latin})[\p{Script=Latin}\p{Script=Inherited}\p{Pd}\u02b0-\u02ff0-9 \u00a0.,'’‘`´·/<()"“”„«»]{1,1000}$/u,
     words: "in Latin letters",
   },
@@ -85,7 +85,10 @@ const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
   walletForm("SOL", `${base58}{32,44}`),
 ];
 
-/** BIP 173: as a whole in one case or the other. Addresses of MWEB hold two keys, and have 113 characters after the 1. */
+/**
+ * BIP 173: entirely in upper or entirely in lower case. MWEB addresses hold two keys, and have 113 characters after the
+ * 1.
+ */
 function bech32(prefixes: string): string {
   const lower = `(?:${prefixes})1[02-9ac-hj-np-z]{11,113}`;
   return `${lower}|${lower.toUpperCase()}`;
@@ -99,7 +102,7 @@ function walletForm(chain: string, form: string) {
   };
 }
 
-/** A person's dates lie in the past; only a document ends later. */
+/** A person's dates are in the past; only the end of a document is in the future. */
 function faultOfDate(data: string, { field, today }: About): string | null {
   if (parseDate(data) === null) return "must be a date, YYYY-MM-DD";
   if (data < "1850-01-01" || data > "2200-12-31") return "is no date of a living person's document";
@@ -114,7 +117,7 @@ function faultOfCountry(data: string, { field }: About): string | null {
   return countries.length <= (isList ? countriesMax : 1) ? null : "names too many countries";
 }
 
-/** The words of the catalogue, by how the field's name ends. */
+/** The words of the catalogue, by the end of the field's name. */
 export const enumWords: Readonly<Record<string, readonly string[]>> = {
   _SEX: ["M", "F", "X"],
   _AML_CHECK: ["CLEAR", "HIT", "NOT_RUN"],
@@ -169,7 +172,7 @@ export const documents = [
 
 export type Document = (typeof documents)[number];
 
-/** What an issuer finds out while it verifies any document. */
+/** Groups of fields about how an issuer verified a document, allowed with any document. */
 const companionGroups = new Set<string>(["SELFIE", "SCREENING", "ASSURANCE"]);
 
 /** What is wrong with naming this field in a credential of this document, or null. */

@@ -64,7 +64,7 @@ export type { LeafStatus, MatchedLeaf } from "./leaf.ts";
 export { refuseUnknownNames } from "./unknown-names.ts";
 export { credentialWalletRoutes, type WalletCaller } from "./wallet-routes.ts";
 
-/** What this slice keeps sealed. */
+/** The sealed columns of this slice. */
 export const credentialSealedColumns: readonly SealedColumn[] = [
   { table: "credential", idColumn: "id", column: "values_sealed" },
   { table: "company_field", idColumn: "id", column: "value_sealed" },
@@ -72,10 +72,10 @@ export const credentialSealedColumns: readonly SealedColumn[] = [
   { table: "email_verification", idColumn: "id", column: "code_sealed" },
 ];
 
-/** The slice of one process, with what has to be closed after it. */
+/** The slice of one process, which has to be closed. */
 export type Credentials = CredentialsContext & AsyncDisposable;
 
-/** Opens what the slice keeps in memory and makes the built-in issuers that are missing. */
+/** Opens what the slice keeps in memory and creates the built-in issuers that are missing. */
 export async function openCredentials(
   ctx: ChainContext & AccountsContext,
   callbacks: CredentialsCallbacks,

@@ -12,9 +12,9 @@ import { deriveFields } from "./derived-fields.ts";
 import { type Document, documents, faultOfField, faultOfValue } from "./field-value.ts";
 import { type Issuer, isTrusted } from "./issuer.ts";
 
-/** A verified document, as an issuer hands it in. */
+/** A verified document, as an issuer submits it. */
 export interface GivenCredential {
-  /** Whose it is, in any spelling of an address. */
+  /** The user whose document it is, in any spelling of an address. */
   readonly user: string;
   /** One of {@link documents}: the group of the catalogue that its fields belong to. */
   readonly document: string;
@@ -24,22 +24,22 @@ export interface GivenCredential {
   readonly expiresAt: number;
 }
 
-/** A repeated call with this key is answered with the credential of the first. */
+/** A repeated call with this key is answered with the credential of the first call. */
 export interface Idempotency {
   readonly key: string;
-  /** The body as it came; another one under the same key is refused. */
+  /** The body as received; another body under the same key is refused. */
   readonly body: string;
 }
 
 export interface IssuedCredential {
   readonly id: string;
   readonly root: Hex32;
-  /** Whether an earlier call with the same key made it. */
+  /** Whether an earlier call with the same key issued it. */
   readonly isRepeated: boolean;
 }
 
 const fieldsMax = 100;
-/** No document lasts longer. */
+/** The longest lifetime of a document. */
 export const lifetimeSecondsMax = 20 * 366 * 86_400;
 
 /**
@@ -67,9 +67,9 @@ interface Issuance {
 }
 
 /**
- * Stores what is issued in one transaction; a call that repeats another stores nothing and is answered with what that
- * one issued, also where it could not be issued any more. What was deleted with its user is forgotten with its key: the
- * same call issues anew.
+ * Stores what is issued in one transaction; a call that repeats another stores nothing and is answered with what the
+ * first call issued, even if it could not be issued any more. If that was deleted with its user, the key is gone too,
+ * and the same call issues a new credential.
  *
  * @throws {Problem} idempotency_key_conflict, and what `prepare` and `storeIssued` throw
  */
@@ -100,7 +100,7 @@ export async function issueOnce(
   }
 }
 
-/** Rolls back what a repeated call has made. */
+/** Thrown to roll back what a repeated call has made. */
 class Repeated extends Error {
   readonly known: store.KnownCall;
 
@@ -113,7 +113,7 @@ class Repeated extends Error {
 /** A credential that only has to be stored. */
 type PreparedCredential = store.NewCredential & { readonly actor: string };
 
-/** Everything that needs no database. @throws {Problem} invalid_request, issuer_distrusted */
+/** Does everything that needs no database. @throws {Problem} invalid_request, issuer_distrusted */
 export function prepareCredential(
   ctx: Pick<Ctx, "clock" | "random" | "seal">,
   issuer: Issuer,
@@ -169,7 +169,7 @@ interface Checked {
   readonly expiresAt: number;
 }
 
-/** Faults name the field, never its value: messages are logged by whoever calls. */
+/** Checks a document. Faults name the field, never its value, because callers log messages. */
 function checkGiven(given: GivenCredential, now: number): Checked {
   const user = readAddress("user", given.user);
   const document = documents.find((each) => each === given.document);

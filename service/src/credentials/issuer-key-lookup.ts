@@ -10,7 +10,8 @@ export interface IssuerKeys extends AsyncDisposable {
   /**
    * Reads the `Authorization` header of a call of the issuer API: the key alone, without `Bearer`.
    *
-   * @throws {Problem} apikey_missing | apikey_invalid; which of unknown, revoked, damaged or of another kind is not told
+   * @throws {Problem} apikey_missing | apikey_invalid; the error does not say whether the key is unknown, revoked,
+   * damaged or of another kind
    */
   authenticate(authorization: string | undefined): Promise<Caller>;
 }

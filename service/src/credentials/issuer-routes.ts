@@ -29,7 +29,10 @@ const tags = ["issuer"];
 
 const callers = new WeakMap<FastifyRequest, Caller>();
 
-/** The API of issuers, behind keys of their own. Records are plain: creates 201, replays 200. */
+/**
+ * The API of issuers, behind their own kind of key. Answers have no envelope: 201 for a creation, 200 for a repeated
+ * call.
+ */
 export async function issuerRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     scope.addHook("onRequest", async (request) => {
@@ -127,7 +130,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
             ...keyReasons,
             "issuer_distrusted",
             "idempotency_key_conflict",
-            // Its user may be deleted between the issuance and the answer.
+            // The user may be deleted between the issuance and the answer.
             "credential_not_found",
           ),
         },
@@ -230,7 +233,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
   );
 }
 
-/** What is no UUID names no credential. @throws {Problem} credential_not_found */
+/** A text that is not a UUID names no credential. @throws {Problem} credential_not_found */
 function readId(text: string): string {
   const id = parseUuid(text);
   if (id === null) throw new Problem("credential_not_found");

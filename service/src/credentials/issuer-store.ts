@@ -30,7 +30,7 @@ function toIssuer(row: IssuerColumns): Issuer {
   };
 }
 
-/** False when there is an issuer of that address, or of that built-in kind and environment, already. */
+/** False if there is already an issuer with that address, or of that built-in kind and environment. */
 export async function insertIssuer(
   tx: Queryable,
   issuer: Omit<Issuer, "roleGrantedAt" | "distrustedFrom">,
@@ -61,7 +61,7 @@ export async function findBuiltInIssuer(
   return row === undefined ? null : toIssuer(row);
 }
 
-/** In the order of their creation. */
+/** All issuers in the order of their creation. */
 export async function listIssuers(db: Queryable): Promise<Issuer[]> {
   const rows = await db.query<IssuerColumns>(
     sql`select ${issuerColumns} from issuer order by created_at, id`,
@@ -69,7 +69,7 @@ export async function listIssuers(db: Queryable): Promise<Issuer[]> {
   return rows.map(toIssuer);
 }
 
-/** The distrust only grows: a later time than the one that holds changes nothing. @returns the time that holds */
+/** Distrust only grows: a time later than the present one changes nothing. @returns the time that applies */
 export async function distrustIssuer(
   tx: Queryable,
   id: string,
@@ -91,19 +91,19 @@ export async function distrustDemoIssuers(tx: Queryable): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** What the chain has to be told of an issuer. */
+/** What the chain has to be told about an issuer. */
 export interface IssuerDue {
   readonly id: string;
   readonly address: Address;
   readonly needsRole: boolean;
-  /** Null when the chain knows of the distrust, or there is none. */
+  /** Null if the chain has the distrust, or there is none. */
   readonly distrustedFrom: number | null;
   /** Transactions of each kind that were reverted. */
   readonly roleFailures: number;
   readonly distrustFailures: number;
 }
 
-/** Issuers of whose role or distrust the chain does not know yet, locked; those of another process are skipped. */
+/** Locks issuers whose role or distrust is not on chain yet; rows that another process has locked are skipped. */
 export async function lockIssuersDue(tx: Queryable, now: number): Promise<IssuerDue[]> {
   return tx.query<IssuerDue>(
     sql`select id, address, needs_role as "needsRole",
@@ -116,7 +116,7 @@ export async function lockIssuersDue(tx: Queryable, now: number): Promise<Issuer
   );
 }
 
-/** Distrust that the chain is to be told of. */
+/** Distrust that still has to be written to the chain. */
 export async function listDistrustDue(
   db: Queryable,
   now: number,
@@ -128,7 +128,10 @@ export async function listDistrustDue(
   );
 }
 
-/** The chain has the distrust, whoever told it: from `from` on, which may be earlier than what is said here. */
+/**
+ * Records that the chain has the distrust, no matter who wrote it: from `from` on, which may be earlier than the time
+ * stored here.
+ */
 export async function noteDistrustKnown(
   db: Queryable,
   { id, from }: { id: string; from: number },
@@ -151,13 +154,13 @@ export async function noteIssuerSent(
   );
 }
 
-/** An issuer whose role was asked for another account of the operator's. */
+/** An issuer whose role was requested for another account of the operator. */
 export interface ForeignRole {
   readonly id: string;
   readonly address: Address;
-  /** The other account; null where nobody knows. */
+  /** The other account; null if it is not known. */
   readonly account: Address | null;
-  /** Transactions of its role before the one that is to come. */
+  /** The number of transactions for its role before the next one. */
   readonly failures: number;
 }
 
@@ -168,7 +171,7 @@ export async function hasForeignRoles(db: Queryable, operator: Address): Promise
   return rows.length > 0;
 }
 
-/** Has the roles of other accounts asked for again, for this one. */
+/** Has the roles of other accounts requested again, for this account. */
 export async function takeForeignRoles(tx: Queryable, operator: Address): Promise<ForeignRole[]> {
   return tx.query<ForeignRole>(
     sql`with held as (
@@ -185,12 +188,12 @@ export async function takeForeignRoles(tx: Queryable, operator: Address): Promis
 /** A transaction about an issuer that was reverted. */
 interface RevertedIssuer {
   readonly id: string;
-  /** Those before it. */
+  /** The number of reverted transactions before it. */
   readonly failures: number;
   readonly dueAt: number;
 }
 
-/** Has the role asked for again, unless this revert was noted already. */
+/** Has the role requested again, unless this revert was recorded already. */
 export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promise<void> {
   const { id, failures, dueAt } = reverted;
   await tx.query(
@@ -199,7 +202,7 @@ export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promi
   );
 }
 
-/** Has the distrust told again, unless this revert was noted already, or an earlier time has taken its place. */
+/** Has the distrust written again, unless this revert was recorded already, or an earlier time has replaced it. */
 export async function putOffDistrust(
   tx: Queryable,
   reverted: RevertedIssuer & { readonly from: number },
@@ -212,7 +215,7 @@ export async function putOffDistrust(
   );
 }
 
-/** @param granted.failures of the transaction: one before the last was for another account */
+/** @param granted.failures that of the transaction: an older transaction was for another account */
 export async function grantRoles(
   tx: Queryable,
   granted: readonly { id: string; at: number; failures: number }[],
@@ -225,13 +228,13 @@ export async function grantRoles(
   );
 }
 
-/** What the operator sees of a key. */
+/** A key as the operator sees it. */
 export interface IssuerKeyRow {
   readonly id: string;
   readonly issuerId: string;
   readonly name: string;
   readonly createdAt: number;
-  /** To the minute; null while it was never used. */
+  /** To the minute; null if it was never used. */
   readonly lastUsedAt: number | null;
 }
 
@@ -249,7 +252,7 @@ export async function insertIssuerKey(
   await announceKey(tx, key.id);
 }
 
-/** Waits for whoever counts or changes the keys of this issuer. */
+/** Locks the issuer, so that counting and changing its keys take turns. */
 export async function lockIssuer(tx: Queryable, id: string): Promise<void> {
   await tx.query(sql`select id from issuer where id = ${id} for update`);
 }
@@ -261,7 +264,7 @@ export async function listIssuerKeys(db: Queryable, issuerId: string): Promise<I
   );
 }
 
-/** @returns the key, or null when there is no such live one */
+/** @returns the key, or null if there is no such live key */
 export async function revokeIssuerKey(
   tx: Queryable,
   id: string,
@@ -306,7 +309,7 @@ async function announceKey(tx: Queryable, id: string): Promise<void> {
   await tx.query(sql`select pg_notify('issuer-key', ${id})`);
 }
 
-/** The keys of every issuer are read again: few issuers change in a year. */
+/** Has the keys of every issuer read again, since few issuers change in a year. */
 async function announceIssuers(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify('issuer-key', '')`);
 }

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 
-/** `api`: somebody else, with keys of its own. The others are built in, one for each environment at most. */
+/** `api`: a third party with its own keys. The other kinds are built in, at most one for each environment. */
 export type IssuerKind = "api" | BuiltInKind;
 export type BuiltInKind = "email" | "sandbox" | "demo";
 
@@ -15,9 +15,9 @@ export interface Issuer {
   readonly address: Address;
   readonly environment: Environment;
   readonly createdAt: number;
-  /** Since when the operator's account may attest in its name; null while that is not final. */
+  /** Since when the operator's account may attest in its name; null as long as that is not final. */
   readonly roleGrantedAt: number | null;
-  /** What was attested at or after this no longer counts. */
+  /** Anything attested at or after this time no longer counts. */
   readonly distrustedFrom: number | null;
 }
 
@@ -28,20 +28,20 @@ export interface BuiltInIssuer {
   readonly name: string;
 }
 
-/** The verification of e-mail addresses, and whoever issues to synthetic users of the sandbox. */
+/** The issuers for e-mail addresses, and the one for synthetic users of the sandbox. */
 const everywhere: readonly BuiltInIssuer[] = [
   { kind: "email", environment: "live", name: "E-mail verification" },
   { kind: "email", environment: "sandbox", name: "E-mail verification (sandbox)" },
   { kind: "sandbox", environment: "sandbox", name: "Sandbox issuer" },
 ];
 
-/** The demo issuer vouches for anything on the live side: it exists in `dev` alone. */
+/** The demo issuer vouches for anything on the live side, so it exists only in `dev`. */
 export function builtInIssuers(profile: "dev" | "production"): readonly BuiltInIssuer[] {
   if (profile === "production") return everywhere;
   return [...everywhere, { kind: "demo", environment: "live", name: "Demo issuer" }];
 }
 
-/** Whether an issuer may still issue: what it attests now would not count. */
+/** Whether an issuer may still issue: what a distrusted one attests now would not count. */
 export function isTrusted(
   { distrustedFrom }: Pick<Issuer, "distrustedFrom">,
   now: number,

@@ -17,8 +17,8 @@ export interface ShownIssuerKey extends store.IssuerKeyRow {
 const keysMax = 20;
 
 /**
- * Opens an issuer with keys of its own. A running service gets its role on chain; what it issues before counts from
- * then on.
+ * Opens an issuer with its own keys. A running service obtains the issuer's role on chain; what it issues before that
+ * counts from then on.
  *
  * @param given.address how the registry names it; derived from its id unless given
  * @throws {Problem} invalid_request, also when another issuer has the address
@@ -63,7 +63,7 @@ export async function getIssuer(ctx: Ctx, id: string): Promise<Issuer> {
   return issuer;
 }
 
-/** The issuer of that kind that the service itself has. @throws {Problem} issuer_not_found */
+/** The service's own issuer of that kind. @throws {Problem} issuer_not_found */
 export async function getBuiltInIssuer(
   ctx: Ctx,
   kind: BuiltInKind,
@@ -74,7 +74,10 @@ export async function getBuiltInIssuer(
   return issuer;
 }
 
-/** Makes the built-in issuers that are missing. A demo issuer left over from `dev` counts for nothing in `production`. */
+/**
+ * Creates the built-in issuers that are missing. What a demo issuer left over from `dev` attested does not count in
+ * `production`.
+ */
 export async function ensureBuiltInIssuers(ctx: Ctx): Promise<void> {
   const actor = "system";
   const { profile } = ctx.config;
@@ -103,7 +106,7 @@ export async function ensureBuiltInIssuers(ctx: Ctx): Promise<void> {
 }
 
 /**
- * Makes a key of the issuer API. It is shown this once.
+ * Makes a key of the issuer API. It is shown only this once.
  *
  * @throws {Problem} invalid_request (for a distrusted issuer too), issuer_not_found, too_many (20 live keys)
  */
@@ -150,12 +153,12 @@ export async function revokeIssuerKey(ctx: Ctx, id: string, actor: string): Prom
 }
 
 /**
- * Takes back the trust in an issuer: what it attested at or after `from` no longer counts here, from this moment; the
- * chain and those who were given values are told by a running service. It may not issue any more. There is no way back,
- * only further back.
+ * Distrusts an issuer: what it attested at or after `from` no longer counts here, from this moment on; a running
+ * service tells the chain and the merchants who were given values. The issuer may not issue any more. This cannot be
+ * undone; the time can only be moved further back.
  *
  * @param given.from Unix seconds, above zero, at most now
- * @returns the time that holds, which may be an earlier one
+ * @returns the time that applies, which may be an earlier one
  * @throws {Problem} invalid_request, issuer_not_found
  */
 export async function distrustIssuer(

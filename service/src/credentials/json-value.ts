@@ -2,11 +2,12 @@ import { isRecord, isShowable } from "@svc/protocol";
 import { parseDate } from "./calendar.ts";
 import { isCountryCode } from "./country.ts";
 
-/** Characters of a JSON value. */
+/** The most characters of a JSON value. */
 const jsonMax = 16_384;
 
 /**
- * What is wrong with a JSON value that people are shown, or null: of the shape that the catalogue gives its field, if any.
+ * What is wrong with a JSON value that people are shown, or null. It must have the shape that the catalogue gives its
+ * field, if any.
  *
  * @param about.today `YYYY-MM-DD`, the newest day that has begun anywhere
  */
@@ -50,8 +51,8 @@ const listOf =
     Array.isArray(value) && value.every((each) => fits(each, today));
 
 /**
- * An object that has the first members and may have the others, for which null is as good as absent; members that the
- * catalogue does not name are the issuer's own.
+ * An object that has the first members and may have the others, which may also be null; members that the catalogue does
+ * not name are the issuer's own.
  */
 const objectOf =
   (needed: Readonly<Record<string, Fits>>, others: Readonly<Record<string, Fits>> = {}): Fits =>
@@ -115,7 +116,7 @@ const shapes: Readonly<Record<string, Shape | undefined>> = {
       "a list of objects with `category`, and perhaps `issueDate`, not in the future, `expiryDate` and `codes`",
   },
   TAX_RESIDENCES: {
-    // Not every state gives every person a number.
+    // Not every country gives every person a number.
     fits: listOf(objectOf({ country: isCountry }, { tin: isString })),
     words: "a list of objects with `country`, of ISO 3166-1 alpha-3, and perhaps `tin`, a text",
   },

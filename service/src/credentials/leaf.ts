@@ -1,13 +1,13 @@
 import { hash } from "node:crypto";
 import type { FieldName, Hex32, Info } from "@svc/protocol";
 
-/** What has become of a leaf that was attested: it counts, ended by itself, or was ended before that. */
+/** The state of an attested leaf: it counts, it has expired, or it was ended earlier. */
 export type LeafStatus = "LIVE" | "EXPIRED" | "REVOKED";
 
 /** SHA-256 as 64 lower-case hex digits, see {@link openingOf}. */
 export type Opening = string;
 
-/** A leaf that is kept, with what decides whether it counts. */
+/** A stored leaf, with the facts that decide whether it counts. */
 export interface KnownLeaf {
   readonly field: FieldName;
   readonly leaf: Hex32;
@@ -28,15 +28,15 @@ export interface MatchedLeaf {
 }
 
 /**
- * What stands for a value with its pepper in the index: SHA-256 of the canonical JSON `["svc-opening-v1", <pepper>,
- * <data>]`. It binds as the commitment does and hides as well, by the pepper; keccak256 of an image would hold up
- * the process for twice as long.
+ * Represents a value and its pepper in the index: SHA-256 of the canonical JSON `["svc-opening-v1", <pepper>, <data>]`.
+ * It is as binding as the commitment, and by the pepper as hiding; keccak256 of an image would block the process for
+ * twice as long.
  */
 export function openingOf({ data, pepper }: Pick<Info, "data" | "pepper">): Opening {
   return hash("sha256", JSON.stringify(["svc-opening-v1", pepper.toLowerCase(), data]), "hex");
 }
 
-/** The leaf of that field with that opening, and what has become of it; null when there is none. */
+/** The leaf of that field with that opening, and its state; null if there is none. */
 export function matchLeaf(
   leaves: readonly KnownLeaf[],
   { field, opening }: { readonly field: FieldName; readonly opening: Opening | undefined },
@@ -48,7 +48,7 @@ export function matchLeaf(
   return { leaf, expiresAt, status: statusOfLeaf(found, now) };
 }
 
-/** What has become of an attested leaf. */
+/** The state of an attested leaf. */
 export function statusOfLeaf(
   { isRevoked, expiresAt }: Pick<KnownLeaf, "isRevoked" | "expiresAt">,
   now: number,

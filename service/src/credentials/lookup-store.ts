@@ -8,7 +8,7 @@ export interface Lookup {
   readonly at: number;
 }
 
-/** In the order in which any process writes them. */
+/** Columns in the order in which every process writes the rows, so that writers cannot deadlock. */
 export function lookupColumns(lookups: readonly Lookup[]) {
   const sorted = lookups.toSorted((a, b) => (a.keyId + a.user < b.keyId + b.user ? -1 : 1));
   return {
@@ -25,7 +25,7 @@ export async function insertLookups(db: Queryable, lookups: readonly Lookup[]): 
     select * from unnest(${keyIds}::text[], ${users}::text[], ${minutes}::bigint[]) on conflict do nothing`);
 }
 
-/** @returns how many went */
+/** @returns how many were deleted */
 export async function deleteLookups(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     delete from lookup where ctid = any(array(

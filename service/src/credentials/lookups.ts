@@ -9,25 +9,25 @@ import { deleteLookups, insertLookups, type Lookup } from "./lookup-store.ts";
 
 /** Who asks about whom. */
 interface Asking {
-  /** The API key; null where the user answers, about whom nobody asks then. */
+  /** The API key; null if the user answers, because then nobody asks about the user. */
   readonly keyId: string | null;
   readonly user: Address;
 }
 
 /**
- * The lookups of the hot path: those that come at the same time share a database call. That a key asked about a user is
- * written down before it is answered, once for each minute (decisions section 8, Audit).
+ * The lookups of the hot path: those that arrive at the same time share a database call. It is recorded that a key
+ * asked about a user before the key gets its answer, once for each minute (decisions section 8, Audit).
  */
 export interface Lookups {
   findLiveFields(question: Asking & store.FieldsQuestion): Promise<string[]>;
   findOpenedLeaves(question: Asking & store.OpeningsQuestion): Promise<KnownLeaf[]>;
-  /** Writes down a question that is answered elsewhere. */
+  /** Records a question that is answered elsewhere. */
   note(asking: Asking): Promise<void>;
 }
 
 export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
   const written = createWritten();
-  /** Answers questions together, by a call that also writes down those that this process has not. */
+  /** Answers questions together, by a call that also records those that this process has not recorded yet. */
   const batch = <Question extends Asking, Answer>(
     answerAll: (
       questions: readonly Question[],
@@ -61,12 +61,12 @@ export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
   };
 }
 
-/** Above this the process forgets what it wrote down, which costs writing it again and nothing else. */
+/** Beyond this the process forgets what it has recorded, which only costs recording it again. */
 const writtenMax = 10_000;
 
 const keyOf = ({ keyId, user }: Lookup): string => `${keyId} ${user}`;
 
-/** Lookups that are written down, as far as this process remembers. */
+/** The lookups that have been recorded, as far as this process remembers. */
 function createWritten() {
   const minutes = new Map<string, number>();
   return {
@@ -78,7 +78,7 @@ function createWritten() {
   };
 }
 
-/** Lookups are forgotten with the entries of the audit trail. */
+/** Deletes lookups at the same age as entries of the audit trail. */
 export async function purgeLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = clock.now() - auditRetentionSeconds;
   await purgeInBatches(async (limit) => deleteLookups(db, before, limit));

@@ -6,17 +6,17 @@ export interface RegistryCalls {
   attest(issuer: Address, roots: readonly Hex32[]): Hex;
   revoke(issuer: Address, roots: readonly Hex32[]): Hex;
   distrust(issuer: Address, from: number): Hex;
-  /** Lets `operator` write in the name of the issuer. */
+  /** Gives `operator` the role to write in the name of the issuer. */
   grantRole(issuer: Address, operator: Address): Hex;
-  /** Takes that from another account of the operator's. */
+  /** Takes that role from another account of the operator. */
   revokeRole(issuer: Address, account: Address): Hex;
   /** The account that the registry obeys: it grants roles and distrusts issuers. */
   admin(ctx: ChainContext): Promise<Address>;
-  /** From when on the issuer counts for nothing, Unix seconds, as is final; null for one that is trusted. */
+  /** Since when the issuer is distrusted, Unix seconds, according to final blocks; null for a trusted issuer. */
   distrustedFrom(ctx: ChainContext, issuer: Address): Promise<number | null>;
 }
 
-/** Loaded when first needed: verbs of the command line do without the library. */
+/** Loaded when first needed: most verbs of the command line do not need the library. */
 export async function loadRegistryCalls(): Promise<RegistryCalls> {
   const [viem, readContract] = await Promise.all([import("viem/utils"), loadContractRead()]);
   const { encodeFunctionData, padHex, parseAbi } = viem;
@@ -58,12 +58,12 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
       return (await readContract(chain, call)).toLowerCase() as Address;
     },
     distrustedFrom: async ({ chain }, issuer) => {
-      // A chain that is final at once may keep no state but the newest.
+      // A chain whose blocks are final at once may have only the newest state.
       const place =
         chain.confirmations === 1
           ? {}
           : { block: (await readHead(chain)) - (chain.confirmations - 1) };
-      // Of no root in particular.
+      // For no root in particular.
       const args = [issuer, padHex("0x", { size: 32 })] as const;
       const address = chain.contracts.registry;
       const call = { abi, address, functionName: "statusOf", args, ...place } as const;

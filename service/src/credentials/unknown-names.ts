@@ -1,10 +1,10 @@
 import { Problem } from "../platform/http/problems.ts";
 
-/** Longer names are cut where they are quoted, and half a character at the cut is replaced. */
+/** Longer names are shortened when they are quoted, and half a character at the cut is replaced. */
 const quotedMax = 64;
 
 /**
- * Refuses names outside the catalogue in the document's words, each once; does nothing where there are none.
+ * Refuses names outside the catalogue in the document's words, each once; does nothing if there are none.
  *
  * @throws {Problem} invalid_fields
  */

@@ -13,7 +13,7 @@ import type { CredentialsContext } from "./credentials-context.ts";
 import { finishVerification, startVerification } from "./email.ts";
 import { withdrawCredential } from "./ending.ts";
 
-/** Tells whose wallet calls; the session of a wallet belongs to another slice. */
+/** Finds out whose wallet calls; wallet sessions belong to another slice. */
 export interface WalletCaller {
   /** @throws {Problem} wallet_session_required */
   getWalletUser(authorization: string | undefined): Promise<Address>;

@@ -13,7 +13,10 @@ import { getWalletUser } from "./wallet-sessions.ts";
 const tags = ["wallet"];
 const admitted = new WeakMap<FastifyRequest, Address>();
 
-/** Asks for the session and counts the call before the body is there: a large one costs memory, and parsing it stops everybody. */
+/**
+ * Checks the session and counts the call before the body has arrived: a large body costs memory, and parsing it blocks
+ * the process.
+ */
 function admitFirst(ctx: Ctx, kind: "mailbox" | "relay") {
   return async (request: FastifyRequest): Promise<void> => {
     admitted.set(request, await getWalletUser(ctx, request.headers.authorization));
@@ -21,7 +24,7 @@ function admitFirst(ctx: Ctx, kind: "mailbox" | "relay") {
   };
 }
 
-/** Who calls a route behind {@link admitFirst}. */
+/** The user who calls a route behind {@link admitFirst}. */
 function userOf(request: FastifyRequest): Address {
   const user = admitted.get(request);
   if (user === undefined) throw new Error("the route is not behind admitFirst");
@@ -29,9 +32,9 @@ function userOf(request: FastifyRequest): Address {
 }
 
 const boxLengthMax = 256 * 1024;
-/** The box, and the little around it. */
+/** The size of the box, plus the little JSON around it. */
 const boxBodyBytesMax = boxLengthMax + 1024;
-/** Wallet results are at most 8 MiB (decisions section 1); around them stand `url` and quotes. */
+/** Wallet results are at most 8 MiB (decisions section 1); `url` and quotes come on top. */
 const relayBodyBytesMax = 8 * 1024 * 1024 + 8192;
 
 const BoxBody = Type.Object({
@@ -58,7 +61,7 @@ const MadeBody = Type.Object(
 
 const BoxParams = Type.Object({ id: Type.String({ pattern: "^[A-Za-z0-9_-]{32}$" }) });
 
-/** One wallet leaves a sealed box, whoever has its link takes it, once. */
+/** One wallet leaves a sealed box; anyone who has its link can take it, once. */
 export function mailboxRoutes(ctx: Ctx, scope: Http): void {
   scope.post(
     "/w/mailbox",
@@ -105,7 +108,7 @@ const RelayBody = Type.Object({
   body: Type.Record(Type.String(), Type.Unknown(), { description: "The answer, as it is sent." }),
 });
 
-/** Wallets in a browser reach a foreign `conn` by it. */
+/** The relay by which wallets in a browser reach the `conn` of somebody else. */
 export function relayRoutes(ctx: Ctx, scope: Http): void {
   scope.post(
     "/w/relay",

@@ -30,7 +30,7 @@ export async function insertBox(
   return rows.length === 1;
 }
 
-/** Reads and removes in one statement: of two readers at once one gets it. */
+/** Reads and removes in one statement, so that only one of two simultaneous readers gets the box. */
 export async function takeBox(
   db: Queryable,
   idSha256: Buffer,

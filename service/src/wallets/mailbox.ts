@@ -8,12 +8,12 @@ import * as store from "./mailbox-store.ts";
 
 /** `exp` of a data transfer is at most 60 minutes; a wallet's clock may be ahead. */
 const lifetimeSecondsMax = 3660;
-/** More hand-overs at once than a person makes. */
+/** More hand-overs at a time than a person makes. */
 const boxesPerUserMax = 20;
 
 /** A box that waits to be taken. */
 export interface Mailbox {
-  /** 192 random bits: whoever knows it may take the box. */
+  /** 192 random bits: anyone who knows the id may take the box. */
   readonly id: string;
   /** Unix seconds. */
   readonly expiresAt: number;
@@ -22,10 +22,10 @@ export interface Mailbox {
 }
 
 /**
- * Keeps a sealed box until it is taken or its time is over (decisions section 3, `p2p`).
+ * Stores a sealed box until it is taken or its time is over (decisions section 3, `p2p`).
  *
- * @throws {Problem} invalid_request for a time that has passed or lies more than 61 minutes ahead; too_many for a
- *   21st box at once
+ * @throws {Problem} invalid_request for a time that has passed or is more than 61 minutes ahead; too_many for a 21st
+ * box at the same time
  */
 export async function leaveBox(
   ctx: Ctx,
@@ -42,14 +42,18 @@ export async function leaveBox(
   return { id, expiresAt, pickUpUrl: `${ctx.config.walletOrigin}/p` };
 }
 
-/** Gives a box to the first who asks for it in time, and to nobody after. @throws {Problem} mailbox_empty */
+/**
+ * Gives a box to the first caller who asks for it in time, and to nobody after that.
+ *
+ * @throws {Problem} mailbox_empty
+ */
 export async function takeBox(ctx: Ctx, id: string): Promise<{ box: string }> {
   const box = await store.takeBox(ctx.db, sha256(id), ctx.clock.now());
   if (box === null) throw new Problem("mailbox_empty");
   return { box };
 }
 
-/** Forgets boxes whose time is over. */
+/** Deletes boxes whose time is over. */
 export async function purgeMailbox(ctx: Ctx): Promise<void> {
   const now = ctx.clock.now();
   await purgeInBatches(async (limit) => store.deleteBoxes(ctx.db, now, limit));

@@ -1,9 +1,9 @@
 import { createECDH } from "node:crypto";
 import type { Ctx } from "../platform/context.ts";
 
-/** What push services know us by (RFC 8292): P-256, both parts in base64url. */
+/** The key by which push services identify us (RFC 8292): P-256, both parts in base64url. */
 export interface PushKey {
-  /** 65 bytes: what a browser subscribes with. */
+  /** 65 bytes, with which a browser subscribes. */
   readonly publicKey: string;
   readonly privateKey: string;
 }
@@ -11,8 +11,8 @@ export interface PushKey {
 const triesMax = 8;
 
 /**
- * The key pair of this installation, the same in every process: made from an installation key, which is kept sealed. A
- * subscription is bound to it, so it never changes.
+ * The key pair of this installation, the same in every process: derived from an installation key, which is stored
+ * sealed. A subscription is bound to it, so it never changes.
  */
 export function pushKeyOf({ keys }: Pick<Ctx, "keys">): PushKey {
   for (let tries = 0; tries < triesMax; tries += 1) {
@@ -21,7 +21,7 @@ export function pushKeyOf({ keys }: Pick<Ctx, "keys">): PushKey {
     try {
       ecdh.setPrivateKey(privateKey);
     } catch {
-      // Of 2^32 numbers of this size one is no private key.
+      // One of 2^32 numbers of this size is not a private key.
       continue;
     }
     return {

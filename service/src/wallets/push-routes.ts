@@ -21,7 +21,7 @@ const SubscriptionBody = Type.Object({
   ),
 });
 
-/** Devices ask to be told when something waits. */
+/** Routes by which devices subscribe to hints that something waits. */
 export function pushRoutes(ctx: Ctx, scope: Http): void {
   const { publicKey } = pushKeyOf(ctx);
   scope.get(

@@ -9,7 +9,7 @@ export interface SubscriptionRow {
   readonly createdAt: number;
 }
 
-/** Keeps a subscription in place of an earlier one to the same address; of more than `most` the oldest go. */
+/** Stores a subscription, replacing an earlier one to the same address; beyond `most` the oldest are deleted. */
 export async function keepSubscription(
   tx: Queryable,
   { id, user, endpointSha256, subscriptionSealed, createdAt }: SubscriptionRow,
@@ -26,7 +26,7 @@ export async function keepSubscription(
       order by created_at desc, id desc limit ${most})`);
 }
 
-/** One of an identity, or all of them. @returns how many went */
+/** Deletes one subscription of an identity, or all of them. @returns how many were deleted */
 export async function deleteSubscriptions(
   db: Queryable,
   { user, endpointSha256 }: { user: Address; endpointSha256: Buffer | null },
@@ -38,22 +38,22 @@ export async function deleteSubscriptions(
   return rows.length;
 }
 
-/** A deleted user's devices, and what they were told. @returns how many devices */
+/** Deletes a deleted user's devices, and the record of their hints. @returns how many devices */
 export async function deletePushOf(tx: Queryable, user: Address): Promise<number> {
   await tx.query(sql`delete from push_sent where member = ${user}`);
   return deleteSubscriptions(tx, { user, endpointSha256: null });
 }
 
-/** One that the push service no longer knows. */
+/** Deletes a subscription that the push service no longer knows. */
 export async function deleteSubscription(db: Queryable, id: string): Promise<void> {
   await db.query(sql`delete from push_subscription where id = ${id}`);
 }
 
 /**
- * Forgets devices of one page that were named before a moment and whose identity is in no business: nothing would be told
- * to them.
+ * Deletes the devices of one page that subscribed before a given time and whose identity is in no business, so that
+ * they would never get a hint.
  *
- * @returns the last id of the page, behind which the next one begins; null where there was none
+ * @returns the last id of the page, after which the next page begins; null if there was none
  */
 export async function purgeIdle(
   db: Queryable,
@@ -74,24 +74,25 @@ export async function purgeIdle(
 export interface DueHint {
   readonly id: string;
   readonly subscriptionSealed: Buffer;
-  /** Until when it is worth telling, Unix seconds. */
+  /** Until when it is worth sending, Unix seconds. */
   readonly endsAt: number;
 }
 
-/** A business of which something may have to be told. */
+/** A business about which a hint may have to be sent. */
 export interface HintSource {
   /** Null for a new device whose user is in no business. */
   readonly business: Address | null;
   /**
-   * True for a vote, an invitation or a device that was looked at for the first time; false for a removal or a move,
-   * which are looked at each time.
+   * True for a vote, an invitation or a device that is examined for the first time; false for a removal or a move,
+   * which are examined each time.
    */
   readonly isNew: boolean;
 }
 
 /**
- * Marks votes, invitations and devices that nobody has looked at as looked at; those that somebody is just changing are
- * left for later. It belongs into the transaction that takes the hints, so that nothing is marked and then not told.
+ * Marks votes, invitations and devices as examined that have not been examined yet; those that are just being changed
+ * are left for later. Call it in the transaction that takes the hints, so that nothing is marked without its hints
+ * being taken.
  *
  * @param most of each kind
  */
@@ -123,8 +124,9 @@ export async function markLooked(tx: Queryable, most: number): Promise<HintSourc
 }
 
 /**
- * Takes the hints that members of these businesses have not had yet on their devices. Each is noted as sent in the same
- * statement, so of several processes one takes it, once. `offset 0` keeps PostgreSQL from reading all that is open.
+ * Takes the hints that members of these businesses have not yet had on their devices. Each is recorded as sent in the
+ * same statement, so only one of several processes takes it, once. `offset 0` keeps PostgreSQL from reading everything
+ * that is open.
  */
 export async function takeDueHints(
   tx: Queryable,
@@ -152,7 +154,7 @@ export async function takeDueHints(
       group by p.id, p.subscription_sealed`);
 }
 
-/** Forgets hints that went out before then and that nothing would send again. @returns how many went */
+/** Deletes hints that were sent before then and that nothing would send again. @returns how many were deleted */
 export async function deleteSentHints(
   db: Queryable,
   before: number,

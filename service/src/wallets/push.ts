@@ -13,29 +13,29 @@ import { sha256 } from "../platform/cryptography/sha256.ts";
 import { pushKeyOf } from "./push-key.ts";
 import * as store from "./push-store.ts";
 
-/** What this part keeps sealed: addresses of devices. */
+/** The sealed columns of this part: addresses of devices. */
 export const pushSealedColumns: readonly SealedColumn[] = [
   { table: "push_subscription", idColumn: "id", column: "subscription_sealed" },
 ];
 
-/** What a browser gives a page that subscribed. */
+/** What a browser gives a page that has subscribed. */
 export interface GivenSubscription {
   readonly endpoint: string;
   readonly keys: { readonly p256dh: string; readonly auth: string };
 }
 
-/** Devices of a person; one more replaces the oldest. */
+/** The most devices of a person; one more replaces the oldest. */
 const subscriptionsMax = 10;
 /**
- * Votes, invitations and devices that one round takes, of each; a vote concerns at most 50 members with 10 devices
- * each.
+ * The most votes, invitations and devices that one round examines, of each; a vote concerns at most 50 members with 10
+ * devices each.
  */
 const looksPerRound = 20;
-/** Hints on their way at once. */
+/** The most hints under way at the same time. */
 const placesTotal = 256;
 /**
- * Anybody can name an address that takes a hint and never answers. Push services answer within a second: what takes longer
- * goes on without its place, so that at most five times as many are under way.
+ * Anybody can name an address that accepts a hint and never answers. Push services answer within a second: a hint that
+ * takes longer continues without its place, so that at most five times as many are under way.
  */
 const placeMs = 2_000;
 const timeoutMs = 10_000;
@@ -43,7 +43,7 @@ const answerBytesMax = 4096;
 /** A device that was off for longer finds its inbox when it is opened. */
 const hintSecondsMax = 86_400;
 const sentRetentionSeconds = 30 * 86_400;
-/** Wallets name their device anew when they are opened. */
+/** Wallets subscribe their device again whenever they are opened. */
 const idleSeconds = 30 * 86_400;
 /** The same for everybody and everything, so that not even its length reveals anything. */
 const hint = JSON.stringify({ type: "inbox" });
@@ -53,7 +53,7 @@ const topic = "inbox";
 /**
  * Stores the address at which an identity's device is told that something waits. The same address is the same device.
  *
- * @throws {Problem} invalid_request for an address that is not called, and for keys that are none
+ * @throws {Problem} invalid_request for an address that may not be called, and for invalid keys
  */
 export async function subscribePush(
   ctx: Ctx,
@@ -78,7 +78,7 @@ export async function subscribePush(
   await ctx.db.transaction(async (tx) => store.keepSubscription(tx, row, subscriptionsMax));
 }
 
-/** Forgets a device, or all devices of the identity if no address is given. An unknown one is no fault. */
+/** Forgets a device, or all devices of the identity if no address is given. An unknown device is not an error. */
 export async function unsubscribePush(
   ctx: Ctx,
   user: Address,
@@ -89,8 +89,8 @@ export async function unsubscribePush(
 }
 
 /**
- * Tells members' devices that something waits: once for each member and vote, and again where a vote begins anew, whatever
- * became of the hint. Devices that their push service no longer knows are forgotten.
+ * Tells members' devices that something waits: once for each member and vote, and again if the voting starts again,
+ * whether or not a hint arrived. Devices that their push service no longer knows are deleted.
  */
 export async function sendHints(ctx: Ctx): Promise<void> {
   for (;;) {
@@ -114,7 +114,10 @@ async function sendAll(ctx: Ctx, due: readonly store.DueHint[]): Promise<void> {
   await Promise.all(sent);
 }
 
-/** Hints of a few votes, invitations and devices that nobody has looked at yet, and of all removals and moves. */
+/**
+ * Takes the hints for a few votes, invitations and devices that have not been examined yet, and for all removals and
+ * moves.
+ */
 async function takeHints({
   db,
   clock,
@@ -128,19 +131,22 @@ async function takeHints({
   });
 }
 
-/** Forgets which hints went out 30 days ago. */
+/** Deletes the record of hints that were sent 30 days ago. */
 export async function purgeHints(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - sentRetentionSeconds;
   await purgeInBatches(async (limit) => store.deleteSentHints(ctx.db, before, limit));
 }
 
-/** Anybody may name devices of identities without end: those of one that is in no business go after 30 days. */
+/**
+ * Anybody may subscribe devices of any number of identities, so those of an identity that is in no business are deleted
+ * after 30 days.
+ */
 export async function purgeDevices(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - idleSeconds;
   await purgeByPages(async (page) => store.purgeIdle(ctx.db, { before, ...page }));
 }
 
-/** Sends one hint; a device that cannot be reached holds up no other. */
+/** Sends one hint; a device that cannot be reached does not hold up others. */
 async function tryHint(ctx: Ctx, due: store.DueHint): Promise<void> {
   try {
     await sendHint(ctx, due);
@@ -173,7 +179,7 @@ async function encryptHint(
   subscription: PushSubscription,
   lifetimeSeconds: number,
 ): Promise<{ headers: Record<string, string>; body: Uint8Array }> {
-  // Loaded when somebody has a device: most processes never send one.
+  // Loaded only when there is a device: most processes never send a hint.
   const { default: webPush } = await import("web-push");
   const details: RequestDetails & { body: Buffer } = webPush.generateRequestDetails(
     subscription,
@@ -193,7 +199,7 @@ async function encryptHint(
   return { headers: Object.fromEntries(headers) as Record<string, string>, body: details.body };
 }
 
-/** Whom a push service can ask about us (RFC 8292 section 2.1): an https address, else a mail address. */
+/** The contact for push services (RFC 8292 section 2.1): an https address, else a mail address. */
 function subjectOf({ config }: Ctx): string {
   const { protocol, hostname } = new URL(config.baseUrl);
   return protocol === "https:" ? config.baseUrl : `mailto:operator@${hostname}`;

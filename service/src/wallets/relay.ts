@@ -2,12 +2,12 @@ import { type Address, parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 
-/** A person waits before the wallet. */
+/** A person is waiting for the wallet. */
 const timeoutMs = 15_000;
-/** Of the answer, which a wallet reads for its status and a line. */
+/** The greatest size of the answer, of which a wallet reads the status and one line. */
 const answerBytesMax = 64 * 1024;
 
-/** What a wallet in a browser wants to have sent. */
+/** An answer that a wallet in a browser wants to have sent. */
 export interface RelayedAnswer {
   /** `conn` of a link. */
   readonly url: string;
@@ -16,11 +16,11 @@ export interface RelayedAnswer {
 
 /**
  * Sends a wallet's answer to a `conn` that a page may not call, once, by the guarded client of decisions section 7.
- * Nothing of it is stored. Only answers of the session's own identity go out, so that this is no proxy for others.
+ * Nothing of it is stored. Only answers of the session's own identity are sent, so that this is not a proxy for others.
  *
- * @returns status and text of the other side; no text where it is none or more than 64 KiB
- * @throws {Problem} invalid_request for an answer of somebody else; not_delivered, whatever the cause: a finer
- *   answer would map networks
+ * @returns status and text of the other side; no text if it is not valid text or has more than 64 KiB
+ * @throws {Problem} invalid_request for somebody else's answer; not_delivered whatever the cause, because a more
+ * precise answer would help to map networks
  */
 export async function relayAnswer(
   ctx: Ctx,

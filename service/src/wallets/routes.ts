@@ -30,17 +30,17 @@ interface WalletLogin {
   readonly acr: string;
 }
 
-/** What the wallet's side needs of slices above it; passed by `compose.ts`. */
+/** The functions of higher slices that this one calls; passed by `compose.ts`. */
 export interface WalletDeps {
-  /** Never for a business, which acts by its members. @throws {Problem} rate_limited, chain_unavailable */
+  /** Refuses a business, which acts through its members. @throws {Problem} rate_limited, chain_unavailable */
   readonly verifySession: VerifySignature;
   listLogins(
     user: Address,
     page: { limit: number; cursor?: string },
   ): Promise<{ items: WalletLogin[]; nextCursor?: string }>;
-  /** False when this user has no such login. */
+  /** False if this user has no such login. */
   endLogin(user: Address, id: string): Promise<boolean>;
-  /** Routes of other slices that answer wallets; they get the same CORS rule. */
+  /** Adds routes of other slices for wallets; they get the same CORS rule. */
   addRoutes(scope: Http): void;
 }
 

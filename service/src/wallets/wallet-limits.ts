@@ -4,8 +4,8 @@ import type { Ctx } from "../platform/context.ts";
 import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
 
 /**
- * Anybody can make identities without end, so what wallets do is counted by network: as often as logins start, each
- * kind on its own.
+ * Anybody can make any number of identities, so calls of wallets are counted by network: as many as logins may be
+ * started, each kind counted separately.
  *
  * @throws {Problem} rate_limited
  */

@@ -9,7 +9,7 @@ export interface NewWalletSession {
   readonly expiresAt: number;
 }
 
-/** False when the challenge was used before. */
+/** False if the challenge has been used before. */
 export async function insertWalletSession(
   db: Queryable,
   session: NewWalletSession,
@@ -31,7 +31,7 @@ export async function findWalletUser(
   return row?.user_address ?? null;
 }
 
-/** The row stays: it remembers that its challenge was used. */
+/** Ends a session. The row stays, because it records that its challenge was used. */
 export async function endWalletSession(
   db: Queryable,
   tokenSha256: Buffer,
@@ -42,7 +42,7 @@ export async function endWalletSession(
   );
 }
 
-/** @returns how many went */
+/** @returns how many were deleted */
 export async function deleteWalletSessions(
   db: Queryable,
   expiredBefore: number,
@@ -56,7 +56,7 @@ export async function deleteWalletSessions(
   return rows.length;
 }
 
-/** @returns how many went */
+/** @returns how many were deleted */
 export async function deleteSessionsOf(tx: Queryable, user: Address): Promise<number> {
   const rows = await tx.query(
     sql`delete from wallet_session where user_address = ${user} returning 1 as gone`,

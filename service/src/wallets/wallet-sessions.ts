@@ -8,7 +8,7 @@ import { purgeInBatches } from "../platform/database/purge.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import * as store from "./wallet-session-store.ts";
 
-/** A person answers at once; a machine certainly does. */
+/** A person answers at once, and a machine even more so. */
 const challengeLifetimeSeconds = 300;
 const sessionLifetimeSeconds = 3600;
 
@@ -20,7 +20,7 @@ export interface Challenge {
   readonly origin: string;
 }
 
-/** Makes a challenge that any process can check later and nothing has to remember. */
+/** Makes a challenge that any process can check later without storing it. */
 export function makeChallenge(ctx: Ctx): Challenge {
   const random = ctx.random.bytes(16).toString("base64url");
   const deadline = ctx.clock.now() + challengeLifetimeSeconds;
@@ -40,7 +40,7 @@ export interface SignedChallenge {
   readonly challenge: string;
   readonly deadline: number;
   readonly signature: string;
-  /** Address that the wallet calls from. */
+  /** The address that the wallet calls from. */
   readonly callerAddress: string;
 }
 
@@ -53,7 +53,7 @@ export type VerifySignature = (claim: {
 }) => Promise<boolean>;
 
 /**
- * Opens a session for a wallet that signed the `Session` message (decisions section 3); each challenge opens one.
+ * Opens a session for a wallet that signed the `Session` message (decisions section 3); each challenge opens only one.
  *
  * @throws {Problem} invalid_request, challenge_wrong, signature_wrong; what `verify` throws
  */
@@ -65,7 +65,7 @@ export async function openWalletSession(
   const user = readAddress("svcID", signed.svcID);
   const now = ctx.clock.now();
   const [random = ""] = signed.challenge.split(".", 1);
-  // Compared as a whole text: another spelling of a used challenge would count as a new one.
+  // Compared as a whole text, because another spelling of a used challenge would count as a new one.
   const expected = `${random}.${challengeMac(ctx, random, signed.deadline)}`;
   const isOurs = equalBytes(Buffer.from(signed.challenge), Buffer.from(expected));
   if (!isOurs || signed.deadline < now) throw new Problem("challenge_wrong");
@@ -109,7 +109,10 @@ export async function closeWalletSession(
   if (token !== null) await store.endWalletSession(ctx.db, sha256(token), ctx.clock.now());
 }
 
-/** Forgets sessions that are over, but not before their challenge has expired: it must not open another session. */
+/**
+ * Deletes sessions that are over, but not before their challenge has expired, so that the challenge cannot open another
+ * session.
+ */
 export async function purgeWalletSessions(ctx: Ctx): Promise<void> {
   const before = endedForAll(ctx.clock) - challengeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteWalletSessions(ctx.db, before, limit));
