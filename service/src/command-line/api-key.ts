@@ -8,12 +8,12 @@ export const apiKeyVerbs: readonly Verb[] = [
   {
     name: "api-key create",
     summary: "Make an API key of a client domain, or a management key of an organization.",
-    notes: "It is shown this once and never again.",
+    notes: "It is shown only this once.",
     isToldOnce: true,
     options: {
       domain: {
         value: "uuid",
-        description: "The client domain whose KYC and KYB calls it serves.",
+        description: "The client domain for whose KYC and KYB calls it is.",
       },
       organization: {
         value: "uuid",
@@ -45,7 +45,7 @@ export const apiKeyVerbs: readonly Verb[] = [
   },
   {
     name: "api-key revoke",
-    summary: "End a key at once.",
+    summary: "Revoke a key at once.",
     parameters: [
       {
         name: "key",

@@ -30,11 +30,11 @@ export const businessRecordVerbs: readonly Verb[] = [
       issuer: {
         value: "uuid",
         description:
-          "In whose name. Default: the sandbox issuer for a sandbox business, in `dev` the demo issuer for another.",
+          "The issuer in whose name. Default: the sandbox issuer for a sandbox business; in `dev` the demo issuer for any other.",
       },
       "as-of": {
         value: "seconds",
-        description: "When the sources were looked at, Unix seconds. Default: now.",
+        description: "When the issuer looked at the sources, Unix seconds. Default: now.",
       },
       expires: { value: "seconds", description: "Unix seconds. Default: in a year." },
     },

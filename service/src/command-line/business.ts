@@ -21,8 +21,11 @@ export const businessVerbs: readonly Verb[] = [
         choices: ["inviting", "deploying", "active", "suspended", "moved", "lapsed"],
         description: "Only those.",
       },
-      environment: { choices: ["live", "sandbox"], description: "Only that side." },
-      after: { value: "address", description: "Only those after it: `nextCursor` of a page." },
+      environment: { choices: ["live", "sandbox"], description: "Only businesses of that side." },
+      after: {
+        value: "address",
+        description: "Only businesses after this one: `nextCursor` of the page before.",
+      },
     },
     example: "business list --status active",
     run: async (shell, input) =>
@@ -38,7 +41,7 @@ export const businessVerbs: readonly Verb[] = [
     name: "business show",
     summary: "Show a business with its members, rules and what is under way.",
     notes:
-      "`operatorWord` is what you said of its record: true or false, null where issuers decide.",
+      "`operatorWord` is what you have declared about its record: true or false, or null if issuers decide.",
     parameters: business,
     example: `business show ${exampleBusiness}`,
     run: async (shell, input) =>
@@ -48,11 +51,11 @@ export const businessVerbs: readonly Verb[] = [
     name: "business verify",
     summary: "Vouch for the record of a business, so that it may release and sign.",
     notes:
-      "With --withdraw no longer: its logins end, and what is asked of it fails as business_not_verified. Either word goes before the records of issuers; with --leave-to-issuers they decide again.",
+      "With --withdraw it no longer may: its logins end, and requests to it fail as business_not_verified. Both override the records of issuers; with --leave-to-issuers these decide again.",
     parameters: business,
     options: {
-      withdraw: { description: "Say that it may not." },
-      "leave-to-issuers": { description: "Say nothing of it any more." },
+      withdraw: { description: "Declare that it may not." },
+      "leave-to-issuers": { description: "Take your declaration back, either way." },
     },
     example: `business verify ${exampleBusiness}`,
     run: async (shell, input) =>
@@ -65,9 +68,9 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business suspend",
-    summary: "Stop a business: nothing may be asked of it until it is reinstated.",
+    summary: "Stop a business: no requests may be made to it until it is reinstated.",
     notes:
-      "Its logins end, and what is asked of it fails as business_not_verified. What it signed stays.",
+      "Its logins end, and requests to it fail as business_not_verified. What it signed stays.",
     parameters: business,
     example: `business suspend ${exampleBusiness}`,
     run: async (shell, input) =>
@@ -75,7 +78,7 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business reinstate",
-    summary: "End the suspension of a business; what it ended stays ended.",
+    summary: "End the suspension of a business; logins and requests that it ended stay ended.",
     parameters: business,
     example: `business reinstate ${exampleBusiness}`,
     run: async (shell, input) =>
@@ -83,7 +86,8 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business move",
-    summary: "Announce that a business goes on in another wallet, whose members founded it anew.",
+    summary:
+      "Announce that a business continues in another wallet, which its members have newly founded.",
     notes:
       "It takes effect after 30 days, unless a member cancels it with a signature. Members who can still decide move their wallet themselves. With --cancel an announced move is taken back.",
     parameters: business,

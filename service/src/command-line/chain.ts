@@ -9,7 +9,7 @@ export const chainVerbs: readonly Verb[] = [
     name: "chain show",
     summary: "Show the chain: its id, the contracts, and the operator's account with its balance.",
     notes:
-      "Merchants compare receipts with these addresses; the contracts keep theirs for ever. Before the first start they are where the contracts will be, and the account needs coin to make them.",
+      "Merchants compare receipts with these addresses, which never change. Before the first start they say where the contracts will be, and the account needs coin to deploy them.",
     example: "chain show",
     run: async (shell) => shell.withContext(describeChain),
   },
@@ -17,7 +17,7 @@ export const chainVerbs: readonly Verb[] = [
     name: "chain fund",
     summary: "Hand out coin of the embedded chain.",
     notes:
-      "Outside the profile `dev` gas costs a gwei there for everybody but the service, so a wallet that sends a transaction of its own needs some: one coin pays a thousand million of gas.",
+      "Outside the profile `dev` a unit of gas costs one gwei there for everybody but the service, so a wallet that sends a transaction of its own needs coin: one coin pays for a thousand million units of gas.",
     parameters: [{ name: "address", description: "The account that gets it." }],
     options: { coins: { value: "number", required: true, description: "How many." } },
     example: "chain fund 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13 --coins 1",

@@ -28,12 +28,12 @@ const settingOptions: Record<string, Option> = {
   "redirect-uri": {
     value: "url",
     repeated: true,
-    description: "Where the browser may return to, compared character by character.",
+    description: "Address that the browser may return to, compared character by character.",
   },
   "post-logout-redirect-uri": {
     value: "url",
     repeated: true,
-    description: "Where the browser may return to after a logout.",
+    description: "Address that the browser may return to after a logout.",
   },
   audience: {
     value: "text",
@@ -70,7 +70,7 @@ const settingOptions: Record<string, Option> = {
   },
   "id-token-algorithm": {
     value: "RS256|ES256",
-    description: "What id tokens are signed with. Default: RS256.",
+    description: "The algorithm that signs id tokens. Default: RS256.",
   },
   "acr-minimum": {
     value: "urn",
@@ -86,14 +86,14 @@ export const clientVerbs: readonly Verb[] = [
   {
     name: "client create",
     summary: "Register an OAuth client of a client domain.",
-    notes: "A secret is shown this once and never again.",
+    notes: "A secret is shown only this once.",
     isToldOnce: true,
     options: {
       domain: { value: "uuid", required: true, description: "The client domain." },
       name: { value: "text", required: true, description: "Its name, as the wallet shows it." },
       type: {
         value: "type",
-        description: `How it proves itself: ${authenticationMethods.join(", ")}. Default: client_secret_basic.`,
+        description: `How it authenticates: ${authenticationMethods.join(", ")}. Default: client_secret_basic.`,
       },
       ...settingOptions,
     },
@@ -134,13 +134,13 @@ export const clientVerbs: readonly Verb[] = [
     name: "client update",
     summary: "Change settings of an OAuth client.",
     notes:
-      'What is not given stays; a list that is given replaces the old one; "" empties a list or removes a setting.',
+      'Settings that are not given stay; a list that is given replaces the old one; "" empties a list or removes a setting.',
     parameters,
     options: {
       name: { value: "text", description: "Its name, as the wallet shows it." },
       type: {
         value: "type",
-        description: "client_secret_basic or client_secret_post; others never change.",
+        description: "client_secret_basic or client_secret_post; no other type can be changed.",
       },
       ...settingOptions,
     },
@@ -154,7 +154,7 @@ export const clientVerbs: readonly Verb[] = [
   },
   {
     name: "client disable",
-    summary: "End an OAuth client for good.",
+    summary: "Disable an OAuth client for good.",
     parameters,
     example: `client disable ${exampleId}`,
     run: async (shell, input) =>
@@ -166,7 +166,7 @@ export const clientVerbs: readonly Verb[] = [
   {
     name: "client secret-add",
     summary: "Make a second secret, to replace the first without a gap.",
-    notes: "It is shown this once and never again. A client has at most two.",
+    notes: "It is shown only this once. A client has at most two.",
     isToldOnce: true,
     parameters,
     example: `client secret-add ${exampleId}`,
@@ -175,7 +175,7 @@ export const clientVerbs: readonly Verb[] = [
   },
   {
     name: "client secret-revoke",
-    summary: "End a secret at once.",
+    summary: "Revoke a secret at once.",
     parameters: [
       ...parameters,
       { name: "secret", description: "The id of the secret, from `client show`." },

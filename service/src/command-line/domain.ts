@@ -66,7 +66,7 @@ export const domainVerbs: readonly Verb[] = [
     name: "domain prove",
     summary: "Look for the proof of a client domain now.",
     notes:
-      "It is looked for every day afterwards; seven days without it make the domain unverified.",
+      "The service looks for it every day afterwards; after seven days without it the domain is unverified.",
     parameters,
     example: `domain prove ${exampleId}`,
     run: async (shell, input) =>
@@ -77,17 +77,17 @@ export const domainVerbs: readonly Verb[] = [
   },
   {
     name: "domain callback-hosts",
-    summary: "List the only hosts that callbacks of orders may have.",
+    summary: "Set the only hosts that callbacks of orders may have.",
     notes:
-      "Without a list any public host is taken, and the wallet names one outside the domain. With it, a stolen API key cannot have data sent elsewhere. The list replaces the one before.",
+      "Without a list any public host is accepted, and the wallet points out one outside the domain. With a list, a stolen API key cannot have data sent elsewhere. The list replaces the previous one.",
     parameters,
     options: {
       host: {
         value: "host",
         repeated: true,
-        description: "As in the callback's URL, with a port where that names one.",
+        description: "As in the callback's URL, with a port if the URL names one.",
       },
-      any: { description: "Take any host again." },
+      any: { description: "Accept any host again." },
     },
     example: `domain callback-hosts ${exampleId} --host hooks.example.com --host shop.example.com:8443`,
     run: async (shell, input) => {

@@ -6,13 +6,14 @@ const parameters = [
   { name: "entitlement", description: "`kyb:data-request`, `kyb:pii` or `kyb:signature`." },
 ];
 const exampleId = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
-const withdraw: Option = { description: "Take it away instead." };
+const withdraw: Option = { description: "Withdraw it instead." };
 
 export const grantVerbs: readonly Verb[] = [
   {
     name: "grant",
     summary: "Grant an entitlement of the KYB API to an organization, or withdraw it.",
-    notes: "Its keys know at once, in every process. Every organization may `kyb:read`.",
+    notes:
+      "It takes effect on its keys at once, in every process. Every organization has `kyb:read`.",
     parameters,
     options: { withdraw },
     example: `grant ${exampleId} kyb:data-request`,

@@ -30,7 +30,7 @@ export function listVerbs(verbs: readonly Verb[]): string {
     "",
     ...align(verbs.map((verb) => [verb.name, verb.summary] as const)),
     "",
-    "svc <verb> --help tells more, svc --version which version this is. Settings come from the environment: svc settings.",
+    "svc <verb> --help explains a verb, svc --version prints the version. Settings come from the environment: svc settings.",
     "",
   ].join("\n");
 }

@@ -15,7 +15,7 @@ export const installationVerbs: readonly Verb[] = [
   {
     name: "serve",
     summary: "Run the service until SIGTERM or SIGINT, then drain and end.",
-    notes: "The line `ready <base url>` says that it answers. Log lines are JSON.",
+    notes: "The line `ready <base url>` says that it can answer. Log lines are JSON.",
     example: "serve",
     run: async (shell) => {
       const started = watchStopSignal(shell.config);
@@ -48,7 +48,7 @@ export const installationVerbs: readonly Verb[] = [
     name: "audit verify",
     summary: "Recompute the chain over the audit trail.",
     notes:
-      "Reports edits, deletions and the tail that is not sealed yet, and compares the heads that settlements anchored on chain; ends with status 1 when something is wrong, and, with what it found in the trail, when the chain's node does not answer. With `CHAIN=off` nothing is compared.",
+      "Reports edits, deletions and the entries that are not sealed yet, and compares the heads that settlements anchored on chain. Ends with status 1 if something is wrong, and also if the chain's node does not answer, after printing what it found in the trail. With `CHAIN=off` nothing is compared.",
     example: "audit verify",
     run: async (shell) =>
       shell.withContext(async (ctx) => {
@@ -70,11 +70,11 @@ export const installationVerbs: readonly Verb[] = [
     name: "clock advance",
     summary: "Move the time of the whole installation forward; in the profile dev only.",
     notes:
-      "Every process follows at once, and what is due by then is done, retention included. There is no way back.",
+      "Every process follows at once, and everything due by then is done, deletions at the end of a retention period included. This cannot be undone.",
     parameters: [
       {
         name: "seconds",
-        description: "How far, at least 1 and at most 999999999, which are 31 years.",
+        description: "How far, at least 1 and at most 999999999, which is 31 years.",
       },
     ],
     example: "clock advance 86400",

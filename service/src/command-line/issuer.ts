@@ -21,7 +21,7 @@ export const issuerVerbs: readonly Verb[] = [
       environment: {
         choices: ["live", "sandbox"],
         required: true,
-        description: "The side on which its credentials count, for ever.",
+        description: "The side on which its credentials count; it never changes.",
       },
       address: {
         value: "address",
@@ -45,7 +45,7 @@ export const issuerVerbs: readonly Verb[] = [
   {
     name: "issuer key create",
     summary: "Make a key of the issuer API.",
-    notes: "It is shown this once and never again.",
+    notes: "It is shown only this once.",
     isToldOnce: true,
     options: {
       issuer,
@@ -68,7 +68,7 @@ export const issuerVerbs: readonly Verb[] = [
   },
   {
     name: "issuer key revoke",
-    summary: "End a key of the issuer API at once.",
+    summary: "Revoke a key of the issuer API at once.",
     parameters: [{ name: "key", description: "Its id: the 12 characters after svc_issuer_." }],
     example: "issuer key revoke 4kQz81LmXw0T",
     run: async (shell, input) =>
@@ -79,9 +79,9 @@ export const issuerVerbs: readonly Verb[] = [
   },
   {
     name: "issuer distrust",
-    summary: "Take back the trust in an issuer, from a time on.",
+    summary: "Distrust an issuer, from a given time on.",
     notes:
-      "What it attested at or after that time no longer counts, at once, and it may issue no more. A running service tells the chain and those who were given values. There is no way back, only further back.",
+      "What it attested at or after that time stops counting at once, and it may not issue any more. A running service tells the chain and the merchants who were given values. This cannot be undone; the time can only be moved further back.",
     parameters: [{ name: "issuer", description: "Its UUID." }],
     options: { from: { value: "seconds", description: "Unix seconds. Default: now." } },
     example: `issuer distrust ${exampleIssuer} --from 1795000000`,

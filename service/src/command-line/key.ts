@@ -45,7 +45,7 @@ export const keyVerbs: readonly Verb[] = [
   {
     name: "key list",
     summary: "List the keys that sign tokens, requests to wallets, and attestations.",
-    notes: "`next` ones are published already; what `retired` ones signed may still be good.",
+    notes: "`next` keys are already published; what `retired` keys signed may still be valid.",
     example: "key list",
     run: async (shell) =>
       shell.withContext(async (ctx) => [
@@ -56,7 +56,8 @@ export const keyVerbs: readonly Verb[] = [
   {
     name: "key rotate",
     summary: "Let the published successor of a signing key take over now.",
-    notes: "It happens by itself when a key's lifetime ends. What the old key signed stays good.",
+    notes:
+      "This happens by itself when a key's lifetime ends. What the old key signed stays valid.",
     parameters: [{ name: "purpose", description: `One of ${purposes.join(", ")}.` }],
     example: "key rotate login-rs256",
     run: async (shell, input) => {
@@ -72,7 +73,7 @@ export const keyVerbs: readonly Verb[] = [
   },
   {
     name: "key revoke",
-    summary: "Revoke a signing key at once: it got into other hands.",
+    summary: "Revoke a signing key at once, because it was stolen.",
     notes:
       "What it signed no longer counts here; others learn it from the key set. Its successor takes over.",
     parameters: [{ name: "kid", description: "The key, from `key list`." }],
@@ -88,7 +89,7 @@ export const keyVerbs: readonly Verb[] = [
   },
   {
     name: "key rewrap",
-    summary: "Put everything that is sealed under the newest master key.",
+    summary: "Seal everything that is sealed in the database again, under the newest master key.",
     notes:
       "Add the new key after the old one in MASTER_KEY and restart every process, so that each can open what the others will seal; put the new one first and restart every process; rewrap; then remove the old one.",
     example: "key rewrap",

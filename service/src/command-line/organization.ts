@@ -31,7 +31,7 @@ export const organizationVerbs: readonly Verb[] = [
     name: "organization list",
     summary: "List organizations in the order of their creation.",
     options: {
-      after: { value: "uuid", description: "Begin after this organization: the next page." },
+      after: { value: "uuid", description: "Begin after this organization, to get the next page." },
       limit: { value: "number", description: "How many, 1 to 100. Default: 100." },
     },
     example: "organization list --limit 20",
@@ -59,16 +59,16 @@ export const organizationVerbs: readonly Verb[] = [
   },
   {
     name: "organization limits",
-    summary: "Show the rate limits that are an organization's own, or change them.",
+    summary: "Show or change the rate limits that an organization has of its own.",
     notes:
-      "Null is what the settings `LIMIT_READS_PER_SECOND`, `LIMIT_CREATES_PER_SECOND` and `LIMIT_LOGINS_PER_CLIENT_MINUTE` say. A change counts at once, in every process.",
+      "Null means the value of the settings `LIMIT_READS_PER_SECOND`, `LIMIT_CREATES_PER_SECOND` and `LIMIT_LOGINS_PER_CLIENT_MINUTE`. A change takes effect at once, in every process.",
     parameters: [{ name: "organization", description: "Its UUID." }],
     options: {
-      reads: { value: "number|default", description: "Reads of each API key in a second." },
-      creates: { value: "number|default", description: "Creations of each API key in a second." },
+      reads: { value: "number|default", description: "Reads per second of each API key." },
+      creates: { value: "number|default", description: "Creations per second of each API key." },
       logins: {
         value: "number|default",
-        description: "Logins that are started at each client in a minute.",
+        description: "Logins per minute that may be started at each client.",
       },
     },
     example: `organization limits ${exampleId} --reads 500 --logins default`,
@@ -81,8 +81,9 @@ export const organizationVerbs: readonly Verb[] = [
   },
   {
     name: "organization member add",
-    summary: "Add a member, or give one another role.",
-    notes: "The first member is an owner, and an owner stays as long as there is no other.",
+    summary: "Add a member, or give an existing one another role.",
+    notes:
+      "The first member has to be an owner, and the last owner cannot leave or get another role.",
     options: {
       organization,
       user: { value: "address", required: true, description: "The member's identity." },

@@ -32,7 +32,8 @@ const moneyVerbs: readonly Verb[] = [
       environment,
       payment: {
         value: "text",
-        description: "What names the payment, which is booked once: the same again is refused.",
+        description:
+          "The name of the payment, which is booked only once: the same name again is refused.",
       },
     },
     example: `top-up --organization ${exampleOrganization} --chf 500 --payment invoice-2026-17`,
@@ -49,7 +50,7 @@ const moneyVerbs: readonly Verb[] = [
   },
   {
     name: "balance",
-    summary: "Show what an organization has, promised and spent.",
+    summary: "Show how much money an organization has available, on hold and spent.",
     options: { organization, environment },
     example: `balance --organization ${exampleOrganization}`,
     run: async (shell, input) =>
@@ -65,7 +66,7 @@ const productVerbs: readonly Verb[] = [
   {
     name: "package buy",
     summary: "Buy a KYC package from the balance.",
-    notes: "The signing key of its webhooks is shown this once and never again.",
+    notes: "The signing key of its webhooks is shown only this once.",
     isToldOnce: true,
     options: {
       domain: { value: "uuid", required: true, description: "The client domain it is for." },
@@ -73,7 +74,7 @@ const productVerbs: readonly Verb[] = [
       field: {
         value: "name",
         repeated: true,
-        description: "A field that each request asks for. None: each request names its own.",
+        description: "A field that each request asks for. Without any, each request names its own.",
       },
       transfers: { value: "number", required: true, description: "How many it holds." },
       chf: { value: "amount", required: true, description: "Its price, paid now." },
@@ -116,7 +117,9 @@ const productVerbs: readonly Verb[] = [
     isToldOnce: true,
     parameters,
     options: {
-      replace: { description: "In place of one that was made before, but got lost or was seen." },
+      replace: {
+        description: "Replace a next key that was made before, but got lost or was disclosed.",
+      },
     },
     example: `package next-key ${examplePackage}`,
     run: async (shell, input) =>

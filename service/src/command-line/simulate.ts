@@ -6,11 +6,11 @@ const exampleKey = "5f16f4c7f149ac4f9510d9cf8cf384038ad348b3bcdc01915f95de12df9d
 
 const summaries: Record<Play, string> = {
   approve:
-    "Play the user of a sandbox order: share what is required, or what is offered where nothing is.",
+    "Play the user of a sandbox order: share what is required, or what is optional if nothing is required.",
   decline: "Play the user of a sandbox order: decline.",
   expire: "Let the time of a sandbox order be over.",
   "wrong-data":
-    "Play the user of a sandbox order: sign what does not match, until the order fails.",
+    "Play the user of a sandbox order: sign data that does not match, until the order fails.",
   revoke: "Revoke the fields that a sandbox order asked for.",
 };
 
@@ -28,7 +28,7 @@ export const simulateVerbs: readonly Verb[] = [
     name: `simulate ${play}`,
     summary: summaries[play],
     notes:
-      "Only for identities of `simulate identity`, and orders of their domain. The service must be running at BASE_URL.",
+      "Only for identities made by `simulate identity`, and orders of their domain. The service must be running at BASE_URL.",
     parameters: [{ name: "order", description: "Its referenceKey." }],
     example: `simulate ${play} ${exampleKey}`,
     run: async (shell, input) =>

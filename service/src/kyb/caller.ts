@@ -10,7 +10,7 @@ import { answerEnvelopeError, problemOf } from "../platform/http/http-errors.ts"
 import type { Http } from "../platform/http/http.ts";
 import { inWordsOfKyb, Problem, type Reason } from "../platform/http/problems.ts";
 
-/** What any KYB route may answer before it looks at the request: 401, 403 and 429 (decisions section 1, Errors). */
+/** What any KYB route may answer before it examines the request: 401, 403 and 429 (decisions section 1, Errors). */
 export const callerReasons = [
   "apikey_missing",
   "apikey_invalid",
@@ -18,7 +18,10 @@ export const callerReasons = [
   "rate_limited",
 ] as const satisfies readonly Reason[];
 
-/** What any KYB route with a JSON body may answer besides: whatever is wrong in it is one reason (decisions section 6). */
+/**
+ * What any KYB route with a JSON body may answer in addition: all faults of the body have one reason (decisions section
+ * 6).
+ */
 export const kybBodyReasons = [
   "malformed_request",
   "body_too_large",
@@ -26,8 +29,8 @@ export const kybBodyReasons = [
 ] as const satisfies readonly Reason[];
 
 /**
- * Guards every route of this scope by an API key whose organization has the entitlement. Both come before the body is
- * looked at.
+ * Guards every route of this scope by an API key whose organization has the entitlement. Both are checked before the
+ * body is examined.
  */
 export function requireEntitlement(
   ctx: AccountsContext,

@@ -1,9 +1,9 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 
 /**
- * Takes a key, or tells what it was taken for. A call under way with the same key is waited for.
+ * Takes a key, or returns what it was taken for. Waits for a call under way with the same key.
  *
- * @param before keys from before then are forgotten
+ * @param before keys that were taken before this time have expired, and can be taken again
  */
 export async function takeKey(
   tx: Queryable,
@@ -42,7 +42,7 @@ export async function keepAnswer(
   );
 }
 
-/** @returns how many went */
+/** @returns how many were deleted */
 export async function deleteKeys(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     delete from kyb_idempotency where id = any(array(

@@ -15,7 +15,7 @@ export interface Answer<Body> {
   readonly body: Body;
 }
 
-/** What this keeps sealed: answers may hold secrets. */
+/** The sealed columns: answers may hold secrets. */
 export const idempotencySealedColumns: readonly SealedColumn[] = [
   { table: "kyb_idempotency", idColumn: "id", column: "answer_sealed" },
 ];
@@ -26,11 +26,11 @@ const lifetimeSeconds = 86_400;
 /**
  * Runs a call that changes something, in one transaction. If it names an `Idempotency-Key`, the key is stored with the
  * answer in that transaction: the same call of the same client domain within 24 hours changes nothing and gets the same
- * answer, with status 200. Of two at once the second waits for the first. A refused call stores nothing and may be
- * tried again. A route with `onlyReads` stores the key without the answer and answers each call anew, since yesterday's
- * answer may be wrong today.
+ * answer, with status 200. If two arrive at the same time, the second waits for the first. A refused call stores
+ * nothing and may be tried again. A route with `onlyReads` stores the key without the answer and answers each call
+ * anew, since yesterday's answer may be wrong today.
  *
- * @param run works in the given transaction alone
+ * @param run works only in the given transaction
  * @throws {Problem} idempotency_key_required, invalid_request, idempotency_key_conflict, and what `run` throws
  */
 export async function idempotently<Body extends object>(
@@ -63,7 +63,7 @@ export async function idempotently<Body extends object>(
   return answer.body;
 }
 
-/** Forgets keys after 24 hours. */
+/** Deletes keys after 24 hours. */
 export async function purgeIdempotencyKeys(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - lifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteKeys(ctx.db, before, limit));

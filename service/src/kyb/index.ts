@@ -57,7 +57,7 @@ export {
 } from "./release/manage-attestation-keys.ts";
 export { holdCompany, noteCompanyRecord } from "./business/company-standing.ts";
 
-/** What this slice keeps sealed. */
+/** The sealed columns of this slice. */
 export const kybSealedColumns: readonly SealedColumn[] = [
   ...attestationKeySealedColumns,
   ...idempotencySealedColumns,
@@ -68,7 +68,7 @@ export const kybSealedColumns: readonly SealedColumn[] = [
   ...signatureSealedColumns,
 ];
 
-/** What becomes of what this slice has sent to the chain. */
+/** What happens when transactions that this slice has sent to the chain are final. */
 export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     ...foundingFinalHandlers(ctx),
@@ -78,7 +78,7 @@ export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
   };
 }
 
-/** Opens the slice. @param given.businessLogins what follows from votes on logins, which another slice keeps */
+/** Opens the slice. @param given.businessLogins what follows from votes on logins, which belong to another slice */
 export function openKyb(
   ctx: CredentialsContext,
   given: KybCallbacks &

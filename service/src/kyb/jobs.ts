@@ -82,7 +82,7 @@ function chainJobs(ctx: KybContext): Job[] {
   ];
 }
 
-/** Does whatever is due. A kind of work that fails holds up no other. */
+/** Does the work that is due. A kind of work that fails does not hold up the others. */
 async function runDue(ctx: KybContext, deferred: Deferred): Promise<void> {
   const due = await readDue(ctx.db, ctx.clock.now());
   const hasChain = ctx.config.chain !== "off";

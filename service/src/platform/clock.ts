@@ -4,33 +4,40 @@ import type { Notifications } from "./database/notifications.ts";
 
 /**
  * The time that every rule uses: the machine's clock plus the offset shared by all processes through the database. It
- * never runs backwards within a process, whatever is done to the machine's clock.
+ * never runs backwards within a process, even if the machine's clock is set back.
  */
 export interface Clock {
   /** Unix seconds, rounded down. */
   now(): number;
   nowMs(): number;
-  /** Milliseconds by which it leads the machine's clock because that was set back; absent for a clock without a machine. */
+  /**
+   * Milliseconds by which it is ahead of the machine's clock because that was set back; absent for a clock without a
+   * machine.
+   */
   leadMs?(): number;
-  /** Milliseconds by which it leads the database's, as last measured; absent where nobody measures. */
+  /** Milliseconds by which it is ahead of the database's clock, as last measured; absent if nobody measures that. */
   aheadMs?(): number;
   noteAhead?(ms: number): void;
-  /** Calls the listener whenever the time was moved; absent for a clock that nobody moves. @returns what ends that */
+  /**
+   * Calls the listener whenever the time was moved; absent for a clock that nobody moves.
+   *
+   * @returns a function that removes the listener
+   */
   onMoved?(listener: () => void): () => void;
 }
 
 export interface SharedClock extends Clock, AsyncDisposable {
-  /** Reads the offset again; done by itself on every notification, which may be lost. */
+  /** Reads the offset again; this also happens automatically on every notification, but notifications may be lost. */
   refresh(): Promise<void>;
   onMoved(listener: () => void): () => void;
   leadMs(): number;
 }
 
-/** What a process tells the time by. */
+/** The clocks of the machine that a process runs on. */
 export interface Machine {
   /** Unix milliseconds; may be set forward and back at any moment. */
   nowMs(): number;
-  /** Milliseconds since some beginning, which nobody can set. */
+  /** Milliseconds since an arbitrary moment; nobody can set this clock. */
   elapsedMs(): number;
 }
 
@@ -39,12 +46,15 @@ const thisMachine: Machine = { nowMs: () => Date.now(), elapsedMs: () => perform
 const channel = "clock";
 
 /**
- * How fast time runs while the machine's clock, set back, is behind it. Standing still would be worse than being ahead:
- * nothing would end any more.
+ * How fast time runs while it is ahead of a machine's clock that was set back. Standing still would be worse than being
+ * ahead, because nothing would end any more.
  */
 const catchUpRate = 0.5;
 
-/** Follows the machine's clock, but never runs back: it loses a lead only by running at {@link catchUpRate}. */
+/**
+ * Follows the machine's clock, but never runs backwards: if it is ahead, it runs at {@link catchUpRate} until the
+ * machine's clock has caught up.
+ */
 function forwardOnly(machine: Machine, offsetMs: () => number) {
   let lastMs = -Infinity;
   let lastElapsedMs = 0;
@@ -52,7 +62,7 @@ function forwardOnly(machine: Machine, offsetMs: () => number) {
   const nowMs = (): number => {
     const targetMs = machineMs();
     const elapsedMs = machine.elapsedMs();
-    // A clock that is set forward is believed at once: a machine that slept looks the same.
+    // A clock that is set forward is believed at once, because a machine that was asleep looks the same.
     lastMs = Math.max(targetMs, lastMs + (elapsedMs - lastElapsedMs) * catchUpRate);
     lastElapsedMs = elapsedMs;
     return Math.floor(lastMs);
@@ -74,7 +84,7 @@ export async function openClock(
     if (offsetMs !== before) for (const listener of listeners) listener();
   };
   let reading: Promise<void> = Promise.resolve();
-  // One after the other: of two at once the one that read first might end last.
+  // One read at a time: of two at once, the one that read the older value might end last.
   const refresh = async (): Promise<void> => {
     reading = reading.then(read, read);
     return reading;
@@ -100,7 +110,7 @@ export async function openClock(
   };
 }
 
-/** Whether the time of this installation was ever moved. */
+/** Whether the time of this installation has ever been moved. */
 export async function isClockMoved(db: Queryable): Promise<boolean> {
   return (await store.readOffsetSeconds(db)) !== 0;
 }
@@ -123,13 +133,16 @@ export async function clockSkewMs(
 
 export const skewLimitMs = 2000;
 
-/** Distances below that are not told from the delay of a measurement on a busy machine, and would make spans uneven. */
+/**
+ * Smaller differences cannot be distinguished from the delay of a measurement on a busy machine, and would make spans
+ * of time uneven.
+ */
 const skewToleranceMs = 1000;
 
-/** Unix seconds: what ended before then has ended for every process, also for one whose clock is late. */
+/** Unix seconds: whatever ended before this has ended for every process, even for one whose clock is behind. */
 export const endedForAll = (clock: Clock): number => clock.now() - (2 * skewLimitMs) / 1000;
 
-/** Whether what this process takes for the time is within {@link skewLimitMs} of the database's clock, as measured now. */
+/** Whether the time of this process is within {@link skewLimitMs} of the database's clock, as measured now. */
 export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean> {
   const skewMs = (await clockSkewMs(db)) + (clock.leadMs?.() ?? 0);
   clock.noteAhead?.(skewMs);
@@ -143,13 +156,14 @@ export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean
 export const databaseNowMs = (clock: Clock): number =>
   Math.floor(clock.nowMs() - (clock.aheadMs?.() ?? 0));
 
-/** A measurement holds for this long, unless the clock was set since. */
+/** A measurement is valid for this long, unless the clock has been set since. */
 const measuredForMs = 5000;
 const setByMsMin = 500;
 
 /**
- * Tells whether the clock is right, for those who ask all the time. @param told what changed, at the first wrong
- * answer and at the next right one
+ * Says whether the clock is right, for callers who ask all the time.
+ *
+ * @param told called when this changes: at the first wrong answer, and at the next right one
  */
 export function watchClock(
   measure: () => Promise<boolean>,

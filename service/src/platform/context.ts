@@ -28,7 +28,7 @@ export interface Ctx {
   readonly audit: Audit;
 }
 
-/** Source of chance; replaced only by tests that need a certain draw. */
+/** Source of randomness; replaced only by tests that need a particular value. */
 export interface Random {
   bytes(length: number): Buffer;
   /** Uniform in [0, bound). */

@@ -1,9 +1,12 @@
 import type { Clock } from "./clock.ts";
 
-/** Work that this process cannot do for now, by id. It lies in memory, since another process may well be able to. */
+/**
+ * Work that this process cannot do for now, by id. It is kept only in memory, since another process may well be able to
+ * do the work.
+ */
 export interface Deferred {
   add(id: string): void;
-  /** What is not to be tried yet. */
+  /** The ids of work that is not to be tried yet. */
   ids(): string[];
 }
 

@@ -23,16 +23,18 @@ export function uuidv7(clock: Clock, random: Random): string {
   ].join("-");
 }
 
-/** The canonical, lower-case form of a UUID, or null: anything else cannot be the id of a row and is not looked up. */
+/**
+ * The canonical, lower-case form of a UUID, or null: anything else cannot be the id of a row and need not be looked up.
+ */
 export function parseUuid(text: string): string | null {
   const lower = text.toLowerCase();
   return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(lower) ? lower : null;
 }
 
-/** Sorts after every UUID: where the first page of a list begins that is read newest first. */
+/** Sorts after every UUID: the start of the first page of a list that is read newest first. */
 export const lastUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
-/** Sorts before every UUID: where a purge begins that reads a table page by page. */
+/** Sorts before every UUID: the start of a purge that reads a table page by page. */
 export const firstUuid = "00000000-0000-0000-0000-000000000000";
 
 /** The ULID that a text spells in upper case, or null. */
@@ -59,12 +61,12 @@ export function ulid(clock: Clock, random: Random): string {
   return text;
 }
 
-/** Least bytes of an id that nobody may guess. */
+/** The least number of bytes of an id that nobody may guess. */
 const secretIdBytesMin = 16;
 
 /**
- * A random id that cannot be guessed, base64url without padding. It never begins with a hyphen: people paste ids behind
- * commands, which would take it for an option.
+ * A random id that cannot be guessed, base64url without padding. It never begins with a hyphen: people paste ids after
+ * commands, which would take such an id for an option.
  *
  * @param bytes at least 16
  */

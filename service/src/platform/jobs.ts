@@ -10,16 +10,16 @@ export interface Job {
    * or more ends at once when the time is moved beyond it.
    */
   readonly everySeconds: number;
-  /** A channel whose notifications end the pause at once; one that comes during a run makes another follow it. */
+  /** A channel whose notifications end the pause at once; a notification that comes during a run causes another run. */
   readonly wakeOn?: string;
-  /** @param closing is aborted when the process ends: a long run then comes to its end */
+  /** @param closing aborted when the process ends, so that a long run can finish early */
   run(closing: AbortSignal): Promise<void>;
 }
 
 type JobContext = Pick<Ctx, "log" | "notifications"> & {
-  /** Asked before each run; where it says no, that run is left out. */
+  /** Asked before each run; if it says no, that run is skipped. */
   readonly mayRun?: () => Promise<boolean>;
-  /** What pauses are measured by where the time of the installation can be moved. */
+  /** The clock by which pauses are measured if the time of the installation can be moved. */
   readonly sharedClock?: Pick<SharedClock, "nowMs" | "onMoved">;
 };
 
@@ -37,7 +37,10 @@ export function startJobs(ctx: JobContext, jobs: readonly Job[]): AsyncDisposabl
   };
 }
 
-/** Spreads jobs of one period over its second half, so that they share a few connections instead of taking one each. */
+/**
+ * Spreads jobs with the same period over its second half, so that they share a few connections instead of taking one
+ * each.
+ */
 function firstPauseMs({ everySeconds }: Job, at: number): number {
   const spread = (at * goldenRatio) % 1;
   return Math.min(everySeconds, firstSecondsMax) * 1000 * (1 - spread / 2);
@@ -48,11 +51,11 @@ const firstSecondsMax = 600;
 /** Jobs with shorter pauses run soon enough anyway after the time was moved. */
 const followedSecondsMin = 60;
 
-/** Its multiples, taken modulo 1, lie apart from each other however many there are. */
+/** Its multiples modulo 1 keep their distance from each other, however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
 interface Loop {
-  /** Begins the next run where the time has moved beyond its pause. */
+  /** Begins the next run if the time has moved beyond its pause. */
   catchUp(): void;
   close(): Promise<void>;
 }
@@ -69,7 +72,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
       if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal);
     } catch (error) {
       ctx.log.error({ err: error, job: job.name }, "a job failed");
-      // What failed when it was woken would fail at once again: it takes its pause.
+      // A run that failed after it was woken would fail at once again, so it waits for its pause.
       isWoken = false;
     }
   };
@@ -99,7 +102,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   return {
     catchUp() {
       if (job.everySeconds < followedSecondsMin) return;
-      // A run under way began at the time before.
+      // A run under way began before the time was moved.
       if (isRunning) isWoken = true;
       else if (!closing.signal.aborted && nowMs() >= dueAtMs) start();
     },

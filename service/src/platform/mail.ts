@@ -11,7 +11,7 @@ export interface Message {
 }
 
 export interface Mailer {
-  /** Hands the message over. @throws when the server did not take it; it may be handed over again */
+  /** Hands the message over. @throws if the server did not accept it; then it may be handed over again */
   send(message: Message): Promise<void>;
   close(): void;
 }
@@ -20,8 +20,8 @@ const connectTimeoutMs = 10_000;
 const silenceTimeoutMs = 20_000;
 
 /**
- * The way out for messages: the configured server; without one, in `dev`, files of mode 0600 below `DATA_DIR/mail`;
- * in `production` null. The log names no address, and nothing of the content.
+ * How messages are sent: the configured server; without one, in `dev`, files of mode 0600 below `DATA_DIR/mail`; in
+ * `production` null. The log names no address, and nothing of the content.
  */
 export function createMailer(ctx: Pick<Ctx, "config" | "clock" | "random" | "log">): Mailer | null {
   const { smtpUrl, mailFrom, profile } = ctx.config;
@@ -30,7 +30,7 @@ export function createMailer(ctx: Pick<Ctx, "config" | "clock" | "random" | "log
 }
 
 function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }): Mailer {
-  // By the first message: most processes never send one.
+  // Opened by the first message, since most processes never send one.
   let opened: Promise<Transporter> | undefined;
   const open = async (): Promise<Transporter> => {
     const { createTransport } = await import("nodemailer");
@@ -40,7 +40,7 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
       connectionTimeout: connectTimeoutMs,
       greetingTimeout: connectTimeoutMs,
       socketTimeout: silenceTimeoutMs,
-      // Nothing in a message may name a file or an address to be read into it.
+      // A message must not be able to include a file or the content of an address.
       disableFileAccess: true,
       disableUrlAccess: true,
     });
@@ -49,7 +49,7 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
     async send({ to, subject, text }) {
       opened ??= open();
       const transport = await opened;
-      // As an object the address is taken as it is, never as a list of several.
+      // As an object, the address is used as it is and never parsed as a list of several.
       await transport.sendMail({
         from: given.from,
         to: { name: "", address: to },

@@ -1,4 +1,4 @@
-/** CHF with two decimals at most, for where the wire names it so; exact below 90 trillion Rappen. */
+/** CHF with at most two decimals, for members whose wire name says CHF; exact below 90 trillion Rappen. */
 export function chfOfRappen(rappen: bigint): number {
   return Number(rappen) / 100;
 }

@@ -1,29 +1,29 @@
 import { type Queryable, sql } from "./database/db.ts";
 
-/** One draw takes this share of a full bucket, and of a nearly empty one no more than is asked for. */
+/** One draw takes this share of a full bucket, but from a nearly empty one no more than is asked for. */
 const share = 1 / 16;
 
-/** Whoever waited as long as told must not fail by the last bit of a sum. */
+/** A caller that has waited as long as it was told must not fail because of a rounding error. */
 export const roundingTokens = 1e-6;
 
 export interface LeaseDraw {
   readonly perSecond: number;
   readonly burst: number;
-  /** Number of the epoch for which the lease is drawn. */
+  /** The number of the epoch for which the lease is drawn. */
   readonly epoch: number;
   /** Unix seconds with fraction. */
   readonly now: number;
   /** Tokens asked for. */
   readonly demand: number;
-  /** Tokens drawn beyond what is asked for, at most. */
+  /** The most tokens drawn beyond what is asked for. */
   readonly spareMax: number;
-  /** Below this nothing is drawn. */
+  /** If fewer tokens than this are left, nothing is drawn. */
   readonly leastCost: number;
 }
 
 /**
- * Refills the bucket and draws a lease of whole tokens, all in one statement. While an epoch lasts, the bucket refills
- * up to the burst less what was drawn in it. Clocks that differ a little never turn time or epoch back.
+ * Refills the bucket and draws a lease of whole tokens, all in one statement. During an epoch, the bucket refills only
+ * up to the burst less what was drawn in that epoch. Clocks that differ a little never set time or epoch back.
  */
 export async function drawLease(
   db: Queryable,
@@ -52,7 +52,7 @@ export async function drawLease(
   return row ?? { leased: 0, left: 0 };
 }
 
-/** @returns how many went */
+/** @returns how many were deleted */
 export async function deleteBuckets(
   db: Queryable,
   refilledBefore: number,

@@ -7,11 +7,14 @@ import { purgeInBatches } from "./database/purge.ts";
 import { Problem } from "./http/problems.ts";
 import * as store from "./rate-limit-store.ts";
 
-/** A token bucket: full at first, `burst` at most, refilled evenly. A day must suffice to fill it. */
+/** A token bucket: full at first, `burst` at most, refilled evenly. It must fill within a day. */
 export interface Limit {
   readonly perSecond: number;
   readonly burst: number;
-  /** Whom it counts, where that is an address: loopback is exempt unless the limiter was told otherwise (`LIMIT_LOOPBACK`). */
+  /**
+   * The address that is counted, if the limit is per address: loopback is exempt unless the limiter was configured
+   * otherwise (`LIMIT_LOOPBACK`).
+   */
   readonly address?: string;
 }
 
@@ -24,12 +27,12 @@ export type Taken =
 /** Limits shared by all processes of the installation (decisions section 8). */
 export interface RateLimiter {
   /**
-   * Takes `cost` tokens (1 unless given, whole, at most the burst) from the bucket `name`, or none. Over any time all
-   * processes together never hand out more than the burst and what was refilled in that time.
+   * Takes `cost` tokens (1 unless given, whole, at most the burst) from the bucket `name`, or none. Over any span of
+   * time, all processes together never hand out more than the burst and what was refilled in that time.
    *
    * Usually without a database call: tokens come in leases, and an empty bucket is remembered until it has refilled.
    *
-   * @throws when the database cannot be reached: a limit that cannot be counted is not passed
+   * @throws if the database cannot be reached: a call whose limit cannot be counted is not let through
    */
   take(name: string, limit: Limit, cost?: number): Promise<Taken>;
 }
@@ -37,10 +40,10 @@ export interface RateLimiter {
 /** Failed secrets per client and address: 10 in 10 minutes (decisions section 8). */
 export const failedSecretLimit: Limit = { perSecond: 10 / 600, burst: 10 };
 
-/** Buckets that one process remembers; the one that was met first is forgotten first, with what it held. */
+/** How many buckets a process remembers; the oldest is forgotten first, along with its tokens. */
 const bucketsMax = 20_000;
 const fillSecondsMax = 86_400;
-/** Longer leases would save few calls more. */
+/** Longer leases would save only a few more calls. */
 const epochSecondsMax = 10;
 
 interface Waiter {
@@ -54,7 +57,7 @@ interface Bucket {
   /** Leased tokens; they are void from `expiresMs` on. */
   tokens: number;
   expiresMs: number;
-  /** What the shared bucket held at `seenMs`: with the refill since, more cannot be in it. */
+  /** What the shared bucket held at `seenMs`: it cannot hold more than that and the refill since then. */
   left: number;
   seenMs: number;
   waiting: Waiter[];
@@ -83,12 +86,12 @@ export function createRateLimiter(
   };
 }
 
-/** As often as this within a minute, counted for an address. */
+/** A limit of this many per minute, counted per address. */
 export function perMinute(count: number, address: string): Limit {
   return { perSecond: count / 60, burst: count, address };
 }
 
-/** What callers are told of a limit; without a rate it is one of how many there are at once. */
+/** What callers are told about a limit; without a rate, it limits how many there may be at the same time. */
 type Policy = Pick<Limit, "burst"> & Partial<Pick<Limit, "perSecond">>;
 
 /** `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` with a refusal. */
@@ -101,7 +104,7 @@ export function limitHeaders(taken: Taken, { burst, perSecond }: Policy): Record
 }
 
 /**
- * Takes the tokens of one call (one, unless `limit.cost` says otherwise) for a caller that may not go on without.
+ * Takes the tokens of one call (one, unless `limit.cost` says otherwise), and refuses the call if there are none.
  *
  * @throws {Problem} rate_limited, with the headers of {@link limitHeaders}
  */
@@ -112,15 +115,15 @@ export async function takeOrRefuse(
 ): Promise<void> {
   const taken = await ctx.limits.take(name, limit, limit.cost);
   if (taken.ok) return;
-  // The first two parts are the kind, the rest is whom it hit.
+  // The first two parts are the kind of limit, the rest says whom it affects.
   const kind = name.split(":", 2).join("-");
   refuseBeyond(ctx, kind, { ...limit, retryAfterSeconds: taken.retryAfterSeconds });
 }
 
 /**
- * Refuses what is beyond a limit, and counts that it was refused.
+ * Refuses a call that is beyond a limit, and counts the refusal.
  *
- * @param kind of the limit, as operators see it; names nobody
+ * @param kind the kind of limit, as operators see it; it names nobody
  * @throws {Problem} rate_limited, with the headers of {@link limitHeaders}
  */
 export function refuseBeyond(
@@ -137,7 +140,7 @@ export function refuseBeyond(
   });
 }
 
-/** Removes the shared buckets that are full again whatever their limit. @returns how many */
+/** Removes the shared buckets that must be full again, whatever their limit is. @returns how many */
 export async function purgeRateBuckets(ctx: {
   readonly db: Queryable;
   readonly clock: Clock;
@@ -169,7 +172,7 @@ function findBucket(buckets: Map<string, Bucket>, name: string, limit: Limit): B
   return fresh;
 }
 
-/** Answers from what this process knows; null when only the database can tell. */
+/** Answers from what this process knows; null if only the database can tell. */
 function settle(
   bucket: Bucket,
   { limit, cost, clock }: { limit: Limit; cost: number; clock: Clock },
@@ -179,7 +182,7 @@ function settle(
   const shared = Math.min(limit.burst, bucket.left + refilled);
   if (nowMs >= bucket.expiresMs) bucket.tokens = 0;
   if (bucket.tokens >= cost) {
-    // What is leased is not in the shared bucket, whose refill this process only estimates.
+    // Leased tokens are not in the shared bucket, whose refill this process only estimates.
     const left = Math.min(shared, limit.burst - bucket.tokens);
     bucket.tokens -= cost;
     return { ok: true, remaining: Math.floor(bucket.tokens + left) };
@@ -208,7 +211,7 @@ interface Draw {
   readonly bucket: Bucket;
 }
 
-/** Draws leases until nobody waits; everyone who waits at its start shares one. */
+/** Draws leases until nobody waits; everyone who waits at the start of a draw shares it. */
 async function draw(ctx: Pick<Ctx, "db" | "clock">, work: Draw): Promise<void> {
   work.bucket.isDrawing = true;
   while (work.bucket.waiting.length > 0) {
@@ -247,7 +250,7 @@ async function drawFor(
   bucket.seenMs = nowMs;
 }
 
-/** What was drawn for a waiter belongs to it, also when the epoch ended on the way. */
+/** Tokens that were drawn for a waiting caller belong to it, even if the epoch ended meanwhile. */
 function spend({ limit, bucket }: Draw, cost: number): Taken {
   if (bucket.tokens < cost) return refuse(limit, cost - bucket.tokens - bucket.left);
   bucket.tokens -= cost;

@@ -18,12 +18,12 @@ export const backupVerbs: readonly Verb[] = [
     name: "backup",
     summary: "Writes an identity with its verified fields and history as one sealed text.",
     notes:
-      "Sealed with the passphrase of the vault, or with the one that is given; without any, with twelve new words that are printed once beside it.",
+      "Sealed with the passphrase of the vault, or with the one that is given; if there is none, with twelve new words that are printed beside it, only once.",
     options: {
       ...identityOptions,
       file: {
         value: "path",
-        description: "Write it there, for its owner alone, not to the output.",
+        description: "Write it to this file, which only its owner can read, instead of the output.",
       },
     },
     example: "backup --as alice --file alice.backup",
@@ -55,10 +55,9 @@ export const backupVerbs: readonly Verb[] = [
   },
   {
     name: "restore",
-    summary:
-      "Takes a backup back in: its identity into the vault, its fields and history beside it.",
+    summary: "Restores a backup: its identity into the vault, its fields and history beside it.",
     notes:
-      "What is there already stays, unless it cannot be read. The passphrase of the backup becomes that of the vault.",
+      "What exists already stays, unless it cannot be read. The passphrase of the backup becomes that of the identity in the vault.",
     parameters: {
       backup: "The text that `backup` printed, a file that holds it, or - for standard input.",
     },

@@ -17,7 +17,8 @@ export const brokerVerbs: readonly Verb[] = [
   {
     name: "broker add",
     summary: "Lets a broker say who asks.",
-    notes: "What it vouches for is shown as verified from then on: add only a broker you trust.",
+    notes:
+      "Whatever it vouches for is shown as verified from then on: add only a broker that you trust.",
     parameters: url,
     options: { yes: { description: "Confirm it." } },
     example: "broker add https://login.example --yes",
@@ -33,7 +34,7 @@ export const brokerVerbs: readonly Verb[] = [
   {
     name: "broker remove",
     summary: "Takes a broker off the list again.",
-    notes: "One that the wallet came with, that of the demo world, stays.",
+    notes: "The broker that the wallet came with, that of the demo world, stays.",
     parameters: url,
     example: "broker remove https://login.example",
     async run({ storage, seededBrokers }, input) {

@@ -9,7 +9,7 @@ import { UsageError, type Input, type Option } from "./verb.ts";
 export const businessOption = {
   business: {
     value: "0x..",
-    description: "Act for this business; needed where the identity votes in several.",
+    description: "Act for this business; needed if the identity votes in several.",
   },
 } as const satisfies Record<string, Option>;
 

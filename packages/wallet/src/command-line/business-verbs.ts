@@ -51,7 +51,7 @@ const ownOptions = { ...identityOptions, ...businessOption } as const;
 
 const proposalOptions = {
   ...ownOptions,
-  show: { description: "Say what it would do, and ask nobody yet." },
+  show: { description: "Say what it would do, without asking anybody yet." },
 } as const satisfies Record<string, Option>;
 
 /** The verbs of businesses: founding one, and changing it. */
@@ -60,7 +60,7 @@ export const businessVerbs: readonly Verb[] = [
     name: "business create",
     summary: "Founds a business: signs first, and invites the other members.",
     notes:
-      "The founder is a voting member. Its wallet is deployed once everybody has accepted, within 7 days. Rules: MAJORITY unless named; governance UNANIMOUS where no more than two have a vote.",
+      "The founder is a voting member. The wallet of the business is deployed once everybody has accepted, within 7 days. Rules: MAJORITY unless named; governance is UNANIMOUS if no more than two members have a vote.",
     options: {
       ...identityOptions,
       name: { value: "text", description: "What the business is called." },
@@ -112,14 +112,14 @@ export const businessVerbs: readonly Verb[] = [
     name: "business rules",
     summary: "Proposes other rules or members, and approves that.",
     notes:
-      "The others vote in their inbox; the stricter of the old and the new rule of governance decides. What is not named stays.",
+      "The others vote in their inbox; the stricter of the old and the new rule of governance decides. Rules and members that are not named stay.",
     options: {
       ...proposalOptions,
       ...rosterOptions,
       drop: {
         value: "name|0x..",
         repeated: true,
-        description: "No longer a member.",
+        description: "Somebody who is no longer to be a member.",
       },
     },
     example: "business rules --rule data_requests=UNANIMOUS --as alice",
@@ -130,7 +130,7 @@ export const businessVerbs: readonly Verb[] = [
     name: "business remove",
     summary: "Begins the removal of a member who seems lost, and approves that.",
     notes:
-      "A majority of the other voting members decides. The member is removed after 30 days, unless it keeps its place before.",
+      "A majority of the other voting members decides. The member is removed after 30 days, unless the member objects before that.",
     parameters: { member: "Its name or address." },
     options: proposalOptions,
     example: "business remove carol --as alice",
@@ -176,11 +176,12 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business block",
-    summary: "Has the business take no more requests of whoever made this one.",
+    summary:
+      "Blocks the organization that made this request: the business accepts no more from it.",
     notes:
-      "A request of either kind, open or ended; the history has the ids of those that were voted on. What is open goes on. Any voting member decides this alone, and takes it back by --undo.",
+      "A request of either kind, open or ended; the history has the ids of those that were voted on. Open requests are not affected. Any single voting member can do this, and undo it with --undo.",
     parameters: { request: "The id of a request to the business." },
-    options: { ...ownOptions, undo: { description: "Take them again." } },
+    options: { ...ownOptions, undo: { description: "Accept its requests again." } },
     example: "business block 01JD3Z.. --as alice",
     run: async (home, input) =>
       withBusiness(home, input, async (wallet, business) => {
@@ -191,8 +192,8 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business blocks",
-    summary: "Lists the organizations that the business takes no more requests of.",
-    notes: "`business block <requestId> --undo` takes one back.",
+    summary: "Lists the organizations that the business has blocked.",
+    notes: "`business block <requestId> --undo` ends a block.",
     options: ownOptions,
     example: "business blocks --as alice",
     run: async (home, input) =>
@@ -202,7 +203,7 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business move",
-    summary: "Proposes that the business goes on in another wallet, for good, and approves that.",
+    summary: "Proposes that the business continues in another wallet, for good, and approves that.",
     parameters: { successor: "The address of the other wallet." },
     options: proposalOptions,
     example: "business move 0x5f2c.. --as alice",
@@ -214,7 +215,7 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business withdraw",
-    summary: "Proposes to take a signature of the business back, and approves that.",
+    summary: "Proposes to withdraw a signature of the business, and approves that.",
     parameters: { hash: "The digest that the business signed." },
     options: proposalOptions,
     example: "business withdraw 0x9ae1.. --as alice",

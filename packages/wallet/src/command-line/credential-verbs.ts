@@ -10,7 +10,7 @@ export const credentialVerbs: readonly Verb[] = [
     summary:
       "Collects verified fields that were issued, and lists all that are held, without values.",
     notes:
-      "Done by itself before a request for fields is shown. A value that its issuer did not commit to is refused.",
+      "This happens automatically before a request for fields is shown. A value that its issuer did not commit to is refused.",
     options: identityOptions,
     example: "receive --as alice",
     run: async (home, input) =>
@@ -23,7 +23,7 @@ export const credentialVerbs: readonly Verb[] = [
     name: "history",
     summary: "Lists what was approved and declined, newest first: who, what, when, never values.",
     notes:
-      "An answer that went out stands there as sent until whoever got it says that it was taken.",
+      "An answer that was sent is listed as sent until its receiver confirms that it was accepted.",
     options: identityOptions,
     example: "history --as alice",
     async run(home, input) {
@@ -34,7 +34,7 @@ export const credentialVerbs: readonly Verb[] = [
   {
     name: "receipt",
     summary: "Prints the settlement receipt of a request that was approved.",
-    notes: "What was consented to and that it stands on chain; without values.",
+    notes: "It says what was consented to, and that this is on chain; without values.",
     parameters: { id: "The id that `history` shows." },
     options: identityOptions,
     example: "receipt 5f2c.. --as alice",
@@ -57,7 +57,7 @@ export const credentialVerbs: readonly Verb[] = [
   },
   {
     name: "email confirm",
-    summary: "Gives the code from the e-mail back, and collects the verified address.",
+    summary: "Sends back the code from the e-mail, and collects the verified address.",
     parameters: { id: "The verificationId that `email add` printed.", code: "The code." },
     options: identityOptions,
     example: "email confirm 0198c0de-0000-7000-8000-000000000000 123456 --as alice",

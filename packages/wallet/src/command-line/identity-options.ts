@@ -13,7 +13,7 @@ export const passphraseOption = {
 
 /** The options of every verb that acts for an identity. */
 export const identityOptions = {
-  as: { value: "name", description: "The identity: of the vault, else of the demo world." },
+  as: { value: "name", description: "The identity: one of the vault, or else of the demo world." },
   ...passphraseOption,
 } as const satisfies Record<string, Option>;
 

@@ -34,8 +34,8 @@ export const identityVerbs: readonly Verb[] = [
   },
   {
     name: "identity import",
-    summary: "Seals an identity in the vault that exists already.",
-    notes: "Secrets come from files, as what stands in a command line is seen by others.",
+    summary: "Seals an existing identity in the vault.",
+    notes: "Secrets come from files, because others can see what is on a command line.",
     parameters: name,
     options: {
       ...passphraseOption,
@@ -74,7 +74,7 @@ export const identityVerbs: readonly Verb[] = [
     name: "identity passphrase",
     summary: "Changes the passphrase of an identity of the vault.",
     notes:
-      "Copies of the file and backups that were made before open by the passphrase that they had.",
+      "Copies of the file and backups that were made earlier still open with the passphrase that they had.",
     parameters: { name: "Of the vault." },
     options: {
       "passphrase-file": {
@@ -95,7 +95,7 @@ export const identityVerbs: readonly Verb[] = [
     name: "identity remove",
     summary: "Takes an identity out of the vault, for good.",
     notes:
-      "Only its words, its private key or a backup bring it back. Its verified fields and history stay, sealed: nothing else opens them.",
+      "Only its words, its private key or a backup bring it back. Its verified fields and history stay, sealed: nothing but the identity opens them.",
     parameters: { name: "Of the vault." },
     options: { yes: { description: "Confirm it." } },
     example: "identity remove mine --yes",

@@ -22,12 +22,12 @@ export const inboxVerbs: readonly Verb[] = [
     name: "vote",
     summary: "Approves or rejects what waits in the inbox.",
     notes:
-      "An approval is signed over what the wallet recomputes from what it shows, never over a digest that was sent. Approvals of signatures and of changes stand in public on the chain. The same vote again changes nothing.",
+      "An approval is signed over what the wallet recomputes from what it shows, never over a digest that was sent. Approvals of signatures and of changes are public on the chain. The same vote again changes nothing.",
     parameters: { id: "The id that `inbox` shows." },
     options: {
       ...identityOptions,
-      approve: { description: "Be for it." },
-      reject: { description: "Be against it." },
+      approve: { description: "Vote for it." },
+      reject: { description: "Vote against it." },
       without: {
         value: "field",
         repeated: true,

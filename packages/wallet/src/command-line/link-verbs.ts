@@ -21,7 +21,7 @@ export const linkVerbs: readonly Verb[] = [
     name: "show",
     summary: "Says what a link asks for, in words and in data.",
     notes:
-      "A login at a known broker is claimed by it; a later approve or decline, from any process, goes on with that claim.",
+      "This claims a login at a known broker; a later approve or decline, from any process, continues with that claim.",
     parameters: link,
     options: identityOptions,
     example: "show 'svc:login?sess=..&conn=..' --as alice",
@@ -34,7 +34,8 @@ export const linkVerbs: readonly Verb[] = [
   },
   {
     name: "approve",
-    summary: "Approves what a link asks for: signs, and gives the answer the way the link says.",
+    summary:
+      "Approves what a link asks for: signs, and delivers the answer in the way that the link says.",
     notes: `A login by QR code that needs digits is only claimed without --code: {"status":"code_required"} and status 2.`,
     parameters: link,
     options: {
@@ -48,7 +49,7 @@ export const linkVerbs: readonly Verb[] = [
       field: {
         value: "field",
         repeated: true,
-        description: "Give this field, where a data transfer leaves the choice to you.",
+        description: "Give this field, if a data transfer leaves the choice to you.",
       },
       ...businessOption,
       accept: acceptOption,
@@ -75,7 +76,7 @@ export const linkVerbs: readonly Verb[] = [
     name: "decline",
     summary: "Declines what a link asks for.",
     notes:
-      "Somebody unknown hears no more than that it was declined; with --accept unknown-requester also by whom, signed.",
+      "An unknown requester learns only that it was declined; with --accept unknown-requester also by whom, with a signature.",
     parameters: link,
     options: {
       ...identityOptions,
@@ -92,9 +93,9 @@ export const linkVerbs: readonly Verb[] = [
   },
   {
     name: "pick-up",
-    summary: "Picks up what another wallet left for whoever has the link: once, then it is gone.",
+    summary: "Picks up what another wallet left behind a link: once, then it is gone.",
     notes:
-      "Nothing of it is verified: whoever made the link wrote the identity and the values in it.",
+      "Nothing in it is verified: the identity and the values are what the maker of the link wrote.",
     parameters: { link: "The link that the other wallet showed; put it in single quotes." },
     options: identityOptions,
     example: "pick-up 'https://wallet.example/p#..' --as bob",

@@ -5,7 +5,7 @@ import type { Verb } from "./verb.ts";
 export const loginVerbs: readonly Verb[] = [
   {
     name: "logins",
-    summary: "Lists the logins of an identity that still hold.",
+    summary: "Lists the live logins of an identity.",
     options: identityOptions,
     example: "logins --as alice",
     async run(home, input) {

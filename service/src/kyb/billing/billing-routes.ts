@@ -35,7 +35,7 @@ const charge = Type.Object({
   lines: Type.Array(line),
 });
 
-/** Prices and what was paid, for merchants (decisions section 6, Lookups and Billing). */
+/** Prices and accounts, for merchants (decisions section 6, Lookups and Billing). */
 export async function billingRoutes(ctx: KybContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");

@@ -16,7 +16,7 @@ export interface Charge {
   readonly at: number;
 }
 
-/** What an organization has on the caller's side of live and sandbox. */
+/** The money of an organization on the caller's side, live or sandbox. */
 export async function readAccount(
   ctx: Pick<KybContext, "db">,
   { organizationId, environment }: Pick<ApiKey, "organizationId" | "environment">,
@@ -36,7 +36,7 @@ function accountOf(balance: Balance) {
   };
 }
 
-/** Newest first, of all client domains of the caller's organization. */
+/** Charges of all client domains of the caller's organization, newest first. */
 export async function listCharges(
   ctx: Pick<KybContext, "db">,
   { organizationId, environment }: Pick<ApiKey, "organizationId" | "environment">,
@@ -45,7 +45,7 @@ export async function listCharges(
   return store.listCharges(ctx.db, { organizationId, environment }, page);
 }
 
-/** A charge as the wire shows it; its lines are those of the quote that were released. */
+/** A charge as it is sent; its lines are the lines of the quote whose fields were released. */
 export function chargeRecordOf(charge: Charge): {
   chargeId: string;
   requestId: string;

@@ -14,7 +14,7 @@ interface ChargeRow {
   created_at: number;
 }
 
-/** Newest first. @param page.before the id they come before */
+/** Newest first. @param page.before lists charges before this id */
 export async function listCharges(
   db: Queryable,
   { organizationId, environment }: Purse,
@@ -35,7 +35,7 @@ export async function listCharges(
   }));
 }
 
-/** Whether the business ever released something to the organization. */
+/** Whether the business has ever released something to the organization. */
 export async function hasReleased(
   db: Queryable,
   of: { organizationId: string; business: Address },

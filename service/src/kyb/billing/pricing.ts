@@ -8,7 +8,7 @@ import {
 export type Tier = "A" | "B" | "C";
 export const currency = "CHF";
 
-/** What one field costs, however many persons it tells of. */
+/** What one field costs, however many persons it covers. */
 export interface PriceLine {
   readonly field: BusinessFieldName;
   readonly tier: Tier;
@@ -36,7 +36,10 @@ const tierOfGroup: Readonly<Partial<Record<string, Tier>>> = {
   tax: "B",
 };
 
-/** What a field costs; null where the list has no price for it. Whatever tells of a person by the catalogue is tier C. */
+/**
+ * What a field costs; null if the list has no price for it. Fields that are about a person according to the catalogue
+ * are tier C.
+ */
 export function priceOf(field: BusinessFieldName): PriceLine | null {
   const { group, naturalPersonPii } = entryOfBusinessField(field);
   const tier = naturalPersonPii ? tierOfPersons : tierOfGroup[group];
@@ -62,7 +65,7 @@ export function listPrices(): PricedField[] {
   });
 }
 
-/** What lines come to, in Rappen. */
+/** The total of price lines, in Rappen. */
 export function totalOf(lines: readonly Pick<PriceLine, "cents">[]): number {
   return lines.reduce((sum, { cents }) => sum + cents, 0);
 }

@@ -14,7 +14,7 @@ import { listedEvent, numbered, redelivered } from "./stream-routes.ts";
 
 const path = "/api/v1/kyb/events";
 
-/** The events of a client domain, also those that tell of no request: which there are, and one of them again. */
+/** The events of a client domain, including those that belong to no request: a list, and resending one of them. */
 export async function eventRoutes(ctx: KybContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
@@ -23,7 +23,9 @@ export async function eventRoutes(ctx: KybContext, http: Http): Promise<void> {
   });
 }
 
-/** Events of requests are for whoever may make such requests, as are the routes of each. */
+/**
+ * Events of requests are listed only for keys that may make such requests, as the routes of each request require too.
+ */
 function kindsOf({ entitlements }: ApiKey): KybEventKind[] {
   return kybEventKinds.filter((kind) => {
     if (kind.startsWith("kyb.data_request.")) return entitlements.has("kyb:data-request");

@@ -23,22 +23,22 @@ export const kybEventKinds = [
 
 export type KybEventKind = (typeof kybEventKinds)[number];
 
-/** One change to tell the merchant of. */
+/** One change to announce to the merchant. */
 export interface KybAnnouncement {
   readonly clientDomainId: string;
   readonly environment: Environment;
-  /** The request, or what else the event tells of. */
+  /** The id of the request, or of whatever else the event is about. */
   readonly streamId: string;
-  /** From 1 without a gap: the caller keeps it in the row that it changes. */
+  /** From 1 without a gap: the caller stores it in the row that it changes. */
   readonly sequence: number;
   readonly event: KybEventKind;
   /** In snake_case; without personal data, which only an attestation carries. */
   readonly data: Readonly<Record<string, unknown>>;
-  /** Where it was made before: an attestation names it. */
+  /** Present if the id was made earlier, because an attestation names it. */
   readonly eventId?: string;
-  /** Signed; the body is then kept only sealed. */
+  /** The signed attestation; the body is then stored only sealed. */
   readonly attestation?: string;
-  /** When a body with an attestation goes, Unix seconds. */
+  /** When a body with an attestation is deleted, Unix seconds. */
   readonly payloadExpiresAt?: number;
 }
 

@@ -23,9 +23,9 @@ import type { KybContext } from "../kyb-context.ts";
 
 /** The events of one kind of request. */
 export interface Stream {
-  /** Of the requests, such as `/api/v1/kyb/data-requests`. */
+  /** The path of the requests, such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
-  /** What its routes may answer before they look at the request. */
+  /** What its routes may answer before they examine the request. */
   readonly reasons: readonly Reason[];
   /** Whether the caller has that request. @throws {Problem} request_not_found */
   readonly check: (key: ApiKey, id: string) => Promise<void>;
@@ -50,7 +50,7 @@ export const listedEvent = { seq: Type.Integer(), ...eventMembers };
 
 const listedDelivery = Type.Object({ seq: Type.Integer(), ...deliveryMembers });
 
-/** Adds what every kind of request has for its events: the list, the attempts, and sending them again. */
+/** Adds the routes that every kind of request has for its events: the list, the attempts, and resending. */
 export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void {
   eventsRoute(ctx, scope, stream);
   deliveriesRoute(ctx, scope, stream);

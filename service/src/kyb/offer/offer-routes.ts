@@ -138,7 +138,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
   );
 }
 
-/** Which entitlement it takes is known once the offer is. */
+/** Which entitlement is needed is known only once the offer has been read. */
 const readReasons = [...callerReasons, "kyb_signature_not_entitled", "offer_not_found"] as const;
 const Params = Type.Object({ id: Type.String() });
 
@@ -190,12 +190,15 @@ function readRoutes(ctx: KybContext, scope: Http): void {
   );
 }
 
-/** Whoever may make neither kind is told so before an offer is looked for: 403 comes before 404 (decisions section 1, Errors). */
+/**
+ * A key that may make neither kind of offer is refused before an offer is looked up: 403 comes before 404 (decisions
+ * section 1, Errors).
+ */
 function checkEitherKind(key: ApiKey): void {
   if (!key.entitlements.has("kyb:signature")) checkEntitled(key, "kyb:data-request");
 }
 
-/** An offer is there for whoever may make one of its kind. */
+/** An offer exists only for keys that may make offers of its kind. */
 function checkKind(key: ApiKey, { offer }: OpenedOffer): void {
   checkEntitled(key, offer.kind === "data_request" ? "kyb:data-request" : "kyb:signature");
 }

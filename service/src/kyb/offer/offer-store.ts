@@ -26,7 +26,7 @@ const offerColumns = columns`
   id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at, cancelled_at,
   claimed_at, business, claimant, request_id, digest, request_sealed`;
 
-/** An offer with what is asked, as it was sealed; null once it was purged. */
+/** An offer with its sealed request; null once that has been purged. */
 export interface StoredOffer {
   readonly offer: Offer;
   readonly requestSealed: Buffer | null;
@@ -75,7 +75,11 @@ export async function findOffer(db: Queryable, id: string): Promise<StoredOffer 
   return row === undefined ? null : toStored(row);
 }
 
-/** Keeps the request object of an offer. @returns the one that is kept, since another process may have been faster */
+/**
+ * Stores the request object of an offer.
+ *
+ * @returns the one that is stored, since another process may have been faster
+ */
 export async function keepObject(db: Queryable, id: string, object: string): Promise<string> {
   const [row] = await db.query<{ request_object: string }>(
     sql`update kyb_offer set request_object = coalesce(request_object, ${object})
@@ -91,7 +95,7 @@ export async function findObject(db: Queryable, id: string): Promise<string | nu
   return row?.request_object ?? null;
 }
 
-/** An offer, for this transaction alone. */
+/** Locks an offer for this transaction. */
 export async function lockOffer(tx: Queryable, id: string): Promise<StoredOffer | null> {
   const [row] = await tx.query<OfferRow>(
     sql`select ${offerColumns} from kyb_offer where id = ${id} for update`,
@@ -123,7 +127,11 @@ export async function findRequestEnd(tx: Queryable, requestId: string): Promise<
   return row?.expires_at ?? null;
 }
 
-/** What was asked and who took it go a day after the offer is over; the request keeps its own. @returns of how many */
+/**
+ * Deletes, a day after the offer is over, what was asked and who took it; the request has its own copy.
+ *
+ * @returns for how many offers
+ */
 export async function purgeOffered(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     update kyb_offer set request_sealed = null, request_object = null, claimant = null where id = any(array(
@@ -133,7 +141,7 @@ export async function purgeOffered(db: Queryable, before: number, limit: number)
   return rows.length;
 }
 
-/** Which offers somebody took is forgotten with the user; what came of them stays. */
+/** Deletes which offers a user has taken; the requests that came of them stay. */
 export async function forgetClaims(tx: Queryable, user: Address): Promise<void> {
   await tx.query(sql`update kyb_offer set claimant = null where claimant = ${user}`);
 }

@@ -101,7 +101,7 @@ function claimRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
       const member = await getWalletUser(request.headers.authorization);
       const { svcID, business: given } = request.body;
       const business = parseAddress(given);
-      // Whoever has the session may speak for itself alone.
+      // The holder of a session may speak only for itself.
       if (business === null || parseAddress(svcID) !== member) throw new Problem("not_a_member");
       return claimOffer(ctx, { token: request.params.token, member, business });
     },

@@ -8,28 +8,28 @@ import type { SignedDocument } from "../request/document.ts";
 export type OfferKind = "data_request" | "signature_request";
 export type OfferStatus = "OPEN" | "CLAIMED" | "CANCELLED" | "EXPIRED";
 
-/** A request that whoever scans it takes for its business. */
+/** A request that the person who scans it can take for a business of theirs. */
 export interface Offer {
   readonly id: string;
   readonly clientDomainId: string;
   readonly organizationId: string;
   readonly environment: Environment;
   readonly kind: OfferKind;
-  /** The verified domain of whoever asks, when it was made; empty where none was. */
+  /** The verified domain of the requester when the offer was made; empty if none was verified. */
   readonly requester: string;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly cancelledAt: number | null;
   readonly claimedAt: number | null;
   readonly business: string | null;
-  /** The member that took it; null again once that was purged. */
+  /** The member who took it; null again once that has been purged. */
   readonly claimant: string | null;
   readonly requestId: string | null;
-  /** Of an offered document; it stays when the document was purged, and null for data. */
+  /** The digest of an offered document, which stays when the document is purged; null for a data request. */
   readonly digest: Hex32 | null;
 }
 
-/** What is asked of whatever business takes it, sealed with the offer. */
+/** What is asked of the business that takes the offer, sealed with the offer. */
 export type OfferedRequest =
   | ({ readonly kind: "data_request" } & DataTerms)
   | {
@@ -54,7 +54,7 @@ export function offerStatusOf(offer: Offer, now: number): OfferStatus {
   return offer.expiresAt < now ? "EXPIRED" : "OPEN";
 }
 
-/** What stands in the link: nobody finds it from the id, and nothing about it has to be stored. */
+/** The token in the link: it cannot be derived from the id without our key, and need not be stored. */
 function offerTokenOf(ctx: Pick<KybContext, "keys">, id: string): string {
   const mac = ctx.keys.mac("kyb-offer", id).subarray(0, macBytes);
   return `${id}.${mac.toString("base64url")}`;

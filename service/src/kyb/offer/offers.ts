@@ -22,12 +22,12 @@ import * as store from "./offer-store.ts";
 import { refuseUnheard } from "../request/request-checks.ts";
 import { requestSignature, signingRequesterOf } from "../request/signature-requests.ts";
 
-/** What is kept sealed of offers. */
+/** The sealed columns of offers. */
 export const offerSealedColumns: readonly SealedColumn[] = [
   { table: "kyb_offer", idColumn: "id", column: "request_sealed" },
 ];
 
-/** An offer with what it asks for; null once that was purged. */
+/** An offer with what it asks for; null once that has been purged. */
 export interface OpenedOffer {
   readonly offer: Offer;
   readonly request: OfferedRequest | null;
@@ -36,8 +36,8 @@ export interface OpenedOffer {
 const offeredKeptSeconds = 86_400;
 
 /**
- * Makes an offer, in the caller's transaction. There is no business to look for first, so what nobody could take is refused
- * now.
+ * Makes an offer, in the caller's transaction. There is no business yet to be checked first, so an offer that nobody
+ * could take is refused now.
  *
  * @throws {Problem} no_webhook_endpoint, unknown_field, document_refused
  */
@@ -100,9 +100,9 @@ export async function cancelOffer(
 }
 
 /**
- * Says who offers what to whom: the signed request object behind an offer's link, made once and kept (decisions section
- * 3, Request object). Until it would have expired it is shown of an offer that was taken, too: whoever took it and lost the
- * answer comes as far as the claim, and others are refused there.
+ * The signed request object behind an offer's link, which says who offers what; it is made once and stored (decisions
+ * section 3, Request object). Until it would have expired it is also shown for an offer that was taken: a member who
+ * took the offer and lost the answer can get as far as the claim, where others are refused.
  *
  * @throws {Problem} offer_not_found, offer_not_open
  */
@@ -144,7 +144,7 @@ export interface Claim {
   readonly business: Address;
 }
 
-/** The request that came of a claim. */
+/** The request that a claim has started. */
 export interface ClaimedOffer {
   readonly offerId: string;
   readonly requestId: string;
@@ -154,9 +154,9 @@ export interface ClaimedOffer {
 
 /**
  * Takes an offer for a business: the request begins, and its members find it in their inbox. The same claim again gets
- * the answer of the first; to anybody else an offer that was taken is over.
+ * the same answer; for anybody else an offer that was taken is over.
  *
- * @throws {Problem} offer_not_found, offer_not_open, not_a_member, and what a request of that kind may be refused by
+ * @throws {Problem} offer_not_found, offer_not_open, not_a_member, and the refusals of a request of that kind
  */
 export async function claimOffer(ctx: KybContext, claim: Claim): Promise<ClaimedOffer> {
   const id = offerIdOf(ctx, claim.token);
@@ -185,7 +185,9 @@ export async function claimOffer(ctx: KybContext, claim: Claim): Promise<Claimed
   });
 }
 
-/** Takes offers for a business: whoever may vote in it, on the offer's side of live and sandbox. */
+/**
+ * Refuses a user who may not take this offer for the business: only its voting members may, in the offer's environment.
+ */
 async function refuseStranger(
   tx: Queryable,
   { business: address, member }: Claim,
@@ -200,8 +202,8 @@ async function refuseStranger(
 }
 
 /**
- * Begins what was offered. Whoever asks has to be entitled to it still; and what credit it has is none of the business
- * of the member that claims.
+ * Starts the request that was offered. The requester must still be entitled to it. The member who claims must not learn
+ * about the requester's credit.
  */
 async function begin(
   ctx: KybContext,
@@ -231,13 +233,13 @@ async function begin(
   return requestSignature(ctx, tx, { requester, request: asked });
 }
 
-/** Forgets what was asked a day after an offer is over. */
+/** Deletes what was asked a day after an offer is over. */
 export async function purgeOffers(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - offeredKeptSeconds;
   await purgeInBatches(async (limit) => store.purgeOffered(ctx.db, before, limit));
 }
 
-/** @throws {Problem} offer_not_found for a token that is none of ours */
+/** @throws {Problem} offer_not_found for a token that is not ours */
 async function findByToken(ctx: KybContext, token: string): Promise<OpenedOffer> {
   const id = offerIdOf(ctx, token);
   const found = id === null ? null : await store.findOffer(ctx.db, id);

@@ -1,7 +1,7 @@
 import type { ScheduledKey } from "../../platform/cryptography/key-schedule.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-/** Told when a key was made, started or revoked. */
+/** Notified when a key was made, started or revoked. */
 export const attestationKeyChannel = "attestation-key";
 
 export interface AttestationKeyRow extends ScheduledKey {
@@ -10,7 +10,7 @@ export interface AttestationKeyRow extends ScheduledKey {
   readonly createdAt: number;
 }
 
-/** Every key that was not revoked, oldest first. */
+/** Every key that has not been revoked, oldest first. */
 export async function listKeys(db: Queryable): Promise<AttestationKeyRow[]> {
   return db.query<AttestationKeyRow>(
     sql`select kid, public_jwk as "publicJwk", private_sealed as "privateSealed", created_at as "createdAt",
@@ -19,7 +19,7 @@ export async function listKeys(db: Queryable): Promise<AttestationKeyRow[]> {
   );
 }
 
-/** Takes the slot unless another process was first. */
+/** Inserts a key into its slot unless another process was first. */
 export async function insertKey(db: Queryable, key: AttestationKeyRow): Promise<void> {
   await db.query(
     sql`with made as (
@@ -30,7 +30,7 @@ export async function insertKey(db: Queryable, key: AttestationKeyRow): Promise<
   );
 }
 
-/** Lets a key that was meant for later sign from then on. @returns false when it does already */
+/** Lets a key that was meant for later sign from the given time on. @returns false if it does already */
 export async function startKey(db: Queryable, kid: string, startsAt: number): Promise<boolean> {
   const rows = await db.query(
     sql`with started as (
@@ -41,7 +41,7 @@ export async function startKey(db: Queryable, kid: string, startsAt: number): Pr
   return rows.length === 1;
 }
 
-/** Keeps a key from being revoked until the transaction ends. @returns false when there is no such live key */
+/** Keeps a key from being revoked until the transaction ends. @returns false if there is no such live key */
 export async function holdKey(tx: Queryable, kid: string): Promise<boolean> {
   const rows = await tx.query(
     sql`select from attestation_key where kid = ${kid} and revoked_at is null for share`,
@@ -49,7 +49,7 @@ export async function holdKey(tx: Queryable, kid: string): Promise<boolean> {
   return rows.length === 1;
 }
 
-/** @returns false when there is no such live key */
+/** @returns false if there is no such live key */
 export async function revokeKey(db: Queryable, kid: string, now: number): Promise<boolean> {
   const rows = await db.query(
     sql`with revoked as (
@@ -59,7 +59,7 @@ export async function revokeKey(db: Queryable, kid: string, now: number): Promis
   return rows.length === 1;
 }
 
-/** Removes keys whose successor started long ago: whatever they signed is over. */
+/** Removes keys whose successor started so long ago that everything they signed has expired. */
 export async function purgeKeys(db: Queryable, retiredBefore: number): Promise<void> {
   await db.query(
     sql`delete from attestation_key as old where exists (

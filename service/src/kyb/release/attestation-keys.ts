@@ -30,7 +30,10 @@ export interface AttestationKeys {
   sign(tx: Queryable, claims: object): Promise<string>;
   /** The key set as it is published now. */
   keySet(): Promise<PublishedDocument>;
-  /** Makes successors and forgets what nobody can need; for a job. Does nothing before the first use. */
+  /**
+   * Makes successors and deletes keys that nobody can need any more; called by a job. Does nothing before the first
+   * use.
+   */
   rotate(): Promise<void>;
 }
 
@@ -42,9 +45,9 @@ interface AttestationKey extends ScheduledKey {
 
 type KeyContext = Pick<Ctx, "config" | "db" | "clock" | "random" | "seal">;
 
-/** `typ` of attestations: no other token of this service can pass for one. */
+/** `typ` of attestations, so that no other token of this service can be mistaken for one. */
 const attestationTyp = "kyb-attestation+jwt";
-/** For how long an attestation is good, and kept. */
+/** For how long an attestation is valid, and stored. */
 export const attestationSeconds = 30 * 86_400;
 /** Slack for verifiers whose clock is slow. */
 const retentionSlackSeconds = 900;
@@ -59,7 +62,7 @@ const freshSeconds = 15;
 const generateKeyPair = promisify(generateKeyPairWithCallback);
 const sign = promisify(signWithCallback);
 
-/** What is kept sealed of the keys. */
+/** The sealed columns of the keys. */
 export const attestationKeySealedColumns: readonly SealedColumn[] = [
   { table: "attestation_key", idColumn: "kid", column: "private_sealed" },
 ];

@@ -12,7 +12,7 @@ import * as store from "./attestation-key-store.ts";
 /** What operators call the purpose of these keys, beside those that sign tokens. */
 export const attestationKeyPurpose = "kyb-attestation";
 
-/** Every attestation key that was not revoked, by its start; none before the first attestation. */
+/** Every attestation key that has not been revoked, by its start; none before the first attestation. */
 export async function listAttestationKeys(
   ctx: Ctx,
 ): Promise<KeyRecord<typeof attestationKeyPurpose>[]> {
@@ -27,7 +27,7 @@ export async function listAttestationKeys(
 
 /**
  * Lets the published successor sign attestations from now on, and makes the one after it. What the old key signed stays
- * good.
+ * valid.
  *
  * @returns the kid that signs now
  */
@@ -50,8 +50,8 @@ export async function rotateAttestationKey(ctx: Ctx, actor: string): Promise<str
 }
 
 /**
- * Revokes a key at once, after it got into other hands: it is no longer published, so what it signed verifies nowhere,
- * and its published successor takes over.
+ * Revokes a key at once, after it has been stolen: it is no longer published, so what it signed verifies nowhere, and
+ * its published successor takes over.
  *
  * @throws {Problem} key_not_found
  */

@@ -39,7 +39,7 @@ const proof = Type.Object({
   registry: Type.String(),
 });
 
-/** What was released, for as long as it is kept. @param path of the requests */
+/** What was released, for as long as it is stored. @param path of the requests */
 export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void {
   scope.get(
     `${path}/:id/release`,

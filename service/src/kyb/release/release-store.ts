@@ -19,7 +19,7 @@ const pending = "pending_approval";
 /**
  * Ends an open request with its release and its charge, all in one statement.
  *
- * @returns false where it has ended already
+ * @returns false if it has ended already
  */
 export async function insertRelease(
   tx: Queryable,
@@ -58,7 +58,7 @@ export async function insertRelease(
 }
 
 export interface ReleaseRow {
-  /** Null once it was purged. */
+  /** Null once it has been purged. */
   readonly attestationSealed: Buffer | null;
   readonly leaves: readonly ReleasedLeaf[] | null;
   readonly releasedAt: number;
@@ -75,7 +75,7 @@ export async function findRelease(db: Queryable, requestId: string): Promise<Rel
 
 /** One of the releases of a business, without what was in it. */
 export interface PastRelease extends StoredRequester {
-  /** Of its charge. */
+  /** The id of its charge. */
   readonly id: string;
   readonly requestId: string;
   readonly purpose: string;
@@ -83,7 +83,7 @@ export interface PastRelease extends StoredRequester {
   readonly releasedAt: number;
 }
 
-/** Newest first, purged releases included: the charge stays. @param page.before the charge they come before */
+/** Newest first, purged releases included: the charge stays. @param page.before lists releases before this charge */
 export async function listReleasesOf(
   db: Queryable,
   business: Address,
@@ -101,7 +101,7 @@ export async function listReleasesOf(
   );
 }
 
-/** Purges what was released; that it was released stays. @returns of how many */
+/** Purges what was released; the record of the release stays. @returns how many were purged */
 export async function purgeReleases(db: Queryable, now: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     update data_release set attestation_sealed = null, leaves = null where request_id = any(array(

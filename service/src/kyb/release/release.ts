@@ -26,7 +26,7 @@ export function decideRelease(
   request: DataRequest,
   of: {
     readonly business: Business;
-    /** Of the organization, at this moment. */
+    /** The entitlements of the organization at this moment. */
     readonly entitlements: ReadonlySet<Entitlement>;
     /** The agreed fields that count at this moment. */
     readonly live: readonly CompanyField[];
@@ -92,7 +92,7 @@ export function attestationClaims(
   };
 }
 
-/** What the event of a release says besides the attestation: names and prices, no values. */
+/** What the event of a release says in addition to the attestation: names and prices, but no values. */
 export function releasedData(fields: readonly RequestedField[], now: number) {
   const lines = linesOf(fields);
   return {

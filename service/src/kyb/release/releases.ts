@@ -27,7 +27,7 @@ import { totalOf } from "../billing/pricing.ts";
 import { attestationClaims, decideRelease, releasedData } from "./release.ts";
 import * as store from "./release-store.ts";
 
-/** What is kept sealed of releases. */
+/** The sealed columns of releases. */
 export const releaseSealedColumns: readonly SealedColumn[] = [
   { table: "data_release", idColumn: "request_id", column: "attestation_sealed" },
 ];
@@ -58,7 +58,7 @@ export async function releaseApproved(
     });
 }
 
-/** @returns the request that was looked at, and what kept it from its release; null when there is none to release */
+/** @returns the request that was tried, and what prevented its release; null if there is none to release */
 async function releaseNext(
   ctx: KybContext,
   except: readonly string[],
@@ -118,8 +118,9 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
 }
 
 /**
- * Whether the approvals still hold. Once members or rules have changed they are void, and collected again. They also
- * end at the time that was signed, however long the release was impossible (decisions section 6, Approval).
+ * Whether the approvals are still valid. Once members or rules have changed they are void, and are collected again.
+ * They also end at the time that was signed, no matter how long the release was impossible (decisions section 6,
+ * Approval).
  */
 async function isStillApproved(
   ctx: KybContext,
@@ -140,7 +141,10 @@ interface LiveFields {
   readonly isSoleProprietor: boolean;
 }
 
-/** @throws {SealBroken} where only another process may know its master key; the approvals end before it is missed for good */
+/**
+ * @throws {SealBroken} if only another process may have the master key of a value; the approvals end before such a key
+ * counts as lost
+ */
 async function openLive(
   ctx: KybContext,
   tx: Queryable,
@@ -204,16 +208,19 @@ async function attest(
   return { ...announced, eventId, attestation, payloadExpiresAt: expiresAt };
 }
 
-/** A release, for as long as it is kept. */
+/** A release, for as long as it is stored. */
 export interface Release {
-  /** Byte for byte as delivered. */
+  /** The attestation, byte for byte as delivered. */
   readonly attestation: string;
   readonly leaves: readonly store.ReleasedLeaf[];
   readonly releasedAt: number;
   readonly expiresAt: number;
 }
 
-/** @throws {Problem} not_released before; payload_expired from 30 days after on, purged or not */
+/**
+ * @throws {Problem} not_released before the release; payload_expired from 30 days after it, whether or not it has been
+ * purged
+ */
 export async function getRelease(
   ctx: Pick<KybContext, "db" | "clock" | "seal">,
   requestId: string,
@@ -227,7 +234,7 @@ export async function getRelease(
   return { attestation, leaves, releasedAt, expiresAt };
 }
 
-/** Forgets what was released 30 days ago. */
+/** Deletes what was released 30 days ago. */
 export async function purgeReleases(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const now = ctx.clock.now();
   await purgeInBatches(async (limit) => store.purgeReleases(ctx.db, now, limit));

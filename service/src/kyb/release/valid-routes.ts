@@ -13,7 +13,7 @@ import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 
-/** As many as a record has fields, twice over: some hold what several releases brought. */
+/** Twice as many as a record has fields, since a merchant may hold the fields of several releases. */
 const fieldsMax = 800;
 const bodyBytesMax = 256 * 1024;
 
@@ -97,7 +97,7 @@ function readClaims(body: Static<typeof ValidBody>): Asked {
   return { business, claims: body.fields.map(readClaim) };
 }
 
-/** Of a business that never released to the caller nothing is known, after the same calls. */
+/** For a business that has never released anything to the caller all leaves are unknown, after the same calls. */
 async function checkClaims(
   ctx: KybContext,
   tx: Queryable,

@@ -25,7 +25,8 @@ export const dataRequestBallots: BallotRules = {
     const request = await store.findRequest(tx, ballot.id);
     if (request?.status !== "pending_approval") throw new Problem("ballot_over");
     const available = await findAvailable(ctx, tx, [request]);
-    // In the order of the request, whatever the wallet's; a name twice or one that was not asked for counts as none.
+    // In the order of the request, whatever the order of the wallet; repeated names and names that were not asked for
+    // are ignored.
     const chosen = optionalNames(request).filter(
       (name) => optional.includes(name) && available.has(name),
     );
@@ -38,7 +39,7 @@ export const dataRequestBallots: BallotRules = {
     return approvalHashOf(request, chosen);
   },
 
-  // The signature takes milliseconds: it is made after this transaction, by whoever is woken (releases.ts).
+  // The signature takes milliseconds, so it is made after this transaction, by a process that this wakes (releases.ts).
   onApproved: async (ctx, tx, { ballot }) => store.markApproved(tx, ballot.id, ctx.clock.now()),
 
   onEnded: async (ctx, tx, { ballot, outcome }) => {
@@ -61,7 +62,7 @@ export const dataRequestBallots: BallotRules = {
 const optionalNames = ({ fields }: DataRequest): BusinessFieldName[] =>
   fields.filter(({ optional }) => optional).map(({ name }) => name);
 
-/** Which of the optional fields their one business has at this moment; one statement, none where nothing is optional. */
+/** Which of the optional fields the business has at this moment; one statement, or none if nothing is optional. */
 async function findAvailable(
   { clock }: Pick<KybContext, "clock">,
   db: Queryable,
@@ -74,7 +75,10 @@ async function findAvailable(
   return findCompanyNames(db, { environment, business, names, now: clock.now() });
 }
 
-/** What a voter's wallet recomputes the approval from. What the business does not have cannot go, so nobody chooses it. */
+/**
+ * What a voter's wallet recomputes the approval from. Fields that the business does not have cannot be released, so
+ * they are not offered.
+ */
 function shownOf(request: DataRequest, available: ReadonlySet<string>) {
   const { fields, fixedOptional } = request;
   const mayGo = (name: string): boolean =>

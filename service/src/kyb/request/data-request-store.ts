@@ -11,7 +11,7 @@ const requestColumns = columns`
 /** Passed as a value where another column finds the row: {@link sql} tells why. */
 const pending = "pending_approval";
 
-/** Opens a request unless the client domain has one open to that business. @returns false where it has */
+/** Opens a request unless the client domain already has one open to that business. @returns false if it has */
 export async function insertRequest(tx: Queryable, request: DataRequest): Promise<boolean> {
   const rows = await tx.query(
     sql`insert into data_request (id, client_domain_id, organization_id, environment, business, purpose, reference,
@@ -49,14 +49,14 @@ export async function findRequests(db: Queryable, ids: readonly string[]): Promi
   );
 }
 
-/** Newest first. @param page.before the id they come before */
+/** Newest first. @param page.before lists requests before this id */
 export async function listRequests(
   db: Queryable,
   clientDomainId: string,
   page: { status: string | null; before: string | null; limit: number },
 ): Promise<DataRequest[]> {
   const { status, before, limit } = { ...page, before: page.before ?? lastUlid };
-  // Two statements: one for both would be planned once, and walk every request of the client domain.
+  // Two statements, because a single one would have one plan, which reads every request of the client domain.
   return db.query<DataRequest>(
     status === null
       ? sql`select ${requestColumns} from data_request
@@ -68,7 +68,7 @@ export async function listRequests(
   );
 }
 
-/** Ends an open request, one step on in its events. @returns null where it has ended already */
+/** Ends an open request and advances the sequence of its events. @returns null if it has ended already */
 export async function endRequest(
   tx: Queryable,
   ended: {
@@ -87,7 +87,7 @@ export async function endRequest(
   return row ?? null;
 }
 
-/** Which optional fields go; null opens the question again. */
+/** Sets which optional fields are released; null opens the question again. */
 export async function fixOptional(
   tx: Queryable,
   id: string,
@@ -99,14 +99,14 @@ export async function fixOptional(
   );
 }
 
-/** Enough members refused; it is told of later. */
+/** Records that enough members have refused, which is announced later. */
 export async function putOffRefusal(tx: Queryable, id: string, dueAt: number): Promise<void> {
   await tx.query(
     sql`update data_request set refused_due_at = ${dueAt} where id = ${id} and status = ${pending}`,
   );
 }
 
-/** Open requests that were refused and are due to be told so, for this transaction alone. */
+/** Locks open requests that were refused and whose refusal is due to be announced. */
 export async function lockRefused(tx: Queryable, now: number, limit: number): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select id from data_request
@@ -116,7 +116,7 @@ export async function lockRefused(tx: Queryable, now: number, limit: number): Pr
   return rows.map(({ id }) => id);
 }
 
-/** Enough members approved: whoever releases is woken when the transaction commits. */
+/** Records that enough members have approved; a process that releases is woken when the transaction commits. */
 export async function markApproved(tx: Queryable, id: string, now: number): Promise<void> {
   await tx.query(
     sql`with approved as (
@@ -125,12 +125,12 @@ export async function markApproved(tx: Queryable, id: string, now: number): Prom
   );
 }
 
-/** What was approved is open again. */
+/** Opens an approved request again. */
 export async function clearApproval(tx: Queryable, id: string): Promise<void> {
   await tx.query(sql`update data_request set approved_at = null where id = ${id}`);
 }
 
-/** The open request that was approved first, for this transaction alone. @param except that are left alone */
+/** Locks the open request that was approved first. @param except requests to leave out */
 export async function lockApproved(
   tx: Queryable,
   except: readonly string[],

@@ -1,4 +1,4 @@
-// What is asked of a business, read from the body of a call; without looking at any business.
+// What is asked of a business, read from the body of a call, without looking up the business.
 import type { FastifyRequest } from "fastify";
 import { Type } from "../../platform/http/schema.ts";
 import {
@@ -37,7 +37,10 @@ export const dataMembers = {
   ),
 };
 
-/** Names as they were asked for, hashes replaced by what they stand for; some may be in no catalogue. */
+/**
+ * Names as they were asked for, with hashes replaced by the names that they stand for; some may not be in the
+ * catalogue.
+ */
 export interface AskedFields {
   readonly fields: readonly string[];
   readonly optionalFields: readonly string[];
@@ -49,10 +52,10 @@ export interface DataTerms extends AskedFields {
 }
 
 /**
- * Guards every route whose body names fields, before anything else of that body is looked at: what a key may not name is
- * refused before what is malformed (decisions section 1, Errors).
+ * Guards every route whose body names fields, before anything else in the body is examined: a field that a key may not
+ * name is refused before malformed ones (decisions section 1, Errors).
  *
- * @throws {Problem} pii_not_entitled by the catalogue's flags
+ * @throws {Problem} pii_not_entitled, by the catalogue's flags
  */
 export async function gatePersonalFields(request: FastifyRequest): Promise<void> {
   const body = isRecord(request.body) ? request.body : {};
@@ -63,8 +66,8 @@ export async function gatePersonalFields(request: FastifyRequest): Promise<void>
 }
 
 /**
- * Reads which fields are asked for. Names that the catalogue does not have pass: what they get comes after whether the
- * business exists.
+ * Reads which fields are asked for. Names that are not in the catalogue are let through: they are refused only after
+ * the check that the business exists.
  *
  * @throws {Problem} invalid_request, field_not_priced
  */
@@ -90,7 +93,7 @@ function nameOf(text: string): string {
   return businessFieldOfHash(text) ?? text;
 }
 
-/** The same with what else a request says. @throws {Problem} as {@link readAskedFields} */
+/** The same with the other members of a request. @throws {Problem} as {@link readAskedFields} */
 export function readTerms(body: {
   fields: readonly string[];
   optionalFields?: readonly string[];

@@ -29,7 +29,7 @@ export type DataRequestReason =
 export interface RequestedField {
   readonly name: BusinessFieldName;
   readonly optional: boolean;
-  /** Of this business at that time. */
+  /** Whether it was personal for this business at that time. */
   readonly naturalPersonPii: boolean;
   readonly tier: Tier;
   readonly cents: number;
@@ -46,29 +46,36 @@ export interface DataRequest {
   readonly reference: string | null;
   /** Required ones first. */
   readonly fields: readonly RequestedField[];
-  /** What is kept back until it ends. */
+  /** The money that is held until the request ends. */
   readonly quotedRappen: number;
   readonly status: DataRequestStatus;
   readonly reason: DataRequestReason | null;
-  /** Of its last event. */
+  /** The sequence of its last event. */
   readonly sequence: number;
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** The optional fields that go, by the first approval; null before. */
+  /** The optional fields that are released, as fixed by the first approval; null before that. */
   readonly fixedOptional: readonly string[] | null;
-  /** Enough members have approved; the release follows. */
+  /** When enough members had approved; the release follows. */
   readonly approvedAt: number | null;
 }
 
 /** The window of a data request is fixed (service document, Limits). */
 export const dataRequestSeconds = 86_400;
 
-/** Whether a field tells of a person: by the catalogue, or because the business is one (decisions section 6, Tiers). */
+/**
+ * Whether a field is about a person: by the catalogue, or because the business is a single person (decisions section 6,
+ * Tiers).
+ */
 export function isPersonal(name: BusinessFieldName, isSoleProprietor: boolean): boolean {
   return isSoleProprietor || entryOfBusinessField(name).naturalPersonPii;
 }
 
-/** What is asked for, with today's prices. @throws for a field without a price: those were refused */
+/**
+ * What is asked for, with today's prices.
+ *
+ * @throws for a field without a price, since such fields were refused before
+ */
 export function requestedFields(
   asked: {
     readonly fields: readonly BusinessFieldName[];
@@ -102,7 +109,7 @@ export function agreedFields({
   return fields.filter(({ name, optional }) => !optional || fixedOptional?.includes(name) === true);
 }
 
-/** What an approval names. @param optional the names that go besides the required ones */
+/** What an approval names. @param optional the optional names that are released */
 export function approvalHashOf(request: DataRequest, optional: readonly string[]): Hex32 {
   return releaseHash({
     requestId: request.id,
@@ -115,7 +122,7 @@ export function approvalHashOf(request: DataRequest, optional: readonly string[]
   });
 }
 
-/** What the merchant sees of a request. It tells neither who voted nor how many. */
+/** A request as the merchant sees it, which says neither who voted nor how many. */
 export function recordOf(request: DataRequest) {
   return {
     requestId: request.id,
@@ -137,7 +144,7 @@ export function recordOf(request: DataRequest) {
   };
 }
 
-/** The event of the state that the request is in. @param more of the state alone */
+/** The event for the present state of the request. @param more members that only this state has */
 export function announcementOf(
   request: DataRequest,
   more: Readonly<Record<string, unknown>> = {},

@@ -175,7 +175,11 @@ export async function cancelDataRequest(
   return ended;
 }
 
-/** Ends an open request without a release: its money is free again, and it is announced. @returns null where it had ended */
+/**
+ * Ends an open request without a release: its money is released, and the end is announced.
+ *
+ * @returns null if it had ended already
+ */
 export async function endDataRequest(
   ctx: KybContext,
   tx: Queryable,

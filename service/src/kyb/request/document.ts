@@ -73,7 +73,7 @@ function readTypedData(given: unknown): ReadDocument {
   }
 }
 
-/** Every text in a value, however deep, the names of its members included. */
+/** Whether every text in a value can be shown, at any depth, including the names of members. */
 function areTextsShowable(value: unknown): boolean {
   if (typeof value === "string") return isShowable(value);
   if (Array.isArray(value)) return value.every((each) => areTextsShowable(each));
@@ -94,10 +94,11 @@ function isTypedData(value: unknown): value is TypedDataDocument {
 }
 
 /**
- * Refuses what nobody should sign on request (decisions sections 3 and 6): our own types and domain name, signing in to
- * another domain, permits and operations of accounts, another chain.
+ * Refuses what nobody should sign at the request of others (decisions sections 3 and 6): our own types and domain name,
+ * signing in to another domain, permits and operations of accounts, another chain.
  *
- * @param requester.domain of the client domain; empty where it is not verified: nobody can tell then whose sign-in it is
+ * @param requester.domain that of the client domain; empty if it is not verified, since nobody can tell then whose
+ * sign-in it is
  * @throws {Problem} document_refused
  */
 export function refuseDocument(
@@ -127,7 +128,10 @@ function refusalOfData(typedData: TypedDataDocument, chainId: number): string | 
   return named === undefined || isChain(named, chainId) ? null : "its domain names another chain";
 }
 
-/** Whether it is the number of this chain. A domain may give `chainId` any type, and then it is none. */
+/**
+ * Whether it is the id of this chain. The domain may declare `chainId` with any type; with another type than a number
+ * it does not count.
+ */
 function isChain(named: unknown, chainId: number): boolean {
   const isNumber = typeof named === "number" || typeof named === "string";
   return isNumber && named !== "" && Number(named) === chainId;

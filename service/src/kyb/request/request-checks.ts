@@ -1,4 +1,4 @@
-// What is checked of every request to a business, of either kind, before anything else is looked at.
+// The checks of every request to a business, of either kind, before anything else is examined.
 import type { Requester } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
@@ -6,7 +6,7 @@ import { hasEndpoint } from "../../webhooks/index.ts";
 import type { Business } from "../business/business.ts";
 
 /**
- * A business is known from when its wallet is deployed, and only on the caller's side of live and sandbox.
+ * A business is known once its wallet is deployed, and only in the caller's environment, live or sandbox.
  *
  * @throws {Problem} business_not_found
  */
@@ -18,7 +18,7 @@ export function checkKnown(
     throw new Problem("business_not_found");
 }
 
-/** @throws {Problem} no_webhook_endpoint: nobody would hear of the end of a request */
+/** @throws {Problem} no_webhook_endpoint, because nobody would learn of the end of a request */
 export async function refuseUnheard(
   tx: Queryable,
   requester: Pick<Requester, "clientDomainId">,

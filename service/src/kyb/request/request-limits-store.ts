@@ -8,15 +8,15 @@ export interface Pair {
   readonly business: Address;
 }
 
-/** What the organization has asked of the business, requests of both kinds together. */
+/** The requests of the organization to the business, both kinds together. */
 interface Asked {
   readonly open: number;
-  /** When the first of the last `count` was made; null where fewer were made since then. */
+  /** When the first of the last `count` requests was made; null if there were fewer. */
   readonly firstOfLastAt: number | null;
   readonly isBlocked: boolean;
 }
 
-/** Requests of one pair are counted and made one after the other: others wait until the transaction ends. */
+/** Counts the requests of one pair. Counting and creating take turns: others wait until the transaction ends. */
 export async function countRequests(
   tx: Queryable,
   { organizationId, business }: Pair,

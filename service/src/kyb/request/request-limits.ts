@@ -8,7 +8,7 @@ import * as store from "./request-limits-store.ts";
 const openMax = 5;
 const perDayMax = 20;
 const daySeconds = 86_400;
-/** An open request may end at any time. */
+/** `Retry-After` while too many are open, since an open request may end at any time. */
 const openRetrySeconds = 60;
 
 /**

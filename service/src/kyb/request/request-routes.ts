@@ -11,13 +11,13 @@ import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { streamRoutes } from "../event/stream-routes.ts";
 
-/** What data requests and signature requests have in common, seen from their merchant. */
+/** What data requests and signature requests have in common, from the merchant's point of view. */
 export interface RequestKind<Row extends { readonly id: string }> {
   /** Such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
-  /** In summaries: `data request`. */
+  /** The name in summaries: `data request`. */
   readonly name: string;
-  /** What any of its routes may answer before it looks at the request. */
+  /** What any of its routes may answer before it examines the request. */
   readonly reasons: readonly Reason[];
   readonly record: TSchema;
   /** Every status there is. */
@@ -33,7 +33,7 @@ export interface RequestKind<Row extends { readonly id: string }> {
   readonly cancel: (tx: Queryable, of: { key: ApiKey; id: string }) => Promise<Row>;
 }
 
-/** Of a route of one request. */
+/** The path parameters of a route for one request. */
 export const RequestParams = Type.Object({ id: Type.String() });
 
 /** Adds the list, the record, its cancellation and its events. */

@@ -4,7 +4,7 @@ import { lastUuid } from "../../platform/ids.ts";
 import type { Pair } from "./request-limits-store.ts";
 import type { StoredRequester } from "./shown-requester.ts";
 
-/** The organization that a request to this business is of, of either kind and however old. */
+/** The organization that made a request to this business, of either kind and however old. */
 export async function findRequestingOrganization(
   db: Queryable,
   request: { id: string; business: Address },
@@ -30,16 +30,16 @@ export async function deleteBlock(tx: Queryable, pair: Pair): Promise<void> {
   );
 }
 
-/** An organization whose requests a business does not take. */
+/** An organization that a business has blocked. */
 export interface Block extends StoredRequester {
-  /** Of the organization. */
+  /** The id of the organization. */
   readonly id: string;
   /** Its last request to the business. */
   readonly requestId: string;
   readonly blockedAt: number;
 }
 
-/** By organization, the youngest first. @param page.before the organization they come before */
+/** By organization, the newest organization first. @param page.before lists blocks before this organization */
 export async function listBlocks(
   db: Queryable,
   business: Address,

@@ -5,10 +5,11 @@ import type { KybContext } from "../kyb-context.ts";
 import * as store from "./requester-block-store.ts";
 
 /**
- * Has a business take no more requests of an organization, or take them again; open ones go on. A voting member does it,
- * and it is recorded who.
+ * Has a business block an organization, or accept its requests again; open requests are not affected. A voting member
+ * does this, and it is recorded who.
  *
- * @param given.requestId any request of the organization to this business: members know no other name of it
+ * @param given.requestId any request of the organization to this business, since members know no other id of the
+ * organization
  * @throws {Problem} business_not_found, not_a_member, request_not_found
  */
 export async function setBlocked(

@@ -1,7 +1,7 @@
 import { isVerified, proofNeeded } from "../../accounts/index.ts";
 import type { KybContext } from "../kyb-context.ts";
 
-/** Who asks a business, as it is read from its organization and client domain. */
+/** Who asks a business, as read from the organization and the client domain. */
 export interface StoredRequester {
   readonly organizationName: string;
   readonly domain: string;
@@ -9,7 +9,7 @@ export interface StoredRequester {
   readonly provedAt: number | null;
 }
 
-/** The same for members: a domain only while it is verified. */
+/** The requester as members see it: with a domain only while it is verified. */
 export function shownRequester(
   ctx: Pick<KybContext, "config" | "clock">,
   { organizationName: name, domain, provedAt }: StoredRequester,

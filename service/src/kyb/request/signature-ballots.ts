@@ -70,7 +70,7 @@ export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
         at: each.blockTime,
       }));
       const failed = recordings.filter(({ status }) => status === "reverted");
-      // Businesses before their requests, as whoever looks at a recording that failed holds them.
+      // Locks businesses before their requests, in the same order as the code that resolves failed recordings.
       for (const business of await store.listBusinessesOf(tx, idsOf(failed)))
         await requestLook(tx, business);
       await store.noteFailedRecordings(tx, failed);
@@ -97,8 +97,8 @@ async function finishSigned(
 
 /**
  * Resolves recordings that the chain refused. If somebody else has recorded the same document, it is signed. If the
- * members have changed meanwhile, they are asked again. Otherwise it cannot be signed. One that cannot be resolved now
- * holds up no other.
+ * members have changed meanwhile, they are asked again. Otherwise it cannot be signed. A recording that cannot be
+ * resolved now does not hold up the others.
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
   const faults: unknown[] = [];
@@ -139,7 +139,7 @@ async function mend(
   });
 }
 
-/** Why a recording that failed ends its request; `unavailable` where the members may be asked again. */
+/** Why a recording that failed ends its request; `unavailable` if the members may be asked again. */
 function endingOf(
   { expiresAt }: SignatureRequest,
   business: Business | null,

@@ -30,7 +30,7 @@ export interface SignatureRequest {
   readonly purpose: string;
   readonly status: SignatureStatus;
   readonly reason: SignatureReason | null;
-  /** Of its last event. */
+  /** The sequence of its last event. */
   readonly sequence: number;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -40,7 +40,7 @@ export interface SignatureRequest {
   readonly signedAt: number | null;
 }
 
-/** One whose signature the chain holds. */
+/** A request whose signature the chain has recorded. */
 export interface SignedRequest extends SignatureRequest {
   readonly transactionHash: Hex32;
   readonly signedAt: number;
@@ -52,12 +52,12 @@ export function isSigned(request: SignatureRequest): request is SignedRequest {
 
 const windowSeconds = { min: 300, max: 86_400 };
 
-/** How long members may vote: what was asked, clamped (service document, Limits). */
+/** How long members may vote: as requested, but clamped (service document, Limits). */
 export function clampWindow(asked: number | undefined): number {
   return Math.min(Math.max(asked ?? windowSeconds.max, windowSeconds.min), windowSeconds.max);
 }
 
-/** What the merchant sees of a request. It tells neither who voted nor how many. */
+/** A request as the merchant sees it, which says neither who voted nor how many. */
 export function recordOf(request: SignatureRequest) {
   return {
     requestId: request.id,
@@ -72,7 +72,7 @@ export function recordOf(request: SignatureRequest) {
   };
 }
 
-/** A signature as any ERC-1271 verifier takes it: it names the digest and nobody else. */
+/** A signature as any ERC-1271 verifier accepts it: it holds the digest and names nobody. */
 export function signatureOf(request: SignedRequest, chainId: number) {
   return {
     requestId: request.id,
@@ -90,7 +90,7 @@ export function signatureOf(request: SignedRequest, chainId: number) {
   };
 }
 
-/** The event of the state that the request is in. */
+/** The event for the present state of the request. */
 export function announcementOf(request: SignatureRequest, chainId: number): KybAnnouncement {
   const { id, clientDomainId, environment, sequence, status } = request;
   return {

@@ -21,7 +21,7 @@ import {
 } from "./signature-request.ts";
 import * as store from "./signature-store.ts";
 
-/** What is kept sealed of signature requests. */
+/** The sealed columns of signature requests. */
 export const signatureSealedColumns: readonly SealedColumn[] = [
   { table: "signature_request", idColumn: "id", column: "document_sealed" },
 ];
@@ -90,7 +90,7 @@ export async function requestSignature(
   return made;
 }
 
-/** The requester, as far as it decides what may be signed: its domain counts once it is verified. */
+/** The facts about the requester that decide what may be signed: its domain counts only while it is verified. */
 export function signingRequesterOf(
   ctx: Pick<KybContext, "chain">,
   requester: Pick<Requester, "domain" | "verified">,
@@ -135,7 +135,7 @@ export async function cancelSignatureRequest(
   });
 }
 
-/** Ends an open request and announces it. @returns null where it had ended */
+/** Ends an open request and announces that. @returns null if it had ended already */
 export async function endSignatureRequest(
   ctx: KybContext,
   tx: Queryable,
@@ -163,7 +163,7 @@ export async function announceSignatureRefusals(ctx: KybContext): Promise<void> 
   }
 }
 
-/** Forgets documents 30 days after the end of their request. */
+/** Deletes documents 30 days after the end of their request. */
 export async function purgeDocuments(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - retentionSeconds;
   await purgeInBatches(async (limit) => store.purgeDocuments(ctx.db, before, limit));

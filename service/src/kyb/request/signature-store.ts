@@ -73,14 +73,14 @@ export async function findRequest(db: Queryable, id: string): Promise<SignatureR
   return row === undefined ? null : toRequest(row);
 }
 
-/** Newest first. @param page.before the id they come before */
+/** Newest first. @param page.before lists requests before this id */
 export async function listRequests(
   db: Queryable,
   clientDomainId: string,
   page: { status: string | null; before: string | null; limit: number },
 ): Promise<SignatureRequest[]> {
   const { status, before, limit } = { ...page, before: page.before ?? lastUlid };
-  // Two statements: one for both would be planned once, and walk every request of the client domain.
+  // Two statements, because a single one would have one plan, which reads every request of the client domain.
   const rows = await db.query<RequestRow>(
     status === null
       ? sql`select ${requestColumns} from signature_request
@@ -93,7 +93,7 @@ export async function listRequests(
   return rows.map(toRequest);
 }
 
-/** The documents that are still kept, as they were sealed. */
+/** The documents that are still stored, in their sealed form. */
 export async function listDocuments(
   db: Queryable,
   ids: readonly string[],
@@ -105,10 +105,10 @@ export async function listDocuments(
 }
 
 /**
- * Ends an open request, one step on in its events. One that members have approved is not cancelled while the chain
- * records it: it would be signed all the same.
+ * Ends an open request and advances the sequence of its events. A request that members have approved is not cancelled
+ * while the chain records it, because it would be signed all the same.
  *
- * @returns null where it has ended already
+ * @returns null if it has ended already
  */
 export async function endRequest(
   tx: Queryable,
@@ -129,14 +129,14 @@ export async function endRequest(
   return row === undefined ? null : toRequest(row);
 }
 
-/** Enough members refused; it is told of later. */
+/** Records that enough members have refused, which is announced later. */
 export async function putOffRefusal(tx: Queryable, id: string, dueAt: number): Promise<void> {
   await tx.query(
     sql`update signature_request set refused_due_at = ${dueAt} where id = ${id} and status = ${pending}`,
   );
 }
 
-/** Open requests that were refused and are due to be told so, for this transaction alone. */
+/** Locks open requests that were refused and whose refusal is due to be announced. */
 export async function lockRefused(tx: Queryable, now: number, limit: number): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select id from signature_request
@@ -146,7 +146,11 @@ export async function lockRefused(tx: Queryable, now: number, limit: number): Pr
   return rows.map(({ id }) => id);
 }
 
-/** Enough members approved. @returns how many recordings there are with this one; null where the request has ended */
+/**
+ * Records that enough members have approved.
+ *
+ * @returns how many recordings there are, including this one; null if the request has ended
+ */
 export async function beginRecording(
   tx: Queryable,
   id: string,
@@ -159,7 +163,7 @@ export async function beginRecording(
   return row?.recordings ?? null;
 }
 
-/** @returns false where the request has ended, or somebody else looked after this recording */
+/** @returns false if the request has ended, or another process has resolved this recording */
 export async function takeFailedRecording(
   tx: Queryable,
   of: Pick<SignatureRequest, "id" | "recordings">,
@@ -172,7 +176,7 @@ export async function takeFailedRecording(
   return rows.length === 1;
 }
 
-/** The chain holds the signature. @returns null where the request has ended */
+/** Records that the chain has the signature. @returns null if the request has ended */
 export async function markSigned(
   tx: Queryable,
   signed: { id: string; transactionHash: Hex32; at: number; now: number },
@@ -219,7 +223,11 @@ export async function listFailedRecordings(
   return rows.map((row) => Object.assign(toRequest(row), { failedBlock: row.failed_block }));
 }
 
-/** Documents go 30 days after their request has ended; what was signed is told by its digest. @returns how many */
+/**
+ * Deletes documents 30 days after their request has ended; the digest still says what was signed.
+ *
+ * @returns how many were deleted
+ */
 export async function purgeDocuments(
   db: Queryable,
   before: number,

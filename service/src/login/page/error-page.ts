@@ -12,11 +12,11 @@ export interface ErrorView {
   readonly requestId: string;
   readonly retryUrl?: string;
   readonly retryAfterSeconds?: number;
-  /** Of a logout that failed: where the person can log out by itself. */
+  /** For a logout that failed: where the person can log out directly. */
   readonly logoutUrl?: string;
 }
 
-/** Says what a person can do first, and what the site's developers need to know after it. */
+/** First says what the person can do, and then what the site's developers need to know. */
 export function renderErrorPage(view: ErrorView): string {
   const { locale, retryAfterSeconds, retryUrl, logoutUrl } = view;
   return renderNotice({

@@ -19,7 +19,7 @@ export function loginForm(
   </form>`;
 }
 
-/** Opens a wallet on the same device. Tools find it while the login waits, by its hook. */
+/** Opens a wallet on the same device. Tools find it by its hook while the login waits. */
 export function walletLink(
   { locale, sameDeviceLink }: LoginView,
   { isHook }: { isHook: boolean },
@@ -30,7 +30,7 @@ export function walletLink(
   >`;
 }
 
-/** The way on that every state has: the client is told `access_denied`. */
+/** The link that every state has: it leads back to the client with `access_denied`. */
 export function backLink(view: LoginView, look: "text" | "button" = "text"): Markup {
   const label = say(view.locale, "back", { client: foreign(view.clientName) });
   return markup`<p class="back"><a${look === "button" ? markup` class="button"` : null} href="${href(view.backUrl)}">${label}</a></p>`;

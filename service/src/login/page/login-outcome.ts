@@ -5,8 +5,8 @@ import { foreign, markup, say, type Markup } from "./page-markup.ts";
 import type { TextKey } from "./page-texts.ts";
 
 /**
- * After the claim. With `digits` the person carries them to the wallet (decisions section 2, rule 4); empty ones make the
- * form that the script fills in, which has no `[data-code]` yet.
+ * Shown after the claim. The person types the `digits` into the wallet (decisions section 2, rule 4); empty ones make
+ * the form that the script fills in, which has no `[data-code]` yet.
  */
 export function renderClaimed(
   view: LoginView,
@@ -23,7 +23,7 @@ export function renderClaimed(
     ${carryOn(view)} ${backLink(view)}`;
 }
 
-/** A wallet on the same device has the login: no code of this page counts any more. */
+/** A wallet on the same device has opened the login, so no code of this page counts any more. */
 export function renderOpened(view: LoginView): Markup {
   const { locale } = view;
   const again = { action: "restart", label: say(locale, "startAgain"), look: "quiet" } as const;
@@ -35,7 +35,7 @@ export function renderOpened(view: LoginView): Markup {
     ${backLink(view)}`;
 }
 
-/** Where no script watches for the approval, the person says when it is done. */
+/** If no script watches for the approval, the person says when it is done. */
 function carryOn(view: LoginView): Markup {
   const label = say(view.locale, "continue");
   const button = markup`<p class="hint">${say(view.locale, "approvedContinue")}</p>
@@ -43,7 +43,7 @@ function carryOn(view: LoginView): Markup {
   return view.isStatic ? button : markup`<noscript>${button}</noscript>`;
 }
 
-/** The members of a business are asked. Nothing here tells who they are, how many, or how they vote. */
+/** Shown while the members of a business decide. Nothing here reveals who they are, how many, or how they vote. */
 export function renderGathering(view: LoginView): Markup {
   const { locale, clientName } = view;
   const whenApproved = markup`<p class="hint">${say(locale, "gatheringContinue")}</p>
@@ -60,7 +60,7 @@ export function renderGathering(view: LoginView): Markup {
     <div class="buttons">${loginForm(view, { action: "give-up", label, look: "quiet" })}</div>`;
 }
 
-/** The script takes the code at once; the button is for when it cannot. */
+/** The script fetches the code at once; the button is there in case it cannot. */
 export function renderApproved(view: LoginView): Markup {
   const { locale, clientName } = view;
   return markup`<h2 tabindex="-1">${say(locale, "approvedTitle")}</h2>
@@ -86,12 +86,12 @@ export function renderFailed(
   return ended(view, { title, hint, mayRestart });
 }
 
-/** The login went on without this page, so there is nothing to start again. */
+/** The login continued without this page, so there is nothing to start again. */
 export function renderOver(view: LoginView): Markup {
   return ended(view, { title: "overTitle", hint: "overHint", mayRestart: false });
 }
 
-/** Who holds no cookie of the login gets nothing of it, so it goes on nowhere. */
+/** A browser without the cookie of the login is told nothing about it, so the page leads nowhere. */
 export function renderUnheld(view: LoginView): Markup {
   return ended(view, { title: "errorTitle", hint: "noCookieHint", mayRestart: false });
 }

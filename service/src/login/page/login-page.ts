@@ -18,8 +18,9 @@ import { renderPage } from "./page-layout.ts";
 import { drawn, foreign, markup, say, type Markup } from "./page-markup.ts";
 
 /**
- * The QR page of decisions section 2. It works without its script; with it the code rotates and the outcome comes by
- * itself. Hooks for tools: `[data-qr]` (one element while waiting), `a[data-same-device]`, `[data-code]` after the claim.
+ * The QR page of decisions section 2. It works without its script; with the script the code rotates and the outcome
+ * appears by itself. Hooks for tools: `[data-qr]` (one element while waiting), `a[data-same-device]`, `[data-code]`
+ * after the claim.
  *
  * @throws {Error} when `backUrl` or `sameDeviceLink` could run in the page
  */
@@ -57,7 +58,7 @@ function renderWhole(view: LoginView, slots: PageSlots): string {
   });
 }
 
-/** Who asks, and for what. The domain is the only thing about the requester that somebody checked. */
+/** Who asks, and for what. Only the domain of the requester has been verified. */
 function requester(view: LoginView): Markup {
   const { locale, clientDomain } = view;
   const badge =
@@ -121,7 +122,7 @@ function scanWay(view: LoginView, code: Markup | null): Markup {
     <p class="or"><span>${say(locale, "or")}</span></p>`;
 }
 
-/** The current code is in the HTML, so it is there before any script and where none runs. */
+/** The current code is in the HTML, so it is there before the script runs, and also if none does. */
 function renderCode(view: LoginView): Markup | null {
   if (view.isSameDeviceOnly) return null;
   if (view.isCodeOver) return markup`<p class="hint">${say(view.locale, "expiredTitle")}</p>`;
@@ -162,7 +163,9 @@ function staticButtons(view: LoginView): Markup {
   </div>`;
 }
 
-/** The code must not look current where no script renews it: that style hides what needs one. */
+/**
+ * The code must not look current if no script renews it: without a script, this style hides everything that needs one.
+ */
 function scripts(view: LoginView): Markup {
   const { script, encoder, noScriptStyle } = assetPaths();
   const stale = view.state.kind === "waiting" && !view.isStatic;
@@ -171,7 +174,7 @@ function scripts(view: LoginView): Markup {
     ${stale ? markup`<noscript><link rel="stylesheet" href="${noScriptStyle}" /></noscript>` : null}`;
 }
 
-/** What the script works with. It is data in an attribute, because the policy allows nothing inline. */
+/** The data for the script, in an attribute because the policy allows nothing inline. */
 function pageData(view: LoginView): Markup {
   const { loginId, nowMs, expiresAt, isStatic, firstStep, macs, state } = view;
   const data = {
@@ -183,7 +186,7 @@ function pageData(view: LoginView): Markup {
     firstStep,
     kind: state.kind,
   };
-  // A list of its own, since nothing in it needs escaping.
+  // A separate list, since nothing in it needs escaping.
   const shown = state.kind === "waiting" ? macs.join(" ") : "";
   return markup` data-login="${JSON.stringify(data)}" data-macs="${shown}"`;
 }

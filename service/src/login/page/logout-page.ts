@@ -2,14 +2,17 @@ import { renderNotice } from "./page-layout.ts";
 import { foreign, markup, say } from "./page-markup.ts";
 import type { Locale, TextKey } from "./page-texts.ts";
 
-/** A logout that nobody proved to be the client's: the person decides (OpenID Connect RP-Initiated Logout section 2). */
+/**
+ * A logout for which the client has given no proof, so the person decides (OpenID Connect RP-Initiated Logout section
+ * 2).
+ */
 export interface LogoutView {
   readonly locale: Locale;
   /** Where the answer goes, with `hidden` and the member `decision` = `logout` | `stay`. */
   readonly action: string;
   readonly hidden: Readonly<Record<string, string>>;
   readonly clientName: string | null;
-  /** Short form of the identity, or null where there is no session. */
+  /** Short form of the identity, or null if there is no session. */
   readonly identity: string | null;
 }
 

@@ -19,7 +19,7 @@ export interface AssetPaths {
   readonly icon: string;
 }
 
-/** Every path of `loadPageAssets` is this and a name. */
+/** Every path of `loadPageAssets` is this prefix and a name. */
 export const assetPrefix = "/oauth2/assets/";
 const own = new URL("assets/", import.meta.url);
 
@@ -33,8 +33,8 @@ export function loadPageAssets(): ReadonlyMap<string, PageAsset> {
 const hashPattern = /\.[\w-]{16}\./;
 
 /**
- * This version's file for a path that a page of another one names; null where there is none. While versions change, a
- * page and its files come from processes of different ones, and without its script a code would not be renewed.
+ * This version's file for a path that a page of another version names; null if there is none. During an upgrade, a page
+ * and its files come from processes of different versions, and without its script a code would not be renewed.
  */
 export function findNamesake(path: string): PageAsset | null {
   const name = path.replace(hashPattern, ".");
@@ -84,7 +84,10 @@ function linkEncoder(script: string, encoder: string): string {
   return linked;
 }
 
-/** A third of the sources is comments. Only whole lines go, licence notices (`/*!`) stay; a test runs what is left. */
+/**
+ * A third of the sources is comments. Only whole lines are removed, and licence notices (`/*!`) stay; a test runs the
+ * result.
+ */
 function stripComments(source: string): string {
   return source
     .replaceAll(/^[ \t]*\/\*(?!!)(?:(?!\*\/)[^])*\*\/[ \t]*\n/gm, "")

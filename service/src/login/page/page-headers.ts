@@ -1,10 +1,10 @@
 /**
- * Headers of every page: no script, style or frame that is not ours, no copy in a cache, no address handed on.
+ * Headers of every page: no script, style or frame that is not ours, no copy in a cache, no address passed on.
  *
- * A form may lead to the client, whose own redirects from there Chromium counts as the form's targets too. Where they
- * lead nobody knows here, so a page of a client allows `https:` and the scheme of the client's address; any other page
- * keeps its forms here. A page of a client may be a popup whose opener waits for it to close or to say how it went, so
- * it does not part from its opener, which can send it elsewhere but not look into it.
+ * A form may lead to the client, and Chromium counts the client's own redirects from there as targets of the form too.
+ * We cannot know where those lead, so a page of a client allows `https:` and the scheme of the client's address; forms
+ * of any other page lead only to us. A page of a client may be a popup whose opener waits for it to close or to report
+ * the outcome, so it keeps its opener, which can navigate it but not look into it.
  *
  * @param options.leadsTo the client's address that a form of this page ends at
  * @see https://www.w3.org/TR/CSP3/#directive-form-action
@@ -29,7 +29,8 @@ export function pageHeaders(
     ].join("; "),
     "x-frame-options": "DENY",
     "x-content-type-options": "nosniff",
-    // Nothing is told to other origins. Under no-referrer browsers would blank the Origin of our own forms, which is checked.
+    // Other origins get no referrer. With no-referrer, browsers would blank the Origin of our own forms, which is
+    // checked.
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
     ...(leadsTo === undefined ? { "cross-origin-opener-policy": "same-origin" } : {}),

@@ -10,7 +10,7 @@ export interface PageParts {
   readonly body: Markup;
 }
 
-/** The frame of every page. There is nothing inline in it: the policy of `pageHeaders` would refuse it. */
+/** The frame of every page. Nothing in it is inline, because the policy of `pageHeaders` would refuse that. */
 export function renderPage({ locale, title, head, body }: PageParts): string {
   const paths = assetPaths();
   return markup`<!doctype html>

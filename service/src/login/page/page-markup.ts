@@ -7,7 +7,7 @@ export interface Markup {
 
 type Part = string | number | Markup | readonly Markup[] | null;
 
-/** Puts values into HTML, escaped for text and for quoted attributes alike; `null` leaves nothing. */
+/** Puts values into HTML, escaped for both text and quoted attributes; `null` becomes nothing. */
 export function markup(parts: TemplateStringsArray, ...values: readonly Part[]): Markup {
   const lines = withoutIndent(parts);
   let text = lines[0] ?? "";
@@ -17,7 +17,7 @@ export function markup(parts: TemplateStringsArray, ...values: readonly Part[]):
 
 const withoutIndentCache = new WeakMap<TemplateStringsArray, readonly string[]>();
 
-/** The indent of the sources is no part of the page: a fifth of its bytes. */
+/** Removes the indentation of the sources, which would be a fifth of the page's bytes. */
 function withoutIndent(parts: TemplateStringsArray): readonly string[] {
   const known = withoutIndentCache.get(parts);
   if (known !== undefined) return known;
@@ -39,9 +39,11 @@ const entities: Readonly<Record<string, string>> = {
   '"': "&quot;",
   "'": "&#39;",
 };
-/** Controls, and the marks that turn the reading direction: a name could dress up as another one with them. */
+/**
+ * Control characters, and the marks that change the reading direction: with them a name could look like another one.
+ */
 const misleading = /[\p{Bidi_Control}\p{Zl}\p{Zp}]|(?![\t\n])\p{Cc}/u;
-/** Printable ASCII holds nothing misleading, and is judged and escaped at a tenth of the price. */
+/** Printable ASCII contains nothing misleading, and can be checked and escaped at a tenth of the cost. */
 const plain = /^[\n -~]*$/;
 const plainSpecial = /[&<>"']/g;
 const special = new RegExp(`[&<>"']|${misleading.source}`, "gu");
@@ -54,12 +56,12 @@ function escapeHtml(text: string): string {
   return text.replaceAll(special, (character) => entities[character] ?? "\ufffd");
 }
 
-/** A value for a quoted attribute of a page that is put together elsewhere. */
+/** Escapes a value for a quoted attribute of a page that is assembled elsewhere. */
 export function escapeAttribute(text: string): string {
   return escapeHtml(text);
 }
 
-/** Takes over markup that our own code drew, such as `qrSvg`. */
+/** Accepts markup that our own code has drawn, such as `qrSvg`. */
 export function drawn(text: string): Markup {
   return { markup: text };
 }
@@ -83,7 +85,7 @@ export function say(
 
 const partsCache = new Map<string, readonly string[]>();
 
-/** Escaped text and names of placeholders in turn. A page says 50 texts, so they are taken apart once. */
+/** Escaped text and names of placeholders in turn. A page has 50 texts, so each is split only once. */
 function partsOf(locale: Locale, key: TextKey): readonly string[] {
   const cacheKey = `${locale} ${key}`;
   const known = partsCache.get(cacheKey);
@@ -93,7 +95,7 @@ function partsOf(locale: Locale, key: TextKey): readonly string[] {
   return parts;
 }
 
-/** A name that somebody else chose, kept from disturbing the text around it. */
+/** A name that somebody else chose, isolated from the text around it. */
 export function foreign(name: string): Markup {
   return markup`<bdi>${name}</bdi>`;
 }
@@ -101,7 +103,7 @@ export function foreign(name: string): Markup {
 /** What a link of ours may never start with; a registered redirect URI may have a scheme of its own (RFC 8252). */
 const executable = /^\s*(?:javascript|data|vbscript|blob|file):/i;
 
-/** What a browser drops or a reader does not see while it looks for the scheme. */
+/** Characters that a browser drops, or a reader does not see, at the beginning of an address. */
 const ignored = new RegExp(`[\\t\\n]|${misleading.source}`, "gu");
 
 /**

@@ -13,7 +13,7 @@ import type { LoginContext } from "../login-context.ts";
 import { viewOf } from "./login-view.ts";
 import { pageHeaders, pickLocale, renderErrorPage, renderLoginPage } from "./pages.ts";
 
-/** Where the page of a login lies. */
+/** The path of a login's page. */
 export const pagePath = "/oauth2/login/:loginId";
 
 /** A request and what answers it. */
@@ -30,7 +30,7 @@ export function browserOf(ctx: LoginContext, request: FastifyRequest): BrowserCa
 interface LoginPage {
   readonly attempt: Attempt;
   readonly client: Client;
-  /** To be set with the page. */
+  /** Cookies that are set with the page. */
   readonly cookies?: readonly string[];
 }
 
@@ -49,7 +49,7 @@ export function showLogin(
     .send(renderLoginPage(view));
 }
 
-/** Sends the browser on by 303, without telling where it comes from. */
+/** Redirects the browser by 303, without revealing where it comes from. */
 export function leave(
   reply: FastifyReply,
   location: string,
@@ -66,7 +66,7 @@ export function leave(
     .send();
 }
 
-/** Shows what went wrong, with a way on where there is one. */
+/** Shows what went wrong, and what to do next if there is something. */
 export function showError(
   ctx: LoginContext,
   { error, request, reply }: { error: unknown } & Call,
@@ -95,7 +95,9 @@ export function showError(
     .send(page);
 }
 
-/** The page of the login, where this browser holds it: it starts again, or leads back to the site. */
+/**
+ * The page of the login, if this browser holds the login: from there the person can start again or go back to the site.
+ */
 function pageOf(ctx: LoginContext, request: FastifyRequest): { retryUrl?: string } {
   const { loginId } = (request.params ?? {}) as { loginId?: string };
   if (loginId === undefined || request.routeOptions.url === pagePath) return {};

@@ -5,17 +5,17 @@ import type { LoginView } from "./page-view.ts";
 /** What differs between two waiting pages of one client in one language; everything else is rendered once. */
 export interface PageSlots {
   readonly data: Markup;
-  /** Null where no code is shown any more. */
+  /** Null if no code is shown any more. */
   readonly code: Markup | null;
 }
 
 /** Renders a whole page around its slots. */
 type Render = (view: LoginView, slots: PageSlots) => string;
 
-/** 20 kB each: the clients that people log in to at the moment, in their languages. */
+/** 20 kB each, for the clients that people log in to at the moment, in their languages. */
 const skeletonsMax = 500;
 
-/** Marks of the slots: nobody can guess them, so no name of a client can hold one. */
+/** Marks the slots. Nobody can guess it, so no client's name can contain one. */
 const mark = randomUUID().replaceAll("-", "");
 const marks = {
   data: `data-${mark}`,
@@ -73,7 +73,10 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
   return made;
 }
 
-/** One character beyond Latin-1 would make every page a string of two bytes a character, slower to join and to send. */
+/**
+ * A single character beyond Latin-1 would make every page a string of two bytes per character, which is slower to join
+ * and to send.
+ */
 function inAscii(page: string): string {
   return page.replaceAll(/[^\0-\x7f]/gu, (character) => `&#${character.codePointAt(0)};`);
 }

@@ -2,7 +2,10 @@
 export const locales = ["en", "de", "fr", "it", "es"] as const;
 export type Locale = (typeof locales)[number];
 
-/** Everything the pages say; `{name}` is filled in by the page. English sets the keys, the compiler asks for the others. */
+/**
+ * Everything the pages say; `{name}` is filled in by the page. English defines the keys, and the compiler demands them
+ * of the other languages.
+ */
 const en = {
   title: "Log in to {client}",
   verified: "Verified site: {domain}",
@@ -458,7 +461,7 @@ export const texts: Readonly<Record<Locale, Readonly<Record<TextKey, string>>>> 
 };
 
 /**
- * Chooses the language: the first of `ui_locales` that there is (OpenID Connect Core 3.1.2.1), else the best of
+ * Chooses the language: the first of `ui_locales` that is available (OpenID Connect Core 3.1.2.1), else the best of
  * `Accept-Language` (RFC 9110 section 12.5.4), else English. Anything malformed counts as absent.
  */
 export function pickLocale(
@@ -469,7 +472,7 @@ export function pickLocale(
   return firstKnown(asked) ?? firstKnown(rankedLanguages(acceptLanguage ?? "")) ?? "en";
 }
 
-/** Characters that are looked at; a browser sends fewer than 100. */
+/** How many characters are read; a browser sends fewer than 100. */
 const languageListMax = 500;
 
 function rankedLanguages(header: string): string[] {

@@ -3,22 +3,24 @@ import type { Locale } from "./page-texts.ts";
 
 type LoginPageState =
   | { readonly kind: "waiting" }
-  /** A wallet on the same device has it. */
+  /** A wallet on the same device has opened it. */
   | { readonly kind: "opened" }
-  /** `digits` only where number matching is on; `identity` in its short form. */
+  /** `digits` only if number matching is on; `identity` in its short form. */
   | { readonly kind: "claimed"; readonly digits: string | null; readonly identity: string }
   /** Other members of a business are asked. */
   | { readonly kind: "gathering" }
   | { readonly kind: "approved" }
-  /** The code was released already, through another tab. */
+  /** The code has already been released, through another tab. */
   | { readonly kind: "finished" }
   | { readonly kind: "failed"; readonly failure: AttemptFailure; readonly canRestart: boolean };
 
-/** Everything the page of one login shows; texts of others are escaped here, not before. */
+/**
+ * Everything that the page of a login shows; texts that others wrote are escaped when the page is rendered, not before.
+ */
 export interface LoginView {
   readonly loginId: string;
   readonly clientName: string;
-  /** Verified, or null: then the page says in words that nobody checked. */
+  /** The verified domain, or null: then the page says in words that nobody has checked it. */
   readonly clientDomain: string | null;
   readonly scopes: readonly string[];
   readonly locale: Locale;
@@ -29,7 +31,7 @@ export interface LoginView {
   readonly base: string;
   /** One code for the whole login instead of a new one every step (decisions section 2, rule 8). */
   readonly isStatic: boolean;
-  /** The one code is older than a wallet's claim with it may be; a login for a business stays open for longer. */
+  /** The single code is too old to be claimed; a login for a business stays open for longer. */
   readonly isCodeOver: boolean;
   /** Step of `macs[0]`; the others follow. A static code has one mac, of step 0. */
   readonly firstStep: number;
@@ -41,7 +43,10 @@ export interface LoginView {
   /** The client's redirect URI with `error=access_denied`. */
   readonly backUrl: string;
   readonly isBusiness: boolean;
-  /** The client takes no login by QR code (`acr`): the page shows no code that every wallet would be refused on. */
+  /**
+   * The client accepts no login by QR code (`acr`), so the page shows no code, with which every wallet would be
+   * refused.
+   */
   readonly isSameDeviceOnly: boolean;
   /** The same request may be started again. */
   readonly canRestart: boolean;

@@ -8,12 +8,12 @@ import { heldLoginIds } from "../attempt/browser-cookies.ts";
 import type { LoginContext } from "../login-context.ts";
 import { pushedIdOf } from "../authorization/pushed-request.ts";
 
-/** As many logins of one browser are looked at; a cookie costs nothing to invent. */
+/** The most logins of one browser that are examined, since cookies are easy to make up. */
 const loginsMax = 8;
 
 /**
- * The login that this browser started with a pushed request which is used up since: a page that is loaded again goes on
- * (RFC 9126 section 4). Null for any other browser.
+ * The login that this browser started with a pushed request that has been used up since, so that a page that is
+ * reloaded continues (RFC 9126 section 4). Null for any other browser.
  */
 export async function findPushedPage(
   ctx: LoginContext,

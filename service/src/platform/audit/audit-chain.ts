@@ -5,7 +5,10 @@ import { equalBytes } from "../cryptography/mac.ts";
 
 export type AuditContext = Pick<Ctx, "db" | "clock" | "keys">;
 
-/** A place in the chain: the hash of the link at `position`, over everything before it; position 0 is before the first. */
+/**
+ * A position in the chain, with the hash of the link there, which covers everything before it; position 0 is before the
+ * first link.
+ */
 export interface ChainEnd {
   readonly position: number;
   readonly hash: Buffer;
@@ -28,7 +31,10 @@ export function linkHash(previous: ChainEnd, entry: EntryRow): Buffer {
   return createHash("sha256").update(canonical).digest();
 }
 
-/** Only the service can make one: whoever can write to the database but lacks its keys cannot build another chain. */
+/**
+ * Only the service can make a seal: somebody who can write to the database but lacks the keys cannot build another
+ * chain.
+ */
 export function sealLink(
   ctx: AuditContext,
   kind: "link" | "head" | "checkpoint",
@@ -37,7 +43,7 @@ export function sealLink(
   return ctx.keys.mac("audit-seal", JSON.stringify([kind, position, hash.toString("hex")]));
 }
 
-/** The beginning carries no seal; there is nothing before it. */
+/** The beginning has no seal, since there is nothing before it. */
 export function isSealed(ctx: AuditContext, kind: "head" | "checkpoint", end: SealedEnd): boolean {
   if (end.seal === null) return end.position === 0 && end.hash.every((byte) => byte === 0);
   return equalBytes(end.seal, sealLink(ctx, kind, end));

@@ -19,7 +19,7 @@ export interface Link extends ChainEnd {
 }
 
 export interface LinkedEntry extends Link {
-  /** Null when it was deleted. */
+  /** Null if it was deleted. */
   readonly entry: EntryRow | null;
 }
 
@@ -30,15 +30,17 @@ export interface SealedEnd extends ChainEnd {
 export interface ChainState {
   readonly head: SealedEnd;
   readonly checkpoint: SealedEnd;
-  /** Entries of transactions older than this were dealt with (a decimal xid8). */
+  /** Entries of transactions older than this have been processed (a decimal xid8). */
   readonly horizon: string;
 }
 
-/** Transactions whose entries are decided and not linked yet: `from` included, `before` not. */
+/** Transactions that have ended and whose entries are not linked yet: including `from`, excluding `before`. */
 export interface Window {
   readonly from: string;
   readonly before: string;
-  /** First transaction id not given out yet: rows above it come from another cluster (a restored dump). */
+  /**
+   * The first transaction id that has not been assigned yet: rows above it come from another cluster (a restored dump).
+   */
   readonly foreignFrom: string;
 }
 
@@ -48,7 +50,7 @@ export async function insertEntry(tx: Queryable, entry: AuditEntry, now: number)
     values (${now}, ${entry.actor}, ${entry.action}, ${entry.subject}, ${JSON.stringify(entry.details ?? {})})`);
 }
 
-/** Takes the lock of the audit chain until the transaction ends. @returns false where somebody else has it */
+/** Takes the lock of the audit chain until the transaction ends. @returns false if another process has it */
 export async function tryLockChain(tx: Queryable): Promise<boolean> {
   const [row] = await tx.query<{ is_ours: boolean }>(
     sql`select pg_try_advisory_xact_lock(${advisoryLocks.auditChain}) as is_ours`,
@@ -56,18 +58,20 @@ export async function tryLockChain(tx: Queryable): Promise<boolean> {
   return row?.is_ours === true;
 }
 
-/** The same, waiting for whoever has it. */
+/** The same, but waits while another process has it. */
 export async function lockChain(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
 }
 
-/** Sets the horizon back to 0 where it is of another cluster, before the transaction ids of this one reach it. */
+/** Sets the horizon back to 0 if it comes from another cluster, before the transaction ids of this cluster reach it. */
 export async function dropForeignHorizon(db: Queryable): Promise<void> {
   await db.query(sql`
     update audit_chain set horizon = '0' where horizon > pg_snapshot_xmax(pg_current_snapshot())`);
 }
 
-/** Whether a run would find something: decided entries, or a horizon of another cluster or of none. */
+/**
+ * Whether a run would find something: entries of ended transactions, or a horizon of another cluster or none at all.
+ */
 export async function hasUnlinked(db: Queryable): Promise<boolean> {
   const [row] = await db.query<{ is_found: boolean }>(sql`
     select horizon = '0' or horizon > pg_snapshot_xmax(pg_current_snapshot()) or exists (
@@ -167,7 +171,7 @@ export async function deleteLinks(tx: Queryable, upTo: number): Promise<void> {
     delete from audit_entry where id = any(array(select entry_id from removed))`);
 }
 
-/** Makes all that follows in this transaction see one state of the database, and change nothing. */
+/** Makes everything that follows in this transaction see one state of the database, and unable to change anything. */
 export async function useSnapshot(tx: Queryable): Promise<void> {
   await tx.query(sql`set transaction isolation level repeatable read, read only`);
 }
@@ -196,7 +200,7 @@ export async function listLinks(
 export interface Tail {
   readonly count: number;
   readonly oldestAt: number | null;
-  /** Entries without a link although their transaction was dealt with. */
+  /** Entries without a link although their transaction has been processed. */
   readonly insertedIds: readonly number[];
 }
 

@@ -3,7 +3,7 @@ import * as store from "./audit-store.ts";
 import type { Queryable } from "../database/db.ts";
 import { equalBytes } from "../cryptography/mac.ts";
 
-/** What somebody did to the trail. `position` counts the links from 1; `entryId` is null where no entry is concerned. */
+/** How the trail was manipulated. `position` counts the links from 1; `entryId` is null if no entry is concerned. */
 interface AuditFault {
   readonly kind:
     | "entry_edited"
@@ -27,7 +27,7 @@ export interface AuditReport {
   readonly checked: number;
   /** At most 100. */
   readonly faults: readonly AuditFault[];
-  /** The newest link, to compare with what was noted elsewhere; `hash` in hex. */
+  /** The newest link, to compare with what was recorded elsewhere; `hash` in hex. */
   readonly head: { readonly position: number; readonly hash: string };
   /** The unsealed tail: entries that are not linked yet; an age above a few seconds means that no job runs. */
   readonly unsealed: { readonly count: number; readonly oldestAgeSeconds: number };
@@ -35,7 +35,7 @@ export interface AuditReport {
 
 const batchMax = 1000;
 const faultsMax = 100;
-/** No transaction stays open for so long, so an entry this much older than the one before was made up later. */
+/** No transaction stays open for that long, so an entry this much older than the one before was invented later. */
 const backdatedSeconds = 3600;
 
 /**
@@ -103,7 +103,7 @@ async function walkLinks(
   }
 }
 
-/** After a fault the walk goes on from what the link says, so that one change is one fault. */
+/** After a fault the verification continues from what the link says, so that one change counts as one fault. */
 function checkLink(walk: Walk, link: store.LinkedEntry): void {
   const { position, entry } = link;
   const where = { position, entryId: link.entryId };

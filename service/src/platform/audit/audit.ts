@@ -10,13 +10,13 @@ import * as store from "./audit-store.ts";
 import { type AuditReport, verifyAudit } from "./audit-verification.ts";
 import type { Queryable } from "../database/db.ts";
 
-/** One audited act. None of it may be a personal value or a secret: ids, names of fields, kinds. */
+/** One audited act. It may contain only ids, names of fields and kinds, but no personal value and no secret. */
 export interface AuditEntry {
   /** Who: `operator:0x..`, `organization:<id>`, a user identity, `system`. */
   readonly actor: string;
   /** `thing.verb`, such as `client.disable`. */
   readonly action: string;
-  /** Id of what it was done to. */
+  /** The id of what it was done to. */
   readonly subject: string;
   readonly details?: Readonly<Record<string, unknown>>;
 }
@@ -27,7 +27,7 @@ export interface Audit {
   record(tx: Queryable, entry: AuditEntry): Promise<void>;
   /** @param onChecked is told after every batch how many links have been recomputed */
   verify(onChecked?: (total: number) => void): Promise<AuditReport>;
-  /** The newest link, to be anchored outside of this database. @throws Error when the service did not seal it */
+  /** The newest link, to be anchored outside of this database. @throws Error if the service did not seal it */
   head(tx: Queryable): Promise<ChainEnd>;
 }
 
@@ -43,9 +43,9 @@ export function createAudit(ctx: AuditContext): Audit {
 }
 
 /**
- * Takes note where the database was restored from a dump of another cluster, whose transaction ids mean nothing here:
- * every entry without a link is then still to be linked. Call it before anything is recorded, else those entries would
- * pass for inserted ones.
+ * Detects that the database was restored from a dump of another cluster, whose transaction ids mean nothing here: then
+ * every entry without a link still has to be linked. Call it before anything is recorded, because otherwise those
+ * entries would look like inserted ones.
  */
 export async function noteRestore(db: Queryable): Promise<void> {
   await store.dropForeignHorizon(db);
@@ -59,7 +59,7 @@ const batchMax = 1000;
 
 /**
  * Links the entries that are not in the chain yet, in id order, each with the hash of the one before. Every process
- * runs it, a second apart at most; one at a time works, the others return at once.
+ * runs it at least every second; one at a time does the work, the others return at once.
  *
  * Ids have gaps and do not commit in order. So an entry is linked when its transaction is older than every one still
  * under way, and the position is the chain's own number.
@@ -103,11 +103,11 @@ async function linkBatch(ctx: AuditContext, tx: Queryable): Promise<number> {
 /**
  * Removes entries past their retention with their links, from the old end only. The link that was removed last is
  * recorded and sealed as the checkpoint where the verification then starts. Entries that follow a younger one stay
- * until that has aged.
+ * until that one is old enough.
  *
- * @param options.before Unix seconds; entries written earlier go
+ * @param options.before Unix seconds; entries written earlier are removed
  * @returns how many entries were removed
- * @throws Error when the chain is broken there: what shows a manipulation is kept
+ * @throws Error if the chain is broken there, so that the evidence of a manipulation is kept
  */
 export async function purgeAudit(ctx: AuditContext, options: { before: number }): Promise<number> {
   let removed = 0;

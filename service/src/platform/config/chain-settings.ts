@@ -4,7 +4,7 @@ import { flag, oneOf, setting, whole } from "./setting.ts";
 /** The order of secp256k1: private keys lie between zero and this (SEC 2 section 2.4.1). */
 const keyEnd = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-/** Checked here, since a library that refuses it as a key later quotes it in its message. */
+/** Checked here, because a library that rejects the key later would quote it in its message. */
 function privateKey(value: string): string {
   const hex = value.replace(/^0x/, "");
   if (!/^[0-9a-f]{64}$/.test(hex)) throw new Error("must be 64 lower-case hex digits");
@@ -124,7 +124,7 @@ export const chainSettings = {
 /** Chain settings that are null unless given. */
 export type OptionalChainSetting = "chainRpcUrl" | "signerKey" | "signerUrl" | "signerAddress";
 
-/** The first ten accounts that development chains fund: their keys are printed in every tutorial. */
+/** The first ten accounts that development chains fund, whose keys are printed in every tutorial. */
 const publicKnowledge = new Set([
   "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
   "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
@@ -147,7 +147,7 @@ interface ChainChoice {
   readonly signerAddress: Address | null;
 }
 
-/** What is wrong with the choice of signer, in every profile; null when nothing is. */
+/** What is wrong with the choice of signer, in any profile; null if nothing is. */
 export function faultOfSigner(config: ChainChoice): string | null {
   if ((config.signerUrl === null) !== (config.signerAddress === null))
     return "SIGNER_URL and SIGNER_ADDRESS must be set together";
@@ -156,7 +156,7 @@ export function faultOfSigner(config: ChainChoice): string | null {
   return null;
 }
 
-/** What the profile `production` refuses; null when nothing. */
+/** What the profile `production` refuses; null if nothing. */
 export function faultInProduction(config: ChainChoice): string | null {
   if (config.chain === "off") return "CHAIN must be on in the profile production";
   if (config.chainRpcUrl === null && !config.embeddedChainAllowed)

@@ -37,7 +37,7 @@ export const settings = {
     env: "PORT",
     unit: "TCP port",
     fallback: "4000",
-    // Not 0: the issuer names the port, and so does everything that was registered with it.
+    // Not 0, because the issuer contains the port, and so does everything that was registered with it.
     parse: whole(1, portMax),
     description:
       "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop listens on the port after it.",
@@ -259,7 +259,9 @@ type Optional = OptionalChainSetting | OptionalMailSetting | "databaseUrl" | "ma
 /** The configuration of one process: parsed once, frozen, every member documented in {@link settings}. */
 export type Config = Readonly<Omit<Parsed, Optional> & { [K in Optional]: Parsed[K] | null }>;
 
-/** The environment had a setting with a value that cannot be used; the message names it and says what it must be. */
+/**
+ * A setting in the environment has a value that cannot be used; the message names the setting and says what it must be.
+ */
 export class ConfigError extends Error {}
 
 function read<T>(environment: NodeJS.ProcessEnv, each: Setting<T>): T | null {

@@ -7,7 +7,8 @@ const keyFile = "master.key";
 
 /**
  * The master key of an installation in the profile `dev`: 64 hex digits in `master.key`, mode 0600, made at the first
- * start. It protects nobody from whoever can read the directory; `production` refuses to start without MASTER_KEY.
+ * start. It gives no protection against somebody who can read the directory; `production` refuses to start without
+ * MASTER_KEY.
  *
  * @throws Error when the directory cannot be written, or the file holds something else
  */
@@ -16,7 +17,8 @@ export function readOrMakeDevelopmentKey(directory: string): string {
   const known = readKey(path);
   if (known !== null) return known;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  // Written aside and linked into place: whoever starts at the same time finds a whole key or none, and one of them wins.
+  // Written to a draft and linked into place: processes that start at the same time find a complete key or none, and
+  // one of them wins.
   const draft = join(directory, `${keyFile}.${randomUUID()}`);
   writeFileSync(draft, `${randomBytes(keyBytes).toString("hex")}\n`, { flag: "wx", mode: 0o600 });
   try {
@@ -31,7 +33,9 @@ export function readOrMakeDevelopmentKey(directory: string): string {
   return made;
 }
 
-/** Whether one of the keys is the development key of this directory: whoever could read it then can read it now. */
+/**
+ * Whether one of the keys is the development key of this directory, which anyone who could ever read it may still know.
+ */
 export function isDevelopmentKey(directory: string, keys: readonly string[]): boolean {
   const known = readKey(join(directory, keyFile));
   return known !== null && keys.includes(known);

@@ -7,7 +7,7 @@ function smtpUrl(value: string): string {
   return value;
 }
 
-/** One mailbox, as `a@b` or `Name <a@b>`: line breaks would let it write headers of its own. */
+/** One mailbox, as `a@b` or `Name <a@b>`: line breaks would let it inject headers. */
 function mailbox(value: string): string {
   if (value.length > 320 || !/^(?:[^<>\p{Cc}]* )?<?[^\s<>@,;]+@[^\s<>@,;]+>?$/u.test(value))
     throw new Error("must be a mailbox such as id@example.com or Example <id@example.com>");
@@ -37,7 +37,7 @@ export const mailSettings = {
 /** Mail settings that are null unless given. */
 export type OptionalMailSetting = "smtpUrl" | "mailFrom";
 
-/** What is wrong with the choice, in every profile; null when nothing is. */
+/** What is wrong with the choice, in any profile; null if nothing is. */
 export function faultOfMail(config: {
   readonly smtpUrl: string | null;
   readonly mailFrom: string | null;

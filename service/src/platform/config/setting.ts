@@ -1,6 +1,6 @@
 import { isNetwork } from "../http/client-address.ts";
 
-/** One documented setting: where it comes from, what it means, how its text becomes a value. */
+/** One documented setting: its variable, its meaning, and how its text becomes a value. */
 export interface Setting<T> {
   readonly env: string;
   readonly unit: string;
@@ -62,8 +62,8 @@ export function httpUrl(value: string): string {
 }
 
 /**
- * Where a PostgreSQL is, as its own tools take it: the host may be empty, or a socket's directory in `?host=`; or as the
- * driver takes a socket, `socket:/directory?db=name` and `/directory name`.
+ * The address of a PostgreSQL, in the forms that its own tools accept: the host may be empty, or a socket's directory
+ * in `?host=`; or in the forms that the driver accepts for a socket, `socket:/directory?db=name` and `/directory name`.
  */
 export function postgresUrl(value: string): string {
   const isAddress =

@@ -3,7 +3,9 @@ import type { Ctx } from "../context.ts";
 import { mac } from "./mac.ts";
 import * as store from "./installation-key-store.ts";
 
-/** What the keys of an installation are for, one key each, so that a value made for one purpose is void for another. */
+/**
+ * The purposes of an installation's keys, one key each, so that a value made for one purpose is invalid for another.
+ */
 const installationKeyNames = [
   "kyb-idempotency",
   "kyb-offer",
@@ -22,7 +24,9 @@ const installationKeyNames = [
 
 type InstallationKeyName = (typeof installationKeyNames)[number];
 
-/** The HMAC keys of this installation: 256 random bits each, the same in every process, kept sealed in the database. */
+/**
+ * The HMAC keys of this installation: 256 random bits each, the same in every process, stored sealed in the database.
+ */
 export interface InstallationKeys {
   hmac(name: InstallationKeyName): KeyObject;
   /** HMAC-SHA256 under the key of that name, 32 bytes. */
@@ -32,9 +36,9 @@ export interface InstallationKeys {
 const keyBytes = 32;
 
 /**
- * Reads the keys, and makes those that are missing. Processes that start together end with the same ones.
+ * Reads the keys, and makes those that are missing. Processes that start together end up with the same keys.
  *
- * @throws {SealBroken} when the configured master keys do not open them
+ * @throws {SealBroken} if the configured master keys do not open them
  */
 export async function openInstallationKeys(
   ctx: Pick<Ctx, "db" | "seal" | "clock" | "random">,

@@ -23,7 +23,7 @@ function nextOf<K extends ScheduledKey>(keys: readonly K[], now: number): K | nu
   }, null);
 }
 
-/** `next` is published already and signs from `startsAt`; what a `retired` one signed may still be good. */
+/** A `next` key is already published and signs from `startsAt`; what a `retired` key signed may still be valid. */
 type KeyStatus = "retired" | "current" | "next";
 
 /** A key as operators see it. */
@@ -76,16 +76,19 @@ export function planKeys(
   return { start: next.kid, make: isLast ? [following] : [] };
 }
 
-/** The key that may start now; null where none is ahead, or one started this second: two never do in the same. */
+/**
+ * The key that may start now; null if there is no next key, or if one has started this second, since two never start in
+ * the same second.
+ */
 export function planRotation<K extends ScheduledKey>(keys: readonly K[], now: number): K | null {
   return currentOf(keys, now)?.startsAt === now ? null : nextOf(keys, now);
 }
 
 /**
- * When a key starts that takes over from one that is revoked: in every process at once, also where the clock is late,
- * since without it an older key would sign there, which others may have forgotten already, or none.
+ * When a key starts that takes over from a revoked one: at once in every process, even one whose clock is behind,
+ * because otherwise an older key would sign there, which others may already have removed, or none.
  *
- * @returns null where no other key is there
+ * @returns null if there is no other key
  */
 export function planTakeover(
   keys: readonly ScheduledKey[],

@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 
-/** HMAC-SHA256 (32 bytes). Take the key as KeyObject: handing over raw bytes costs several times as much per call. */
+/** HMAC-SHA256 (32 bytes). Pass the key as KeyObject: raw bytes cost several times as much per call. */
 export function mac(key: KeyObject, content: string | Uint8Array): Buffer {
   return createHmac("sha256", key).update(content).digest();
 }

@@ -27,15 +27,15 @@ export interface Place {
  */
 export interface Seal {
   seal(plain: Uint8Array, place: Place): Buffer;
-  /** @throws {SealBroken} when the bytes were changed, stand elsewhere, or no configured key wrapped them */
+  /** @throws {SealBroken} if the bytes were changed or moved, or no configured key wrapped them */
   open(sealed: Uint8Array, place: Place): Buffer;
-  /** The same value under the newest master key; null when it is under that key already. @throws {SealBroken} */
+  /** The same value under the newest master key; null if it is already under that key. @throws {SealBroken} */
   rewrap(sealed: Uint8Array, place: Place): Buffer | null;
 }
 
-/** A sealed value that cannot be what was sealed here: changed, moved, cut off, or under a key that is not configured. */
+/** A value that cannot be opened here: it was changed, moved or cut off, or is under a key that is not configured. */
 export class SealBroken extends Error {
-  /** It names a master key that is not configured here; another process, or a later one, may have it. */
+  /** True if it names a master key that is not configured here; another process, or a later one, may have that key. */
   readonly isKeyMissing: boolean;
 
   constructor(where: string, { isKeyMissing = false } = {}) {
@@ -67,7 +67,7 @@ const overheadBytes = contentAt + tagBytes;
 const algorithm: CipherGCMTypes = "aes-256-gcm";
 const gcmOptions = { authTagLength: tagBytes };
 
-/** A row key seals one content in its life, so its nonce may be fixed. */
+/** A row key only ever seals one content, so its nonce may be fixed. */
 const rowNonce = Buffer.alloc(nonceBytes);
 
 interface MasterKey {

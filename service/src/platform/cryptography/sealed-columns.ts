@@ -18,7 +18,7 @@ export const platformSealedColumns: readonly SealedColumn[] = [
 export interface RewrapProgress {
   readonly table: string;
   readonly column: string;
-  /** Values looked at so far, in this column. */
+  /** Values examined so far in this column. */
   readonly checked: number;
   /** Of these, values that were under an older key. */
   readonly rewrapped: number;
@@ -29,7 +29,8 @@ export interface RewrapProgress {
  * provided that every process has the new one. It may be stopped and started again at any point. Reads `batch` rows at
  * a time and holds no lock longer than one of them takes.
  *
- * @throws {SealBroken} in the end, where values did not open; they stay as they are, and keep no other one from it
+ * @throws {SealBroken} at the end, if there were values that did not open; they stay as they are, and all others are
+ * done
  */
 export async function rewrapAll(
   { db, seal }: { db: Db; seal: Seal },
@@ -64,7 +65,7 @@ function sayBroken(broken: readonly string[]): string {
   return `${named}${more > 0 ? `, and ${more} more` : ""}; every other one is under the newest master key`;
 }
 
-/** @param work.broken is told of values that do not open */
+/** @param work.broken called for values that do not open */
 async function rewrapRows(
   db: Db,
   work: { seal: Seal; column: SealedColumn; rows: readonly store.SealedRow[]; broken: string[] },

@@ -10,9 +10,9 @@ import type * as portable from "tiny-secp256k1";
 
 /** The functions of libsecp256k1 that are used here. Each throws if a number is out of range. */
 export interface Secp256k1 {
-  /** @returns the public key behind a signature, 65 bytes; null where there is none */
+  /** @returns the public key behind a signature, 65 bytes; null if there is none */
   recover(digest: Uint8Array, signature: CompactSignature): Uint8Array | null;
-  /** Signs by RFC 6979, the same each time; s lies in the lower half. */
+  /** Signs by RFC 6979, deterministically; s is in the lower half. */
   sign(digest: Uint8Array, privateKey: Uint8Array): CompactSignature;
   /** @returns 65 bytes */
   publicKeyOf(privateKey: Uint8Array): Uint8Array;
@@ -68,7 +68,7 @@ export function loadNative(): Secp256k1 | null {
   }
 }
 
-/** The portable one is loaded only where it is needed: it takes 9 MiB. */
+/** The portable build is loaded only if it is needed, because it takes 9 MiB. */
 const library = loadNative() ?? loadPortable();
 
 /**
@@ -82,7 +82,7 @@ export function recoverAddress(digest: Uint8Array, signature: string): Address |
     const publicKey = library.recover(digest, parsed);
     return publicKey === null ? null : addressOfPublicKey(publicKey);
   } catch {
-    // r or s out of range, or on no curve: no signature at all.
+    // r or s is out of range or not on the curve, so this is not a signature.
     return null;
   }
 }
@@ -92,14 +92,14 @@ export function addressOfPrivateKey(privateKey: Uint8Array): Address {
   return addressOfPublicKey(library.publicKeyOf(privateKey));
 }
 
-/** A signature as the chain writes it; s lies in the lower half (RFC 6979, no chance involved). */
+/** A signature in the form that the chain uses; s is in the lower half (RFC 6979, no randomness involved). */
 export interface RecoverableSignature {
   readonly r: Hex;
   readonly s: Hex;
   readonly yParity: 0 | 1;
 }
 
-/** Signs a digest of 32 bytes. @throws when the bytes are no key (zero, or not below the order) */
+/** Signs a digest of 32 bytes. @throws if the bytes are not a key (zero, or not below the order) */
 export function signDigest(digest: Uint8Array, privateKey: Uint8Array): RecoverableSignature {
   const { compact, recovery } = library.sign(digest, privateKey);
   return {

@@ -1,6 +1,7 @@
 /**
- * The advisory locks that this service takes in PostgreSQL. Any numbers will do, as long as all differ and stay what they
- * are: while versions change, processes of both take the same locks. The one of the embedded chain has a name instead.
+ * The advisory locks that this service takes in PostgreSQL. Any numbers will do, as long as all differ and never
+ * change: during an upgrade, processes of both versions take the same locks. The lock of the embedded chain has a name
+ * instead.
  */
 export const advisoryLocks = {
   migration: 7_355_001,
@@ -11,8 +12,8 @@ export const advisoryLocks = {
 } as const;
 
 /**
- * Locks of one thing among many, taken as `hashtextextended(<its name>, <seed>)`: under seeds of their own, two kinds of
- * thing with the same name do not wait for each other. The same holds for them as for {@link advisoryLocks}.
+ * Locks of one thing among many, taken as `hashtextextended(<its name>, <seed>)`: with different seeds, two kinds of
+ * thing with the same name do not wait for each other. Like {@link advisoryLocks}, they must differ and never change.
  */
 export const lockSeeds = {
   requestsOfPair: 7,

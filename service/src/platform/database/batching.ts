@@ -16,11 +16,11 @@ interface Waiter<Question, Answer> {
 }
 
 /**
- * Answers questions in batches. While a call is under way, new questions wait and share the next one. With none under
- * way, those of one turn of the event loop go together, and of the next turn too where a question is not alone; no timer
- * delays them. After 250 ms, waiting questions stop waiting for a call that hangs.
+ * Answers questions in batches. While a call is under way, new questions wait and share the next one. If none is under
+ * way, the questions of one turn of the event loop share a call, and if there is more than one, also those of the next
+ * turn; no timer delays them. After 250 ms, waiting questions stop waiting for a call that hangs.
  *
- * @param answerAll answers at most 64 questions, in their order; when it throws, each of them is told
+ * @param answerAll answers at most 64 questions, in their order; if it throws, each of them fails
  * @returns asks one question. It throws what `answerAll` threw, or {Problem} unavailable when too many wait
  */
 export function createBatcher<Question, Answer>(
@@ -34,8 +34,8 @@ export function createBatcher<Question, Answer>(
   let blockingCall: symbol | undefined;
   let patienceTimer: NodeJS.Timeout | undefined;
   /**
-   * Serves once everything that has arrived was read: requests of several connections surface in one turn. Where a
-   * question is not alone, one more turn takes along those that arrived while the others were read.
+   * Serves once everything that has arrived has been read, since requests of several connections appear in one turn. If
+   * there is more than one question, one more turn adds those that arrived while the others were read.
    */
   const serveSoon = (): void => {
     if (isScheduled || waiting.length === 0) return;
@@ -61,7 +61,7 @@ export function createBatcher<Question, Answer>(
     const batch = waiting.splice(0, questionsMax);
     lastSize = batch.length;
     void answer(batch);
-    // Those who found no place in it wait for it, as whoever comes later does.
+    // Questions that did not fit into this call wait for it, as later ones do.
     serveSoon();
   };
   const answer = async (batch: readonly Waiter<Question, Answer>[]): Promise<void> => {

@@ -107,7 +107,9 @@ const types: CustomTypesConfig & ColumnTypes = {
     oid === int8Oid ? Number : getTypeParser(oid, format),
 };
 
-/** Pool and client also take queries that write their own messages; the driver's types know one argument alone. */
+/**
+ * Pool and client also accept queries that write their own messages, but the driver's types declare only one argument.
+ */
 interface Submitting {
   query<Row extends object>(
     query: PreparedQuery<Row>,
@@ -140,7 +142,7 @@ export function sqlState(error: unknown): string | null {
   return error instanceof DatabaseError ? (error.code ?? null) : null;
 }
 
-/** What no text of PostgreSQL holds: a zero character, in a text (22021) or in JSON (22P05). */
+/** States for what a text in PostgreSQL cannot hold: a zero character, in a text (22021) or in JSON (22P05). */
 const unstorableStates: ReadonlySet<string | null> = new Set(["22021", "22P05"]);
 
 /** Whether a statement failed for a text that came from a caller and that no text of the database can be equal to. */
@@ -165,13 +167,13 @@ const connectionCodes = new Set([
 const connectionMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
 
-/** A server that only reads refuses writes with it, such as the primary of before a failover. */
+/** The state with which a read-only server refuses writes, such as the former primary after a failover. */
 const readOnlyState = "25006";
 
 /**
- * SQLSTATEs that tell of the server or of other sessions and not of the statement, by class or alone: no connection
- * (08), no connection or disk left (53), starting or stopping (57P), no writes (25006); a statement that took too long
- * (57014) or waited too long for a lock (55P03), a transaction that stood still for too long (25P03).
+ * SQLSTATEs, by class or in full, that are caused by the server or by other sessions and not by the statement: no
+ * connection (08), no connection or disk left (53), starting or stopping (57P), no writes (25006); a statement that
+ * took too long (57014) or waited too long for a lock (55P03), a transaction that stood still for too long (25P03).
  */
 const outageStates = new RegExp(`^(?:08|53|57P|${readOnlyState}$|57014$|55P03$|25P03$)`);
 
@@ -191,19 +193,23 @@ export function isOutage(error: unknown): boolean {
 
 const deadlockState = "40P01";
 const deadlockTriesMax = 3;
-/** Long enough for whoever waited to wake up and go on: nothing else keeps this side from taking the same row again. */
+/**
+ * Long enough for the session that waited to wake up and proceed: nothing else would prevent this side from locking the
+ * same row again.
+ */
 const deadlockPauseMs = 20;
 
 /**
  * Whether the table of a statement got other columns since this connection prepared it: the statement did not run, and
- * never will on this connection. PostgreSQL translates its messages, so this goes by the routine that failed in it.
+ * never will on this connection. PostgreSQL translates its messages, so this is recognised by the name of the routine
+ * that failed.
  */
 const isOutdated = (error: unknown): boolean =>
   error instanceof DatabaseError &&
   error.code === "0A000" &&
   error.routine === "RevalidateCachedQuery";
 
-/** An outdated statement takes its connection along: all `connections` may have to go before one is new. */
+/** An outdated statement costs its connection: all `connections` may have to be replaced before one is new. */
 async function runAgain<T>(connections: number, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -223,18 +229,19 @@ const isUseless = (error: unknown): boolean =>
   (error instanceof Error && error.message === "Query read timeout");
 
 const sessionSettings = [
-  // What is read after a lock has to be what its former holder left: a stricter level would fail such statements.
+  // What is read after taking a lock has to be the state that its former holder left: at a stricter level such
+  // statements would fail.
   "default_transaction_isolation=read\\ committed",
-  // Every statement is prepared by name and finds its rows by an index, so it is planned once per connection. Left to
-  // choose, PostgreSQL plans each call of a statement with joins and lists anew, which costs more than running it.
+  // Every statement is prepared by name and finds its rows by an index, so it is planned once per connection. If it may
+  // choose, PostgreSQL plans statements with joins and lists at each call, which costs more than running them.
   "plan_cache_mode=force_generic_plan",
   // Such a plan knows no values and expects far too many rows of long tables: PostgreSQL would compile it at every run,
   // which takes hundreds of times as long as running it.
   "jit=off",
-  // Longer than what is asked of others inside a transaction takes, such as a signature of a remote signer.
+  // Longer than any call to others inside a transaction takes, such as a signature of a remote signer.
   "idle_in_transaction_session_timeout=15s",
   "lock_timeout=5s",
-  // A process whose host vanished lets go of what it held. Unix sockets ignore these.
+  // With these, the server releases what a process held whose host has vanished. Unix sockets ignore them.
   "tcp_keepalives_idle=15",
   "tcp_keepalives_interval=5",
   "tcp_keepalives_count=3",
@@ -245,8 +252,8 @@ const sessionSettings = [
 const sessionOptions = sessionSettings.map((setting) => `-c ${setting}`).join(" ");
 
 /**
- * The connection with what every session of the service begins with. What the driver finds in an address goes before what
- * it is given beside it, so ours join the `options` there.
+ * The connection with the options that every session of the service begins with. For the driver, options in an address
+ * override those that are given beside it, so ours are added to the `options` of the address.
  */
 export function withSessionOptions({ connectionString, ...rest }: PoolConfig): PoolConfig {
   if (connectionString === undefined) return { ...rest, options: sessionOptions };
@@ -258,9 +265,9 @@ export function withSessionOptions({ connectionString, ...rest }: PoolConfig): P
 }
 
 /**
- * Opens the connection pool of one process. Every statement ends after 30 s at the latest, and where the host of the
- * database vanished without a word, 5 s later. It waits 5 s for a lock, and a transaction in which nothing happens for
- * 15 s is over: a process that stands still keeps nobody else waiting.
+ * Opens the connection pool of one process. Every statement ends after 30 s at the latest, or 5 s later if the host of
+ * the database has silently vanished. A statement waits 5 s for a lock, and a transaction in which nothing happens for
+ * 15 s is ended, so that a suspended process does not keep others waiting.
  */
 export function openDb(connection: PoolConfig & { connections: number }): Db {
   const { connections, ...rest } = connection;
@@ -275,7 +282,8 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   const pool = new Pool(options);
   // An idle connection that breaks (database restart) is replaced by the pool; the next statement reports what matters.
   pool.on("error", () => undefined);
-  // On its way from the pool to whoever takes it nobody listens to a connection, and its error would end the process.
+  // Between the pool and the caller that takes it, a connection has no error listener, and an error would end the
+  // process.
   pool.on("connect", (client) => client.on("error", () => undefined));
   let callsTotal = 0;
   const run = async <Row extends object>(

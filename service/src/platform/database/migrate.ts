@@ -40,7 +40,7 @@ class OtherVersion extends Error {
  * record, so that running processes wait for its tables no longer than it takes. The connection is a separate one,
  * without the time-outs of the service.
  *
- * @throws {OtherVersion} when the database is ahead of the code, or an applied file was changed since
+ * @throws {OtherVersion} if the database is ahead of the code, or an applied file has been changed since
  */
 export async function migrate(db: Db): Promise<string[]> {
   await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
@@ -53,7 +53,7 @@ export async function migrate(db: Db): Promise<string[]> {
   }
 }
 
-/** @returns null where all have run */
+/** @returns null if all have run */
 async function runNext(tx: Queryable, known: readonly Migration[]): Promise<string | null> {
   await store.lockMigrations(tx);
   await store.createMigrationTable(tx);

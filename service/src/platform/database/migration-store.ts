@@ -4,7 +4,7 @@ import type { Migration } from "./migrate.ts";
 
 /**
  * Waits for as long as another process migrates. From here on a statement of this transaction may take as long as it
- * needs. How long it waits for a table stays bounded, since everybody who comes later waits behind it.
+ * needs. How long it waits for a table stays bounded, because everybody who comes later queues behind it.
  */
 export async function lockMigrations(tx: Queryable): Promise<void> {
   await tx.query(sql`set local statement_timeout = 0`);
@@ -23,7 +23,7 @@ export async function listApplied(tx: Queryable): Promise<{ number: number; sha2
 }
 
 export async function runMigration(tx: Queryable, migration: Migration): Promise<void> {
-  // Without a name and values the text goes over the simple protocol, which takes several statements at once.
+  // Without a name and values the text is sent by the simple protocol, which accepts several statements at once.
   const script: Statement = { name: "", text: migration.text, values: [] };
   await tx.query(script);
   await tx.query(

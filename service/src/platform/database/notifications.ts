@@ -6,13 +6,13 @@ import { listen } from "./notification-store.ts";
 export type NotificationHandler = (payload: string) => void | Promise<void>;
 
 /**
- * Push between processes by LISTEN/NOTIFY over one connection. A notification is a hint: whoever depends on one also
- * polls. After a reconnect every handler is called once with an empty payload.
+ * Push between processes by LISTEN/NOTIFY over one connection. A notification is only a hint: code that depends on one
+ * also polls. After a reconnect every handler is called once with an empty payload.
  */
 export interface Notifications extends AsyncDisposable {
   /**
-   * Listens from the moment the promise resolves; where the connection is lost just then, from the next one on, after
-   * its empty payload. Resolves to the function that ends the subscription.
+   * Listens from the moment the promise resolves; if the connection is lost just then, from the next connection on,
+   * after its empty payload. Resolves to the function that ends the subscription.
    */
   subscribe(channel: string, handler: NotificationHandler): Promise<() => void>;
   close(): Promise<void>;
@@ -20,13 +20,13 @@ export interface Notifications extends AsyncDisposable {
 
 const reconnectMs = 1000;
 const connectWithinMs = 10_000;
-/** A connection whose other end vanished is as silent as one on which nothing happens, so it is asked. */
+/** A connection whose other end has vanished is as silent as one on which nothing happens, so it is probed. */
 const askEveryMsDefault = 30_000;
 
 type Handlers = Map<string, Set<NotificationHandler>>;
 
 export interface NotificationOptions {
-  /** Told of handler failures and lost connections. */
+  /** Called with handler failures and lost connections. */
   onFault: (error: unknown) => void;
   /** How often the connection has to answer, and within what time; 30 s except in tests. */
   askEveryMs?: number;
@@ -74,7 +74,7 @@ async function listenToAll(
   }
 }
 
-/** One statement at a time: a client does not take a second one while the first is under way. */
+/** One statement at a time, because a client does not accept a second one while the first is under way. */
 function inTurn(listenTo: (channel: string) => Promise<void>): typeof listenTo {
   let last: Promise<void> = Promise.resolve();
   return async (channel) => {
@@ -83,7 +83,7 @@ function inTurn(listenTo: (channel: string) => Promise<void>): typeof listenTo {
   };
 }
 
-/** Listens again, which changes nothing, to see whether it is answered. */
+/** Listens again, which changes nothing, to see whether the connection still answers. */
 function keepAsking(
   handlers: Handlers,
   listenTo: (channel: string) => Promise<void>,
@@ -132,7 +132,7 @@ export async function openNotifications(
     for (const channel of handlers.keys())
       dispatch(handlers, { channel, payload: "" }, options.onFault);
   };
-  /** Whatever keeps this connection from listening, the next one listens to every channel. */
+  /** If anything prevents this connection from listening, the next one listens to every channel. */
   const listenInTurn = inTurn(async (channel) => {
     const current = client;
     if (current === null) return;

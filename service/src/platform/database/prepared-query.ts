@@ -2,7 +2,7 @@ import { prepareValue } from "pg/lib/utils.js";
 import { serialize } from "pg-protocol";
 import type { Statement } from "./db.ts";
 
-/** The part of a connection of `pg` that a query needs which writes its own messages. */
+/** The part of a `pg` connection that is needed by a query that writes its own messages. */
 export interface WireConnection {
   readonly stream: { write(bytes: Uint8Array): unknown };
   /** Texts of prepared statements by name: those that PostgreSQL acknowledged, and those on their way. */
@@ -36,7 +36,7 @@ const describeToo = Buffer.concat([serialize.describe({ type: "P" }), executeAnd
  * The messages are those of the extended query protocol (PostgreSQL documentation, section 54.2.3).
  */
 export class PreparedQuery<Row extends object> {
-  /** Read by the driver, which learns from it what is prepared. */
+  /** Read by the driver to find out what is prepared. */
   readonly name: string;
   readonly text: string;
   readonly rows: Row[] = [];
@@ -131,7 +131,7 @@ export class PreparedQuery<Row extends object> {
     this.rows.length = 0;
   }
 
-  /** No statement copies, and none is run in portions: these never come. */
+  /** No statement copies, and none is run in portions, so these messages never come. */
   handlePortalSuspended(): void {
     this.#fault = new Error("a portal was suspended");
   }

@@ -1,13 +1,13 @@
 import { firstUuid } from "../ids.ts";
 
-/** Rows of one statement: it holds its locks for a fifth of a second, even where no purge has run for a long time. */
+/** Rows per statement, so that it holds its locks for a fifth of a second, even if no purge has run for a long time. */
 const rowsMax = 5_000;
 
 /**
- * Removes what is over, batch by batch, until nothing is left of it.
+ * Removes rows that are no longer needed, batch by batch, until none is left.
  *
- * @param remove removes at most `limit` rows, and tells how many it removed
- * @returns how many went
+ * @param remove removes at most `limit` rows, and returns how many it removed
+ * @returns how many were removed
  */
 export async function purgeInBatches(
   remove: (limit: number) => Promise<number>,
@@ -25,10 +25,10 @@ export async function purgeInBatches(
 const pageRows = 5_000;
 
 /**
- * Reads a whole table page by page by its ids, to change what no index leads to: an index would cost those who write the
- * table more.
+ * Reads a whole table page by page by its ids, to change rows that no index leads to: an index would cost the writers
+ * of the table more.
  *
- * @param purge goes through the rows behind `after`, at most `limit` of them; returns the last id of them, null where
+ * @param purge goes through the rows after `after`, at most `limit` of them; returns the last of their ids, or null if
  * there was none
  */
 export async function purgeByPages(

@@ -1,6 +1,8 @@
 import { escapeIdentifier, Pool, type PoolClient, type PoolConfig } from "pg";
 
-/** By the server's address: a connection costs as much as a database, so what a process opened once it keeps. */
+/**
+ * Pools by the server's address: a connection costs as much as a database, so a process keeps those that it has opened.
+ */
 const pools = new Map<string, Pool>();
 
 function poolOf(server: PoolConfig): Pool {
@@ -8,7 +10,7 @@ function poolOf(server: PoolConfig): Pool {
   const known = pools.get(address);
   if (known !== undefined) return known;
   const pool = new Pool({ ...server, max: 4, idleTimeoutMillis: 0, allowExitOnIdle: true });
-  // The server of this process ends before it, and with the server what is kept here.
+  // The server of this process ends before the process does, and these connections with it.
   pool.on("error", () => undefined);
   pools.set(address, pool);
   return pool;

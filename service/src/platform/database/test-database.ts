@@ -12,11 +12,11 @@ import * as store from "./test-database-store.ts";
 export interface TestDatabase extends AsyncDisposable {
   /** For `openDb({ ...connection, connections: 4 })`. */
   readonly connection: PoolConfig;
-  /** The same as `DATABASE_URL` takes it. */
+  /** The same in the form of `DATABASE_URL`. */
   readonly url: string;
 }
 
-/** What a test acknowledged does not have to survive a power cut. */
+/** What a test acknowledges does not have to survive a power cut. */
 const settings = {
   fsync: "off",
   synchronous_commit: "off",
@@ -24,7 +24,7 @@ const settings = {
   max_connections: "300",
 };
 
-/** What a database holds beside its tables, made once for the processes of a test run. */
+/** What a database holds in addition to its tables, made once for all processes of a test run. */
 export interface Filling {
   /** Goes into the name of its template. */
   readonly name: string;
@@ -72,7 +72,7 @@ async function startServer(): Promise<PoolConfig> {
     log: () => undefined,
     settings,
   });
-  // Everything this process had to do is done; open handles of the server do not count.
+  // Called when everything that this process had to do is done; open handles of the server do not count.
   const stop = async (): Promise<void> => {
     await server.close();
     await rm(directory, { recursive: true, force: true });
@@ -94,7 +94,7 @@ function parseUrl(text: string): PoolConfig {
   };
 }
 
-/** The socket's directory goes into a parameter: it cannot stand where a host name does. */
+/** The socket's directory is a parameter, because it cannot be in the place of a host name. */
 function writeUrl({
   host = "",
   port = 5432,

@@ -96,7 +96,9 @@ async function removeCopies(home: Home): Promise<void> {
   );
 }
 
-/** Copies readable for everyone, whatever the modes of the originals; complete or absent, even after a power cut. */
+/**
+ * Makes copies that everyone can read, whatever the modes of the originals; complete or absent, even after a power cut.
+ */
 async function copyServer(native: string, to: string): Promise<void> {
   const temporary = temporaryName(to);
   await createReadable(temporary);
@@ -113,7 +115,7 @@ async function copyDirectory(from: string, to: string): Promise<void> {
   for (const entry of entries.filter((each) => each.isDirectory())) {
     await copyDirectory(join(from, entry.name), join(to, entry.name));
   }
-  // Links are made anew from the package's list; static libraries serve compilers only.
+  // Links are created from the package's list; static libraries are only for compilers.
   const files = entries.filter((each) => each.isFile() && !each.name.endsWith(".a"));
   await Promise.all(files.map(async ({ name }) => copyDurably(join(from, name), join(to, name))));
 }

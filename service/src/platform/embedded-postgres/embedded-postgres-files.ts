@@ -18,14 +18,19 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Account } from "../process/bound-process.ts";
 
-/** Where one embedded server keeps everything, and whom it runs as (`null`: the user of this process, who is not root). */
+/**
+ * Where an embedded server stores everything, and the user that it runs as (`null`: the user of this process, who is
+ * not root).
+ */
 export interface Home {
   readonly directory: string;
   readonly data: string;
   readonly account: Account | null;
 }
 
-/** Something of this machine, its users or its directories keeps the server from running; the message says what. */
+/**
+ * Something about this machine, its users or its directories prevents the server from running; the message says what.
+ */
 export class EmbeddedPostgresFault extends Error {
   override name = "EmbeddedPostgresFault";
 }
@@ -44,7 +49,10 @@ const socketPathBytesMax = 103;
 /** The port only names the socket file; nothing listens on TCP. */
 export const socketPort = 5432;
 
-/** Creates what the caller named: mode 0700 for a plain user, as root passable for the server's user. Returns its real path. */
+/**
+ * Creates the directory that the caller named: with mode 0700 for a plain user, or, as root, so that the server's user
+ * can pass through. Returns its real path.
+ */
 export async function createDirectory(directory: string): Promise<string> {
   const path = resolve(directory);
   if (process.getuid?.() === 0) {
@@ -93,7 +101,7 @@ export async function chooseHome(directory: string, log: (line: string) => void)
   return homeAt(elsewhere, account);
 }
 
-/** Writes down where the data of `directory` lie, if that is elsewhere: in its file `location`. They have to be there. */
+/** Records in the file `location` of `directory` where its data are, if that is elsewhere. The data have to exist. */
 export async function recordHome(directory: string, home: Home): Promise<void> {
   if (home.directory === directory || (await findLocation(directory)) !== null) return;
   await writeDurably(join(directory, "location"), home.directory);
@@ -164,13 +172,15 @@ export async function canPass(account: Account, paths: readonly string[]): Promi
   );
 }
 
-/** Makes a directory, mode 0700, that belongs to the server's user. */
+/** Creates a directory with mode 0700 that belongs to the server's user. */
 export async function createPrivate(path: string, account: Account | null): Promise<void> {
   await mkdir(path, { mode: 0o700 });
   await giveTo(path, account);
 }
 
-/** Makes an empty directory for the socket: in the home, or where its path would be too long, below a temporary directory. */
+/**
+ * Makes an empty directory for the socket: in the home or, if its path would be too long, below a temporary directory.
+ */
 export async function createSocketDirectory(home: Home): Promise<string> {
   const inHome = join(home.directory, "socket");
   if (fits(inHome)) {
@@ -201,7 +211,7 @@ export async function giveTo(path: string, account: Account | null): Promise<voi
   if (account !== null) await chown(path, account.uid, account.gid);
 }
 
-/** Removes what starts that were killed half-way left behind. Only the holder of the home's lock may call it. */
+/** Removes what interrupted starts have left behind. Only the holder of the home's lock may call it. */
 export async function removeLeftovers(home: Home): Promise<void> {
   const names = await readdir(home.directory);
   const left = names.filter((name) => name.includes(".new-"));

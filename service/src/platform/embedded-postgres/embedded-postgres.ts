@@ -44,9 +44,9 @@ const user = "svc";
 const readyWithinMs = 120_000;
 const retryEveryMs = 50;
 const lockTriesMax = 10;
-/** Each takes as long as those for the lock together. */
+/** Each attempt takes as long as all attempts for the lock together. */
 const shareTriesMax = 60;
-/** How long the server that is shared stays for the sessions of others: longer than a verb takes. */
+/** How long a shared server stays for the sessions of others: longer than a verb takes. */
 const othersTriesMax = 1200;
 /** How long a start waits for a server whose process was killed, to finish its shutdown. */
 const orphanTriesMax = 400;
@@ -54,7 +54,7 @@ const orphanTriesMax = 400;
 /** Marks the servers started here in the list of processes. */
 const marker = "cluster_name=svc-embedded";
 
-/** For a small machine, with nothing traded against durability: whatever was acknowledged survives a crash. */
+/** For a small machine, without giving up durability: whatever was acknowledged survives a crash. */
 const settings = [
   marker,
   "listen_addresses=",
@@ -80,13 +80,14 @@ const settings = [
 ];
 
 /**
- * Starts the PostgreSQL server kept under `directory`, and makes it at the first start (0.7 s, then 0.1 s). It listens
- * on a Unix socket in a directory of mode 0700 only, demands a password (`scram-sha-256`, 256 random bits in a file of
- * mode 0600) and stops when this process ends in any way. As root the server runs as an unprivileged user, and its data
- * may lie elsewhere: see {@link files.chooseHome}.
+ * Starts the PostgreSQL server kept under `directory`, and creates it at the first start (0.7 s, later starts 0.1 s).
+ * It listens on a Unix socket in a directory of mode 0700 only, demands a password (`scram-sha-256`, 256 random bits in
+ * a file of mode 0600) and stops when this process ends in any way. As root the server runs as an unprivileged user,
+ * and its data may be elsewhere: see {@link files.chooseHome}.
  *
  * @param options.log receives each line of the server's log, without time; it never holds values of rows
- * @param options.settings settings of PostgreSQL that replace those above, by name; for tests that trade durability for speed
+ * @param options.settings settings of PostgreSQL that replace those above, by name; for tests that trade durability for
+ * speed
  * @throws {EmbeddedPostgresInUse} when a live process already runs it
  * @throws {EmbeddedPostgresFault} when it cannot be made or started here
  */
@@ -156,10 +157,11 @@ export async function findEmbeddedPostgres(directory: string): Promise<Connectio
 }
 
 /**
- * The server of this directory that another process runs, or else one that is started here. Another process may hold the
- * directory before its server answers: that is waited for, 30 s and more.
+ * The server of this directory that another process runs, or else one that is started here. Another process may hold
+ * the directory before its server answers: this waits for that, for 30 s or more.
  *
- * @returns closing it leaves a server of another process alone, and waits a minute for the sessions of others on its own
+ * @returns closing it leaves a server of another process alone; if the server is our own, closing waits up to a minute
+ * for the sessions of others
  * @throws as {@link startEmbeddedPostgres}
  */
 export async function shareEmbeddedPostgres(options: {
@@ -184,7 +186,10 @@ export async function shareEmbeddedPostgres(options: {
   }
 }
 
-/** Stays connected, so that whoever started the server leaves it on; null where it has ended meanwhile. */
+/**
+ * Stays connected, so that the process that started the server keeps it running; null if the server has ended
+ * meanwhile.
+ */
 async function hold(
   connection: Connection,
 ): Promise<Pick<EmbeddedPostgres, "connection" | "close"> | null> {
@@ -262,7 +267,7 @@ async function initialise(home: Home, binaries: string): Promise<string> {
   const temporary = files.temporaryName(home.data);
   const data = join(temporary, "data");
   await files.createPrivate(temporary, null);
-  // initdb runs as the server's user, who cannot read the file that is kept.
+  // initdb runs as the server's user, who cannot read the permanent password file.
   await files.writeDurably(join(temporary, "password"), password);
   await files.giveTo(join(temporary, "password"), home.account);
   await files.giveTo(temporary, home.account);
@@ -383,7 +388,8 @@ async function tryConnection(connection: Connection): Promise<"ready" | "busy" |
 
 /**
  * Waits until the server of a killed process is gone: its shell is stopping it. If the shell was killed too, it is told
- * to stop here. Returns the process id in the lock file when it is no server's (a crash, or the id was given anew).
+ * to stop here. Returns the process id in the lock file if it is not that of a server (after a crash, or because the id
+ * has been reused).
  *
  * @throws {EmbeddedPostgresInUse} when the server on these data was started by other means
  */

@@ -4,7 +4,7 @@ import { invalidRequest } from "./problems.ts";
 /**
  * Reads an address, in any spelling of one (decisions section 1).
  *
- * @param name of the member or parameter that holds it
+ * @param name that of the member or parameter that holds it
  * @throws {Problem} invalid_request
  */
 export function readAddress(name: string, text: string): Address {

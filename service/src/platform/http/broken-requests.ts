@@ -7,7 +7,7 @@ import { Problem, type Reason } from "./problems.ts";
 // An import would load the HTTP client of Node too: 60 ms of a start, and 13 MiB.
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
-/** What Node's parser finds wrong before there is a request, by its code. */
+/** What Node's parser finds wrong before there is a request, by the code of its error. */
 const reasons: Readonly<Record<string, Reason>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "request_timeout",
   HPE_HEADER_OVERFLOW: "headers_too_large",
@@ -22,14 +22,14 @@ interface Broken {
 
 /**
  * Answers them in the error envelope, after the answers that are due, and closes their connection. Inside an answer
- * that has begun, or after one that was given before its request was complete, the envelope would pass for a part of
- * that answer or for another request's: there the connection is just closed.
+ * that has begun, or after one that was given before its request was complete, the envelope would be taken for a part
+ * of that answer, or for the answer to another request: there the connection is just closed.
  */
 export function answerBrokenRequest(
   ctx: Pick<Ctx, "log" | "metrics">,
   { error, socket, requestId }: Broken,
 ): void {
-  // Each further part that comes is found to be broken too.
+  // Every further part that arrives is reported as broken too.
   if (ending.has(socket)) return;
   ending.add(socket);
   if (error.code === "ECONNRESET" || !socket.writable) {

@@ -14,8 +14,8 @@ export function callerAddressOf(
 
 /**
  * The address of the client. `X-Forwarded-For` counts only when the peer is a trusted proxy; it is then read from the
- * right, and the first address that is not a trusted proxy is the client's. Whatever stands left of it, anyone may have
- * written. Where the header ends or turns unreadable, the last proxy that was believed is the client.
+ * right, and the first address that is not a trusted proxy is the client's. Anyone may have written whatever is to the
+ * left of it. If the header ends or becomes unreadable, the last trusted proxy counts as the client.
  *
  * @param peer the other end of the connection
  * @param trustedProxies addresses or CIDR blocks, IPv4 or IPv6 (settings: `TRUSTED_PROXIES`)
@@ -44,7 +44,10 @@ export function networkOf(address: string): string {
   return prefixOf(address, { ipv4Bits: 24, ipv6Bits: 48 });
 }
 
-/** What a limit per address counts: a whole IPv4 address, a /64 of IPv6, which one subscriber has alone. */
+/**
+ * The network that a limit per address counts: a whole IPv4 address, or a /64 of IPv6, which belongs to a single
+ * subscriber.
+ */
 export function limitNetworkOf(address: string): string {
   return prefixOf(address, { ipv4Bits: 32, ipv6Bits: 64 });
 }
@@ -63,7 +66,7 @@ export function isUnlimited(
   return !config.limitLoopback && isLoopbackAddress(address);
 }
 
-/** Whether the text is an address or a CIDR block, as {@link clientAddressOf} takes it. */
+/** Whether the text is an address or a CIDR block, as {@link clientAddressOf} accepts it. */
 export function isNetwork(text: string): boolean {
   return parseNetwork(text) !== null;
 }
@@ -109,7 +112,7 @@ function withoutPort(hop: string): string {
 
 type Parsed = { readonly ipv4: string } | { readonly groups: readonly number[] } | null;
 
-/** Every request asks for its address several times, and the same clients come again. */
+/** The address is needed several times per request, and the same clients come again. */
 const parsedMax = 2000;
 const parsedAddresses = new Map<string, Parsed>();
 
@@ -156,7 +159,7 @@ function formatGroups(groups: readonly number[]): string {
   return formatted;
 }
 
-/** Bits are multiples of 8 for IPv4 and of 16 for IPv6. Text that is no address is its own network. */
+/** Bits are multiples of 8 for IPv4 and of 16 for IPv6. A text that is not an address is its own network. */
 function prefixOf(address: string, bits: { ipv4Bits: number; ipv6Bits: number }): string {
   const parsed = parseAddress(address);
   if (parsed === null) return address;

@@ -42,10 +42,10 @@ function sayFault(validation: NonNullable<FrameworkError["validation"]>): string
   return `${path === "" ? "the body" : shownName(path)} ${fault ?? "is wrong"}`;
 }
 
-/** The caller may have made it up. */
+/** The name may be the caller's invention. */
 const shownName = (name: string): string => name.slice(0, 100).toWellFormed();
 
-/** Each word of a choice is a fault of its own. */
+/** The validator reports each word of a choice as a separate fault. */
 function wordsOf(
   validation: NonNullable<FrameworkError["validation"]>,
   path: string | undefined,

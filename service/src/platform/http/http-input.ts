@@ -4,7 +4,7 @@ import { Problem } from "./problems.ts";
 /**
  * Refuses a body that was compressed: it would have to be unpacked before its size is known.
  *
- * @throws {Problem} unsupported_media_type, with what is taken (RFC 9110 section 12.5.3)
+ * @throws {Problem} unsupported_media_type, with what is accepted (RFC 9110 section 12.5.3)
  */
 export function refuseCoding(contentEncoding: string | undefined): void {
   if (contentEncoding === undefined) return;
@@ -40,7 +40,10 @@ export function parseForm(text: string): Form {
 
 const queryFault = Symbol("queryFault");
 
-/** As {@link parseForm} for the router, which a parser that throws would take down: the fault waits in the result. */
+/**
+ * As {@link parseForm}, but for the router, which must not be given a parser that throws: the fault is part of the
+ * result.
+ */
 export function parseQuery(text: string): Form {
   try {
     return parseForm(text);
@@ -63,7 +66,7 @@ export function queryFaultOf(query: unknown): Problem | null {
  */
 export function parseJson(bytes: Uint8Array): unknown {
   const text = textOfBytes(bytes);
-  // Bytes that are replaced would be stored, shown and signed as what nobody wrote.
+  // If invalid bytes were replaced, a text that nobody wrote would be stored, shown and signed.
   if (text === null) throw malformed("the body is not UTF-8");
   if (hasTooManyValues(bytes)) throw malformed(`the body holds more than ${jsonValuesMax} values`);
   let value: unknown;

@@ -135,7 +135,9 @@ function hostFaultOf({ raw: { httpVersion, rawHeaders } }: FastifyRequest): Prob
     : null;
 }
 
-/** RFC 9110 section 10.1.1: what is expected beside 100-continue may be ignored; Node refuses it without a body. */
+/**
+ * RFC 9110 section 10.1.1: expectations other than 100-continue may be ignored; Node would refuse them without a body.
+ */
 function ignoreExpectations(server: Server): void {
   server.on("checkExpectation", (request, response) => {
     server.emit("request", request, response);
@@ -166,7 +168,7 @@ export function useOAuthErrors(ctx: Ctx, scope: Http): void {
 }
 
 /**
- * Where no member of a body is required, the body may be left out. Routes that take forms say themselves what is
+ * If no member of a body is required, the body may be left out. Routes that take forms report themselves what is
  * missing.
  */
 function allowMissingBodies(http: Http): void {
@@ -196,7 +198,7 @@ const refuseUnreadableQuery: onRequestHookHandler = (request, _reply, done) => {
   done(queryFaultOf(request.query) ?? undefined);
 };
 
-/** The API takes JSON alone; forms are for the login's routes. */
+/** The API accepts only JSON; forms are for the login's routes. */
 function refuseFormsInApi(http: Http): void {
   http.addHook("onRoute", (route) => {
     if (!route.url.startsWith("/api/") || route.method === "GET") return;
@@ -262,7 +264,7 @@ function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
 function answerUnknownRoutes(http: Http): void {
   const known: { pattern: RegExp; methods: string[] }[] = [];
   http.addHook("onRoute", ({ url, method }) => {
-    // A preflight is answered below many paths that nobody can get.
+    // Preflights are answered under many paths that have no GET.
     if (method === "OPTIONS") return;
     const source = url
       .split("/")
@@ -280,7 +282,7 @@ function answerUnknownRoutes(http: Http): void {
     const refusal = new Problem(isUnknown ? "route_not_found" : "method_not_allowed");
     return path.startsWith("/api/v1/kyb/") ? inWordsOfKyb(refusal) : refusal;
   };
-  // Before a body is read: what stands in it matters to no route.
+  // Before a body is read, since no route needs it.
   http.addHook("onRequest", (request, reply, done) => {
     done(request.is404 ? refusalOf(request, reply) : undefined);
   });

@@ -10,7 +10,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The answer may take megabytes. Names the caller, who may have a few under way until their last byte is sent. */
     readonly largeAnswerOf?: NameCaller;
-    /** The answer takes long to make. Names the caller, for whom a few are made at once. */
+    /** The answer takes long to make. Names the caller, for whom only a few are made at the same time. */
     readonly costlyAnswerOf?: NameCaller;
   }
 }
@@ -54,7 +54,7 @@ export function boundLargeAnswers(ctx: Pick<Ctx, "config" | "metrics">, http: Ht
         const answer: unknown = await make.call(this, request, reply);
         return answer;
       } finally {
-        // Where the caller has gone it does not tell of it again.
+        // If the caller has already gone, the `close` event does not fire again.
         if (largeAnswerOf === undefined || reply.raw.destroyed) leave();
         else reply.raw.once("close", leave);
       }
@@ -63,7 +63,7 @@ export function boundLargeAnswers(ctx: Pick<Ctx, "config" | "metrics">, http: Ht
   });
 }
 
-/** @returns what gives the place up again; null where there was none in time */
+/** @returns a function that gives the place up again; null if there was none in time */
 async function enter(
   lines: Map<string, Line>,
   { name, reply }: { name: string; reply: FastifyReply },
@@ -74,7 +74,7 @@ async function enter(
   else if (line.waiting.size >= waitingMax || !(await waitIn(line, reply))) return null;
   return () => {
     const [next] = line.waiting;
-    // The place goes on to whoever has waited longest.
+    // The place passes to the request that has waited longest.
     if (next !== undefined) return next();
     line.underWay -= 1;
     if (line.underWay === 0) lines.delete(name);

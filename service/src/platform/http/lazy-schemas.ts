@@ -7,8 +7,8 @@ const buildValidators = buildAjvCompiler();
 const buildSerializers = SerializerSelector();
 
 /**
- * Fastify's own compilers of schemas, each schema at its first use: of several hundred most processes need a few, and
- * compiling all of them is a fifth of a start. For fastify's `schemaController.compilersFactory`.
+ * Fastify's own schema compilers, which here compile each schema at its first use: of several hundred most processes
+ * need a few, and compiling all of them is a fifth of a start. For fastify's `schemaController.compilersFactory`.
  */
 export const lazySchemas = {
   buildValidator: (

@@ -2,7 +2,7 @@ import { invalidRequest } from "./problems.ts";
 import { type TSchema, Type } from "./schema.ts";
 import { pageSize } from "./text-form.ts";
 
-/** Items of a page where the caller does not say how many. */
+/** Items of a page if the caller does not say how many. */
 const limitDefault = 20;
 
 /** How the query of a list says which page is meant. */
@@ -22,7 +22,7 @@ export function readLimit({ limit }: { limit?: string }): number {
  * The page of a list whose newest come first, and whose cursor is the id of the last one that was shown.
  *
  * @param parseCursor the id that a text spells, or null
- * @throws {Problem} invalid_request for a cursor that is none of ours
+ * @throws {Problem} invalid_request for a cursor that is not ours
  */
 export function readPage(
   query: { limit?: string; cursor?: string },
@@ -35,7 +35,7 @@ export function readPage(
   return { limit, before };
 }
 
-/** A page of what was read with one row more than its limit, which tells that another page follows. */
+/** A page of rows that were read with one row more than the limit, which shows whether another page follows. */
 export function pageOf<Row extends { readonly id: string }, Item>(
   rows: readonly Row[],
   limit: number,

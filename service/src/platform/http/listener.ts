@@ -13,7 +13,7 @@ const sweepMs = 100;
  */
 const lingerMs = 300;
 
-/** Where a process is reached; closing soon takes no new connection, and waits for the requests under way. */
+/** Where a process can be reached; closing soon stops accepting connections, and waits for the requests under way. */
 export interface Listener extends AsyncDisposable {
   /** Cuts the connections that are still open. */
   cut(): void;
@@ -57,7 +57,7 @@ function followConnections(http: Http): ReadonlySet<Socket> {
   return connections;
 }
 
-/** RFC 9112 section 9.6: whoever is going to close a connection says so in its final answer. */
+/** RFC 9112 section 9.6: a server that is going to close a connection says so in its final answer. */
 function announceEnd(connection: Socket): void {
   const answer = lastAnswerOf(connection);
   if (answer?.headersSent === false) answer.setHeader("connection", "close");
@@ -65,7 +65,8 @@ function announceEnd(connection: Socket): void {
 
 function sweep(http: Http, connections: ReadonlySet<Socket>): void {
   http.server.closeIdleConnections();
-  // Node takes a connection without a byte for one whose request is on its way; browsers open some that they never use.
+  // Node treats a connection without a byte as one whose request is on its way, but browsers open some that they never
+  // use.
   for (const connection of connections) if (connection.bytesRead === 0) connection.destroy();
 }
 
@@ -81,7 +82,7 @@ const absentCodes = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
  * Accepts connections for the one HTTP server, so that its limits and its shutdown apply to all of them. Fastify itself
  * would give the second address a server of its own, which goes on until the first has answered everything.
  *
- * @returns null where the machine has no such address
+ * @returns null if the machine has no such address
  */
 async function listenBeside(
   http: Http,

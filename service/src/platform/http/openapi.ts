@@ -5,7 +5,7 @@ import { lazySchemas } from "./lazy-schemas.ts";
 import type { OAuthCode, Reason } from "./problems.ts";
 import { Type } from "./schema.ts";
 
-/** What is answered before a route is found or runs, and so is listed at no route. */
+/** Answers that are given before a route is found or runs, and so are not listed at any route. */
 export const answersOfAnyRoute =
   "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, has a body with `Content-Encoding` 415, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
 
@@ -15,7 +15,7 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
   http.addHook("onRoute", (route) => {
     routes.push(route);
   });
-  // Bytes, which all connections share for as long as they read: each would have a copy of its own of a text.
+  // Bytes, which all connections share while they read; of a string, each would have its own copy.
   let document: Promise<Buffer> | undefined;
   http.get(
     "/openapi.json",
@@ -32,7 +32,7 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
 
 const handler = (): void => undefined;
 
-/** How a caller shows who it is (service document, Authentication). */
+/** How a caller authenticates (service document, Authentication). */
 const securitySchemes = {
   key: {
     type: "apiKey",
@@ -50,7 +50,7 @@ const securitySchemes = {
   walletSession: { type: "http", scheme: "bearer", description: "Of `POST /w/session`." },
 } as const;
 
-/** The refusal by which a route tells that it wants to know who calls. */
+/** The refusals that show that a route authenticates its callers. */
 const schemeOfRefusal = {
   apikey_missing: "key",
   invalid_client: "client",
@@ -68,7 +68,7 @@ const dpopProof = Type.String({
     "A DPoP proof (RFC 9449) by ES256 or RS256. Tokens that are issued with one are bound to its key. With a bound token it is required, and `Authorization` says `DPoP` in place of `Bearer`.",
 });
 
-/** Adds who may call a route and the header lines that it reads: its refusals tell both, unless its schema does. */
+/** Adds who may call a route and which headers it reads: both follow from its refusals, unless its schema says so. */
 function withCaller(schema: FastifySchema): FastifySchema {
   const refuses = refusedBy(schema);
   const named = Object.entries(schemeOfRefusal).find(([refusal]) => refuses(refusal));
@@ -84,7 +84,7 @@ function withCaller(schema: FastifySchema): FastifySchema {
   };
 }
 
-/** Whether a refusal of the route names this reason; what it tells of its other answers does not count. */
+/** Whether a refusal of the route names this reason; the descriptions of its other answers do not count. */
 function refusedBy({ response }: FastifySchema): (reason: string) => boolean {
   const answers = Object.entries((response ?? {}) as Record<string, { description?: string }>);
   const told = answers
@@ -93,7 +93,10 @@ function refusedBy({ response }: FastifySchema): (reason: string) => boolean {
   return (reason) => told.some((text) => text.includes(`\`${reason}\``));
 }
 
-/** The generator is loaded when somebody asks: it takes every process memory and time, and most are never asked. */
+/**
+ * The generator is loaded only when somebody asks for the document: it takes memory and time, and most processes are
+ * never asked.
+ */
 async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): Promise<string> {
   const { default: swagger } = await import("@fastify/swagger");
   const catalogue = fastify({

@@ -171,7 +171,7 @@ export interface ProblemOptions {
   headers?: Record<string, string>;
 }
 
-/** A refusal that the caller is told about in the error envelope of decisions section 1. */
+/** A refusal that is sent to the caller in the error envelope of decisions section 1. */
 export class Problem extends Error {
   readonly reason: Reason;
   readonly status: number;
@@ -186,8 +186,8 @@ export class Problem extends Error {
 }
 
 /**
- * The same refusal as KYB words it (decisions section 6): the reason before its message, and `malformed_request` for
- * whatever a caller gave wrongly.
+ * The same refusal in the form of KYB (decisions section 6): the reason before its message, and `malformed_request` for
+ * any fault of the input.
  */
 export function inWordsOfKyb(problem: Problem): Problem {
   const reason = problem.reason === "invalid_request" ? "malformed_request" : problem.reason;
@@ -196,7 +196,10 @@ export function inWordsOfKyb(problem: Problem): Problem {
   return new Problem(reason, { ...problem.options, message });
 }
 
-/** The refusal of what a caller gave, worded as the service document does; `fault` says what is wrong, beginning with its name. */
+/**
+ * The refusal of a caller's input, worded as in the service document; `fault` says what is wrong, beginning with the
+ * name of the member.
+ */
 export function invalidRequest(fault: string): Problem {
   return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }
@@ -236,7 +239,10 @@ type Unauthenticated = {
   [each in Reason]: (typeof table)[each][0] extends 401 ? each : never;
 }[Reason];
 
-/** A key is sent as it is, which no registered scheme names; `Bearer` would have callers write that before it. */
+/**
+ * A key is sent as it is, for which there is no registered scheme; `Bearer` would make callers write that before the
+ * key.
+ */
 const keyChallenge = 'ApiKey realm="svc"';
 const challenges: { readonly [each in Reason]?: string } = {
   apikey_missing: keyChallenge,

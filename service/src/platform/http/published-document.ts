@@ -7,19 +7,19 @@ import { Type } from "./schema.ts";
 const cacheSeconds = 300;
 const preflightSeconds = 600;
 
-/** A document as it is sent, with what names this version of it. */
+/** A document as it is sent, with the tag of this version. */
 export interface PublishedDocument {
   readonly body: string;
   readonly etag: string;
 }
 
-/** Serialises a document, once for all who ask. */
+/** Serialises a document once for all callers. */
 export function serialiseDocument(document: object): PublishedDocument {
   const body = JSON.stringify(document);
   return { body, etag: `"${hash("sha256", body, "base64url").slice(0, 27)}"` };
 }
 
-/** A key set as it goes over the wire (RFC 7517 section 5). */
+/** A key set as it is sent (RFC 7517 section 5). */
 export function serialiseKeySet(
   keys: readonly {
     readonly kid: string;
@@ -64,7 +64,7 @@ export function publish(http: Http, { name, read, tag, ...about }: Publication):
       ? document.then((each) => send(each, request, reply))
       : send(document, request, reply);
   });
-  // Whatever header a script or its tracing adds is harmless here.
+  // Any header that a script or its tracing adds is harmless here.
   http.options(path, { schema: { hide: true } }, (_request, reply) =>
     reply
       .code(204)
@@ -92,7 +92,7 @@ function send(
   return reply.type("application/json").send(body);
 }
 
-/** RFC 9110 section 13.1.2: `*` fits every version; a list fits where it has this one, marked weak or not. */
+/** RFC 9110 section 13.1.2: `*` matches every version; a list matches if it contains this one, marked weak or not. */
 function isKnown(etag: string, asked: string | undefined): boolean {
   return asked !== undefined && (asked.trim() === "*" || asked.includes(etag));
 }

@@ -18,7 +18,7 @@ function oauthErrorBody(description: string): TObject {
   return Type.Object(members, { description });
 }
 
-/** What any route with a JSON body may answer besides its own refusals. */
+/** What any route with a JSON body may answer in addition to its own refusals. */
 export const bodyReasons = [
   "invalid_request",
   "malformed_request",
@@ -39,7 +39,7 @@ export function oauthRefusals(
   return describeEach(codes, oauthErrorBody);
 }
 
-/** As {@link refusals} for the routes that a browser shows: what went wrong is said by a page. */
+/** As {@link refusals} for the routes that a browser shows: a page says what went wrong. */
 export function refusalPages(
   statuses: Readonly<Record<number, string>>,
 ): Record<number, ReturnType<typeof htmlPage>> {

@@ -4,7 +4,7 @@ export type { Static, TObject, TSchema } from "@fastify/type-provider-typebox";
 
 interface Schema {
   readonly [keyword: string]: unknown;
-  /** For {@link Type}.Object alone: a symbol is no keyword, and stays out of JSON. */
+  /** Only for {@link Type}.Object: a symbol is not a keyword, and is left out of JSON. */
   readonly [isOptional]?: true;
 }
 
@@ -50,5 +50,5 @@ const builders = {
  * TypeBox's builders of JSON Schemas, as far as routes need them, with TypeBox's types. The library itself is 680 modules,
  * which would take every process a fifth of its start and 20 MiB; a test compares what both build.
  */
-// The types are the library's: they say what a schema stands for, which no value does.
+// The types are the library's: they say which type a schema describes, which the value does not.
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;

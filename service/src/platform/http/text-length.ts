@@ -2,8 +2,8 @@ import type { Ajv } from "@fastify/ajv-compiler";
 import { lengthOf } from "@svc/protocol";
 
 /**
- * A plugin of Ajv, which counts the characters of every text that has a `maxLength`. A text has no more characters than
- * UTF-16 units, whose number is known: here one is counted where that alone does not settle it.
+ * A plugin of Ajv, which counts the characters of every text that has a `maxLength`. A text has at most as many
+ * characters as UTF-16 units, whose number is known; so characters are counted only if that does not decide the matter.
  */
 export function countWhereNeeded(ajv: Ajv): Ajv {
   return ajv.removeKeyword("maxLength").addKeyword({

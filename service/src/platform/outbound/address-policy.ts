@@ -47,7 +47,9 @@ export function parsePublicUrl(
   return isOwn ? { refused: "own_host" } : url;
 }
 
-/** What the URL parser would repair or drop in silence is refused instead, so nobody reads the text another way. */
+/**
+ * Texts that the URL parser would silently repair or shorten are refused, so that nobody can read them in another way.
+ */
 function faultOfText(text: string): UrlFault | undefined {
   if (text.length > urlLengthMax) return "too_long";
   if (/[\s\p{Cc}\\]/u.test(text)) return "malformed";
@@ -81,7 +83,7 @@ function parseOwnHost(own: string): URL {
 
 const isLoopbackName = (name: string): boolean => name === "localhost" || name === "127.0.0.1";
 
-/** The low ports belong to mail, databases and shells, which must not be talked to in HTTP. */
+/** The low ports belong to mail, databases and shells, to which nobody should speak HTTP. */
 const isAllowedPort = (port: number): boolean => port === 443 || port >= 1024;
 
 /**
@@ -95,10 +97,10 @@ const privateTopNames = new Set(
 );
 
 /**
- * Whether the name could be a host of the public internet, by its form alone: at least two labels
- * of letters, digits and hyphens, and a top-level name that is not private. Expects the form the
- * URL parser gives (lower case, punycode); a trailing dot is refused, it would be a second spelling.
- * `.example` passes: it resolves nowhere, and documentation may use it.
+ * Whether the name could be a host of the public internet, by its form alone: at least two labels of letters, digits
+ * and hyphens, and a top-level name that is not private. Expects the form that the URL parser returns (lower case,
+ * punycode); a trailing dot is refused, because it would be a second spelling. `.example` passes: it resolves nowhere,
+ * and documentation may use it.
  */
 export function isPublicName(name: string): boolean {
   const labels = name.split(".");
@@ -135,10 +137,13 @@ const specialIpv4 = blocks("ipv4", [
   "240.0.0.0/4", // reserved, broadcast
 ]);
 
-/** Global unicast. IPv4-mapped, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), private, link-local, SRv6 and multicast lie outside. */
+/**
+ * Global unicast. IPv4-mapped, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), private, link-local, SRv6 and multicast are
+ * outside.
+ */
 const globalIpv6 = blocks("ipv6", ["2000::/3"]);
 
-/** What the IANA IPv6 special-purpose registry takes out of 2000::/3. */
+/** What the IANA IPv6 special-purpose registry excludes from 2000::/3. */
 const specialIpv6 = blocks("ipv6", [
   "2001::/23", // protocol assignments: Teredo, benchmarking, AMT, AS112, ORCHID, drones
   "2001:db8::/32", // documentation

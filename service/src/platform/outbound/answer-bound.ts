@@ -1,19 +1,19 @@
 import type { Socket } from "node:net";
 import type * as Undici from "undici";
 
-/** Of all answers before the last one, and of everything that is neither a header nor the body. */
+/** For all answers before the last one, and for everything that is neither a header nor the body. */
 const slackBytes = 16 * 1024;
-/** A byte that comes as a chunk of its own takes six; whoever sends whole chunks stays far below. */
+/** A byte that is sent as a chunk of its own takes six bytes; senders of whole chunks stay far below this. */
 const bytesOfBodyByte = 8;
 
-/** What an answer with a body and headers of these lengths may take on its way, whatever it is made of. */
+/** How many bytes an answer with a body and headers of these lengths may take on the wire, however it is framed. */
 export function answerBytesMax(given: { headerBytes: number; bodyBytes: number }): number {
   return slackBytes + given.headerBytes + bytesOfBodyByte * given.bodyBytes;
 }
 
 /**
- * Connects as asked, and cuts a connection off that brings more than this for one request. undici counts headers and
- * body alone: an endless reason phrase, extensions of chunks or interim answers go on until the time is up.
+ * Connects as asked, and cuts off a connection that delivers more than this for one request. undici counts only headers
+ * and body: an endless reason phrase, chunk extensions or interim answers would continue until the time is up.
  */
 export function boundedConnector(
   undici: typeof Undici,
@@ -30,7 +30,7 @@ export function boundedConnector(
     });
 }
 
-/** Requests on a connection come one after the other, so an answer is what came since something was written. */
+/** Requests on a connection follow one another, so everything received since the last write belongs to one answer. */
 function boundAnswers(socket: Socket, bytesMax: number, makeError: () => Error): void {
   let written = socket.bytesWritten;
   let readBefore = socket.bytesRead;
@@ -40,7 +40,7 @@ function boundAnswers(socket: Socket, bytesMax: number, makeError: () => Error):
       readBefore = socket.bytesRead - socket.readableLength;
     }
     if (socket.bytesRead - readBefore <= bytesMax) return;
-    // What has come is read first, so that whoever asked learns how the answer began.
+    // What has arrived is read first, so that the caller learns how the answer began.
     queueMicrotask(() => socket.destroy(makeError()));
   });
 }

@@ -9,8 +9,8 @@ interface Entry {
 }
 
 /**
- * Connections that are kept between requests, each under a key that names all that was checked before it was opened.
- * Idle connections close by themselves; a place that was not used for a minute is forgotten.
+ * Connections that are kept between requests, each under a key that contains everything that was checked before it was
+ * opened. Idle connections close by themselves; a place that was not used for a minute is forgotten.
  */
 export class KeptConnections {
   readonly #entries = new Map<string, Entry>();
@@ -25,13 +25,13 @@ export class KeptConnections {
     return entry.dispatcher;
   }
 
-  /** No request is under way any more. */
+  /** Call it when no request is under way any more. */
   close(): void {
     for (const { dispatcher } of this.#entries.values()) discard(dispatcher);
     this.#entries.clear();
   }
 
-  /** A minute is longer than any request takes, so nothing is under way on what is swept. */
+  /** A minute is longer than any request takes, so no request is under way on connections that are swept. */
   #sweep(nowMs: number): void {
     this.#sweptMs = nowMs;
     for (const [key, { dispatcher, usedMs }] of this.#entries) {

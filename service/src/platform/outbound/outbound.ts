@@ -16,7 +16,10 @@ export type { OutboundProfile } from "./address-policy.ts";
 export interface OutboundRequest {
   method: "GET" | "POST";
   url: string;
-  /** Lower or upper case names; those that frame the message, name the host or carry cookies are ours to set and throw. */
+  /**
+   * Lower or upper case names; headers that frame the message, name the host or carry cookies are set by us, and
+   * passing one throws.
+   */
   headers?: Record<string, string>;
   body?: string | Uint8Array;
   /** For everything together: DNS, connection, TLS, headers and the end of the body. At most 60,000. */
@@ -28,12 +31,11 @@ export interface OutboundRequest {
 }
 
 /**
- * `answered`: the body ended inside the limits; a redirect is an answer like any other and is not
- * followed; header names are lower case, repeated ones joined by `, `, `set-cookie` left out; the
- * body is as sent, never decompressed.
+ * `answered`: the body ended inside the limits; a redirect is an answer like any other and is not followed; header
+ * names are lower case, repeated ones joined by `, `, `set-cookie` left out; the body is as sent, never decompressed.
  *
- * `failed`: the reason is for our records. Whoever shows a result to the owner of the address shows
- * one class for all of them, else the answers map our network. `head` is there where the answer had begun.
+ * `failed`: the reason is for our records. Show the owner of the address only one class for all failures, because
+ * otherwise the results would map our network. `head` is present if the answer had begun.
  */
 export type OutboundResult =
   | ({ kind: "answered"; body: Uint8Array } & AnswerHead)
@@ -50,19 +52,22 @@ interface AnswerHead {
 
 export interface Outbound {
   /**
-   * Makes one try, on a connection of its own that is closed afterwards unless `keepAlive` asks otherwise. A kept
-   * connection that the peer had closed in the meantime is replaced once: the peer never gets a request twice that it
-   * has begun to answer.
+   * Makes one attempt, on a separate connection that is closed afterwards unless `keepAlive` is set. A kept connection
+   * that the peer had closed in the meantime is replaced once: the peer never gets a request again that it has begun to
+   * answer.
    *
-   * @throws {Error} when the request itself is wrong (bounds, reserved headers), after `close`, and
-   *   for a request cut off by `close`: our end is not the receiver's failure
+   * @throws {Error} when the request itself is wrong (bounds, reserved headers), after `close`, and for a request cut
+   *   off by `close`: our shutdown is not a failure of the receiver
    */
   send(request: OutboundRequest): Promise<OutboundResult>;
   /** Cuts off what is under way and resolves when it has ended. Callers that drain wait for their requests first. */
   close(): Promise<void>;
 }
 
-/** Looks names up. A rejected promise means not found or not answered; the signal ends at the request's time limit. */
+/**
+ * Looks names up. A rejected promise means that the name was not found or the query not answered; the signal ends at
+ * the request's time limit.
+ */
 export interface Resolver {
   /** All IPv4 and IPv6 addresses of the name. */
   addresses(name: string, signal: AbortSignal): Promise<readonly string[]>;
@@ -71,8 +76,8 @@ export interface Resolver {
 }
 
 /**
- * Plays the internet in a test: connections meant for a checked address go to `addressOf` it, and
- * `ca` is trusted alone. Holds a function, so no setting can express it.
+ * Plays the internet in a test: connections to a checked address go to `addressOf` it, and only `ca` is trusted. It
+ * contains a function, so no setting can express it.
  */
 export interface FakeInternet {
   ca: string;
@@ -89,9 +94,9 @@ interface OutboundOptions {
 const timeoutMsMax = 60_000;
 const responseBytesLimit = 8 * 1024 * 1024;
 const headerBytesMax = 16 * 1024;
-/** For how long an idle connection is kept; less where the peer says so. */
+/** For how long an idle connection is kept; shorter if the peer says so. */
 const keptMs = 10_000;
-/** All addresses are checked; a name with hundreds of them does not get hundreds of connections. */
+/** All addresses are checked, but a name with hundreds of addresses does not get hundreds of connections. */
 const addressesTriedMax = 8;
 
 /** Opens the guarded client. The environment's proxy and TLS variables have no effect on it. */
@@ -104,7 +109,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const send = async (request: OutboundRequest): Promise<OutboundResult> => {
     checkRequest(request);
     if (isClosed) throw new Error("The outbound client is closed");
-    // Loaded by the first request, outside of its time limit: a process that makes none does not carry it.
+    // Loaded by the first request, outside of its time limit: a process that makes no requests does not load it.
     loading ??= import("undici");
     const undici = await loading;
     if (isClosed) throw new Error("The outbound client was closed");
@@ -139,7 +144,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   return { send, close };
 }
 
-/** Named by us alone: framing (request smuggling), the host (also the TLS name), cookies, coding. */
+/** Only we set these: framing (request smuggling), the host (also the TLS name), cookies, coding. */
 const reservedHeaders = new Set(
   "accept-encoding connection content-length cookie expect host http2-settings keep-alive proxy-authorization proxy-connection te trailer transfer-encoding upgrade".split(
     " ",
@@ -187,7 +192,8 @@ async function attempt(
       const exchanged = exchange(pool, url, { ...request, signal, reset: false, onHead });
       return await orAborted(exchanged, signal);
     } catch (error) {
-      // Most likely the peer closed it just as we used it. A new connection, or an answer that broke off, is no such case.
+      // Most likely the peer closed the connection just as we used it. That cannot be so for a new connection, or for
+      // an answer that broke off.
       if (signal.aborted || !mayBeClosed || !brokenCodes.has(codeOf(error))) throw error;
     }
   }
@@ -212,7 +218,7 @@ async function attempt(
   }
 }
 
-/** Connects to the checked addresses alone, as often as requests are under way at once. */
+/** Connects only to the checked addresses, with as many connections as there are requests under way. */
 function openPool(
   url: URL,
   given: OutboundOptions & {
@@ -224,7 +230,7 @@ function openPool(
   return new given.undici.Pool(url.origin, {
     ...boundsOf(given.request, given.undici, {
       ...connectOptions(given.connect, given.addresses),
-      // A request that gave up leaves its connection connecting.
+      // If a request has given up, its connection may still be connecting.
       timeout: timeoutMsMax,
     }),
     headersTimeout: 0,
@@ -234,7 +240,7 @@ function openPool(
   });
 }
 
-/** How much a connection for such requests may bring. */
+/** How much a connection for such requests may deliver. */
 function boundsOf(
   { responseBytesMax }: OutboundRequest,
   undici: typeof Undici,
@@ -288,8 +294,8 @@ async function findAddresses(
   resolver: Resolver,
   signal: AbortSignal,
 ): Promise<readonly string[] | "blocked"> {
-  // Only `http://localhost` and `http://127.0.0.1` in dev have this scheme. The name means this
-  // machine whatever a resolver says.
+  // Only `http://localhost` and `http://127.0.0.1` in dev have this scheme. The name means this machine, whatever a
+  // resolver says.
   if (url.protocol === "http:") return ["127.0.0.1", "::1"];
 
   const addresses = await orAborted(resolver.addresses(url.hostname, signal), signal);
@@ -297,7 +303,9 @@ async function findAddresses(
   return addresses.every((address) => isPublicAddress(address)) ? addresses : "blocked";
 }
 
-/** Pins the connection: whatever is asked of `lookup`, it hands back the checked addresses. TLS still proves the host name. */
+/**
+ * Pins the connection: whatever `lookup` is asked, it returns the checked addresses. TLS still proves the host name.
+ */
 function connectOptions(fake: FakeInternet | undefined, addresses: readonly string[]) {
   const pinned = addresses.slice(0, addressesTriedMax).map((checked) => {
     const address = fake === undefined ? checked : fake.addressOf(checked);
@@ -318,7 +326,10 @@ function reasonOf(error: unknown, signal: AbortSignal): "timeout" | "too_large" 
   return tooLargeCodes.has(codeOf(error)) ? "too_large" : "unreachable";
 }
 
-/** Settles as the work does, or rejects as soon as the signal fires: work that ignores the signal holds nobody up. */
+/**
+ * Settles as the work does, or rejects as soon as the signal fires: work that ignores the signal does not hold up the
+ * caller.
+ */
 function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = new Promise<never>((_resolve, reject) => {
     const giveUp = (): void => reject(new Error("Given up"));
@@ -357,9 +368,9 @@ function openDns(signal: AbortSignal): DnsResolver {
 const txtRecordsMax = 100;
 
 /**
- * The TXT records of a public name (labels before it may start with `_`), each joined from its
- * parts, at most 100. Empty when there are none, the name is not a public one, the lookup fails or
- * the time is up: whoever proves something by a record has not proved it.
+ * The TXT records of a public name (labels before it may start with `_`), each joined from its parts, at most 100.
+ * Empty when there are none, the name is not a public one, the lookup fails or the time is up: in all these cases the
+ * record proves nothing.
  *
  * @param options.timeoutMs for everything, retries included
  */

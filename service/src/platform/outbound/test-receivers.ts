@@ -71,7 +71,10 @@ export function answering(...answers: string[][]): Resolver & { asked: string[] 
   };
 }
 
-/** The internet as one machine: every checked address leads to loopback; `reached` keeps what was dialled. */
+/**
+ * The internet as one machine: every checked address leads to loopback; `reached` records the addresses that were
+ * dialled.
+ */
 export function fakeInternet(): FakeInternet & { reached: string[] } {
   const reached: string[] = [];
   return {

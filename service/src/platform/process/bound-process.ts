@@ -7,7 +7,7 @@ export interface Account {
   readonly gid: number;
 }
 
-/** A child that ends together with this process, whatever ends it (`kill -9` too). */
+/** A child that ends together with this process, whatever ends this process (even `kill -9`). */
 export interface BoundProcess {
   /** Settles when the child and everything that holds its output are gone; the exit status, 128 + n after signal n. */
   readonly exited: Promise<number>;
@@ -21,10 +21,11 @@ const killAfterMs = 20_000;
 const commandPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /**
- * Stands between this process and the child. The write end of fd 3 is held by this process alone, so the kernel
- * closes it whenever this process goes, and the reader wakes up. `trap` keeps the signals of a terminal or a service
- * manager from ending the shell before the child. A background command reads /dev/null, hence the detour over fd 3. It also
- * begins with SIGINT and SIGQUIT ignored: one that comes before the child minds them is lost, so SIGKILL is the last.
+ * Stands between this process and the child. Only this process holds the write end of fd 3, so the kernel closes it
+ * whenever this process ends, and the reader wakes up. `trap` keeps the signals of a terminal or a service manager from
+ * ending the shell before the child. A background command reads /dev/null, hence the detour over fd 3. It also begins
+ * with SIGINT and SIGQUIT ignored: a signal that comes before the child handles them is lost, so SIGKILL is the last
+ * resort.
  */
 const watch = `
 trap '' HUP INT TERM
@@ -53,7 +54,8 @@ exit "$status"
 /**
  * Starts `command` (an absolute path and its arguments) below a shell that stops it when this process ends.
  *
- * The environment holds a locale, a path and what is given, nothing of this process: no secret of it reaches the child.
+ * The child's environment holds only a locale, a path and what is given, so that no secret of this process reaches the
+ * child.
  *
  * @param options.account whom it runs as; `null` for the user of this process
  * @param options.log receives each line of its output
@@ -79,7 +81,7 @@ export function startBoundProcess(
   // The pipe breaks when the shell goes first; `exited` reports that.
   child.stdin.on("error", () => undefined);
   const { promise: exited, resolve, reject } = Promise.withResolvers<number>();
-  // A failure is reported to whoever awaits `exited`; nobody has to.
+  // A failure is reported to code that awaits `exited`, but nobody has to.
   exited.catch(() => undefined);
   child.on("error", reject);
   child.on("close", (code) => resolve(code ?? 137));

@@ -1,9 +1,9 @@
 /**
- * Lets this process go on when nobody takes its output: what a verb changed stays changed, and a service has more to do
- * than to write. A reader may leave, as `head` does; where a result is lost in another way, as on a full disk, or is told
- * once, the exit status says so.
+ * Lets this process continue when nobody reads its output: what a verb has changed stays changed, and a service has
+ * more to do than to write. A reader may close the pipe, as `head` does; but if a result is lost in another way, as on
+ * a full disk, or cannot be shown again, the exit status says so.
  *
- * @param isToldOnce whether what is being written cannot be asked for again
+ * @param isToldOnce whether what is being written cannot be shown again
  */
 export function outliveReaders(isToldOnce: () => boolean = () => false): void {
   for (const stream of [process.stdout, process.stderr]) {

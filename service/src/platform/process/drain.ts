@@ -2,7 +2,7 @@ import type { Ctx } from "../context.ts";
 import type { Listener } from "../http/listener.ts";
 
 /**
- * Ends the work of a process. Nothing new begins from now on; requests, jobs and deliveries under way have the same
+ * Ends the work of a process. From now on nothing new begins; requests, jobs and deliveries under way have the same
  * `DRAIN_SECONDS` to come to their ends, and connections that are still open then are cut.
  */
 export async function drain(

@@ -1,25 +1,29 @@
 import { ConfigError } from "../config/config.ts";
 import { isOutage } from "../database/db.ts";
 
-/** Faults of the surroundings that have a class of their own; their modules are loaded only where they are used. */
+/**
+ * Faults of the environment that have their own class, by name, since their modules are loaded only where they are
+ * used.
+ */
 const foreseenNames = new Set(
   [
     ["EmbeddedPostgresFault", "EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
     ["NodeAway", "WrongChain"],
   ].flat(),
 );
-/** Codes of the system, such as of a directory that cannot be written. */
+/** Codes of the system, such as for a directory that cannot be written. */
 const systemCodes = /^E[A-Z0-9]+$/;
 /** Codes of a PostgreSQL that refuses the connection. */
 const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
 
 /**
- * A fault that keeps a process from starting and that whoever starts it can mend, in one line: a wrong setting, a port
- * that is in use, a database that does not answer or is another version's; null for a fault that nobody foresaw.
+ * One line about a fault that prevents a process from starting and that the person who starts it can fix: a wrong
+ * setting, a port that is in use, a database that does not answer or belongs to another version; null for an unforeseen
+ * fault.
  */
 export function describeStartFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
-  // A host with several addresses was tried at each of them.
+  // A host with several addresses is tried at each of them.
   if (error instanceof AggregateError && error.message === "")
     return describeStartFault(error.errors.at(0));
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -30,7 +34,7 @@ export function describeStartFault(error: unknown): string | null {
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
   if (typeof code === "string" && refusalCodes.test(code))
     return `the database refuses (DATABASE_URL): ${message}`;
-  // Of a directory that cannot be made the code is ENOENT too.
+  // The code is also ENOENT for a directory that cannot be created.
   const isOfFile = syscall !== "connect" && "path" in error;
   if (syscall === "connect" || (!isOfFile && isOutage(error)))
     return `the database cannot be reached (DATABASE_URL): ${message}`;

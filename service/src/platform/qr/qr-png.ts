@@ -33,7 +33,7 @@ export function qrPng(text: string): Buffer {
   return Buffer.concat([signature, chunk("IHDR", header), chunk("IDAT", data), end]);
 }
 
-/** With the Up filter a line holds its difference from the line above, so three of four are zeros. */
+/** With the Up filter a line holds its difference from the line above, so three out of four lines are zeros. */
 function filterLines(matrix: readonly boolean[][]): Uint8Array {
   const stride = 1 + Math.ceil((matrix.length * scale) / 8);
   const lines = new Uint8Array(stride * matrix.length * scale);

@@ -2,12 +2,15 @@ import { encodeQR } from "qr";
 
 /** Light modules around the symbol (ISO/IEC 18004 asks for four). */
 const quietZone = 4;
-/** Fixed: the best of the eight differs little for text as random as ours, and choosing it is a third of the work. */
+/**
+ * Fixed, because for text as random as ours the best of the eight masks is hardly better, and choosing it would be a
+ * third of the work.
+ */
 const mask = 3;
 
 /**
- * Draws `text` as a QR code in one SVG path, dark on nothing: the page gives it a light ground in every colour scheme.
- * Error correction L, because a screen has no dirt and larger modules are read from further away.
+ * Draws `text` as a QR code in one SVG path, dark on transparent: the page gives it a light background in every colour
+ * scheme. Error correction L, because a screen has no dirt and larger modules can be read from further away.
  *
  * The element is markup ready for a page; `text` itself is not part of it.
  *

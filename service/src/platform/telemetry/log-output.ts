@@ -1,17 +1,17 @@
 import { write, writeSync } from "node:fs";
 
-/** Lines are gathered for this long and written together: a write for each would cost as much as a small request. */
+/** Lines are collected for this long and written together: one write per line would cost as much as a small request. */
 const gatherMs = 20;
-/** Characters that wait for a slow reader. */
+/** The most characters that wait for a slow reader. */
 const waitingMax = 4 * 1024 * 1024;
 const pauseMs = 20;
-/** What a reader gets at the end of the process to take the rest. */
+/** The time that a reader has at the end of the process to read the rest. */
 const lastMs = 1000;
 
 /**
- * Writes log lines to an open file beside the work, which neither waits for them nor ends because of them: lines that a
- * full disk does not take are lost, and so are those beyond 4 MiB that nobody reads. The end of the process waits for a
- * reader for one second; one that is made to end at once may lose what a slow reader was just taking.
+ * Writes log lines to an open file in the background: the work neither waits for them nor fails because of them. Lines
+ * that a full disk does not accept are lost, and so are unread lines beyond 4 MiB. At its end the process waits for a
+ * reader for one second; a process that is forced to end at once may lose what a slow reader was about to read.
  */
 export function openLogOutput(fd: number): { write(line: string): void } {
   let waiting = "";

@@ -19,15 +19,15 @@ export interface Log {
 
 const standardOutput = openLogOutput(1);
 
-/** Writes a line for people to standard output, behind whatever was logged before. */
+/** Writes a line for people to standard output, after everything that was logged before. */
 export function announce(line: string): void {
   standardOutput.write(`${line}\n`);
 }
 
 /**
- * JSON lines on standard output, or on `destination`. Nothing secret or personal gets through, wherever it stands:
- * fields are hidden by name at any depth; query strings, tokens and credentials are cut out of every text; of errors
- * only kind, code, place and a message without quoted input are kept.
+ * JSON lines on standard output, or on `destination`. Nothing secret or personal gets through, wherever it is: fields
+ * are hidden by name at any depth; query strings, tokens and credentials are removed from every text; of errors only
+ * kind, code, place and a message without quoted input are kept.
  */
 export function createLog(options: {
   level: Config["logLevel"];
@@ -41,7 +41,7 @@ export function createLog(options: {
       level: (label: string) => ({ level: label }),
       log: (fields: Record<string, unknown>) => hideFields(fields, 0),
     },
-    // Errors are described by then. pino's own serializer would call each of them "Object", and mix in its causes.
+    // Errors have been described by then. pino's own serializer would call each of them "Object", and add its causes.
     serializers: { err: (described: unknown) => described },
     hooks: { streamWrite: cutSecrets },
   };
@@ -90,7 +90,7 @@ function hideValue(value: unknown, depth: number): unknown {
   return hideFields(value, depth);
 }
 
-/** An error's own fields may hold rows, parameters and requests: none of them is kept. */
+/** An error's own fields may hold rows, parameters and requests, so none of them is kept. */
 function describeError(error: Error, depth: number): Record<string, unknown> {
   const code = "code" in error ? error.code : undefined;
   const frames = error.stack?.split("\n").filter((line) => /^\s+at /.test(line)) ?? [];
@@ -105,15 +105,16 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
   };
 }
 
-/** PostgreSQL and the parsers quote what they were given: a value of a row, a piece of a body. */
+/** PostgreSQL and the parsers quote their input: a value of a row, a piece of a body. */
 function messageOf(error: Error): string {
   const quotesInput = error instanceof DatabaseError || error instanceof SyntaxError;
   return quotesInput ? error.message.replaceAll(/(["'`]).*\1/gs, hidden) : error.message;
 }
 
 /**
- * Runs over the whole line, so nothing that reaches the log by another way escapes: whatever follows a question mark or
- * a hash in an address, tokens in three parts, API keys, and what follows the name of an authentication scheme.
+ * Processes the whole line, so that nothing that reaches the log in another way gets through. It removes whatever
+ * follows a question mark or a hash in an address, tokens in three parts, API keys, and what follows the name of an
+ * authentication scheme.
  */
 function cutSecrets(line: string): string {
   return line

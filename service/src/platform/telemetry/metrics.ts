@@ -5,32 +5,32 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom
 // An import of `node:http` reads all of its exports, and so loads Node's own `fetch`, which nothing here uses.
 const { createServer } = process.getBuiltinModule("node:http");
 
-/** What this process counts. No label ever holds an id, an address or anything else a caller chooses. */
+/** The metrics of this process. No label ever holds an id, an address or anything else that a caller chooses. */
 export interface Metrics {
   readonly registry: Registry;
-  /** Seconds; `route` is the pattern, never the path that was asked. */
+  /** Seconds; `route` is the pattern, never the requested path. */
   readonly httpRequestDuration: Histogram<"route" | "method" | "status">;
-  /** Requests to hosts that callers chose, by how they ended. */
+  /** Requests to hosts that callers chose, by outcome. */
   readonly outboundRequests: Counter<"outcome">;
-  /** Delivery attempts of webhooks, by how they ended. */
+  /** Delivery attempts of webhooks, by outcome. */
   readonly webhookAttempts: Counter<"outcome">;
   /** Events that wait for a try. */
   readonly webhookBacklog: Gauge;
   readonly webhookOldestDueSeconds: Gauge;
-  /** Logins that ended, by how. */
+  /** Logins that ended, by outcome. */
   readonly logins: Counter<"outcome">;
-  /** Requests refused by a limit; `limit` is the kind, never whom it hit. */
+  /** Requests refused by a limit; `limit` is the kind of limit, never whom it affected. */
   readonly refusals: Counter<"limit">;
   /** Reports the calls that the database object counts itself. */
   countDatabaseCalls(db: { readonly callsTotal: number }): void;
 }
 
-/** Seconds: from what a cached answer takes to what a waiting one does. */
+/** In seconds, from the time of a cached answer to that of a long poll. */
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 let ofProcess: Registry | undefined;
 
-/** What Node tells of this process, begun once: nothing takes its timer and its observer off again. */
+/** Node's metrics of this process, registered once, because their timer and observer can never be removed. */
 function processRegistry(): Registry {
   if (ofProcess === undefined) {
     ofProcess = new Registry();
