@@ -54,9 +54,9 @@ const keyAnswer = Type.Object(
     organizationId: Type.String({ format: "uuid" }),
     domain: Type.String({ description: "Host of the client domain." }),
     livemode: Type.Boolean({ description: "False for a key of the sandbox." }),
-    verified: Type.Boolean({ description: "Whether the domain is proved at this moment." }),
+    verified: Type.Boolean({ description: "Whether the domain is verified at this moment." }),
   },
-  { description: "The key is good." },
+  { description: "The key is valid." },
 );
 
 /** Adds the routes of the accounts. */

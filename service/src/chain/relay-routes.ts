@@ -24,7 +24,7 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
       bodyLimit: bodyBytesMax,
       schema: {
         summary: "Ask the chain (JSON-RPC 2.0)",
-        description: `One call or a list of at most ${callsMax}. A call has at most 10 million gas; a search for logs spans at most 10,000 blocks. Calls that compute are answered by turns; one for which too many wait has the error -32005. Outside \`dev\` a transaction on the embedded chain pays at least a gwei for each gas.`,
+        description: `One call or a list of at most ${callsMax}. A call has at most 10 million gas; a search for logs spans at most 10,000 blocks. Calls that compute take turns; if too many wait, a call gets the error -32005. Outside \`dev\` a transaction on the embedded chain pays at least a gwei for each gas.`,
         tags: ["wallet"],
         body: Type.Unknown(),
         response: {

@@ -31,7 +31,7 @@ const recordMembers = {
       "`pending` until its attestation is final, then `live`; `expired`, `revoked`, or `distrusted` with its issuer.",
   }),
   root: Type.String({ description: "32 bytes, `0x` hex." }),
-  asOf: Type.Integer({ description: "When its sources were looked at, Unix seconds." }),
+  asOf: Type.Integer({ description: "When the issuer looked at its sources, Unix seconds." }),
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   expiresAt: Type.Integer({ description: "Unix seconds." }),
   fields: Type.Array(Type.Object({ field: Type.String(), subject: Type.Optional(Type.String()) })),
@@ -47,10 +47,10 @@ const issueBody = Type.Object({
         Type.String({
           maxLength: 40,
           description:
-            "Which person it tells of, such as `director-1`: an id of yours that names nobody. None for the business.",
+            "Which person it is about, such as `director-1`: an id of your own that names nobody. Absent for the business itself.",
         }),
       ),
-      data: Type.String({ description: "As the catalogue's format says; hashed as it is." }),
+      data: Type.String({ description: "In the catalogue's format; hashed as it is." }),
     }),
     { minItems: 1, maxItems: companyFieldsMax },
   ),
@@ -64,7 +64,7 @@ const issueHeaders = Type.Object({
   "idempotency-key": Type.Optional(
     idempotencyKey({
       description:
-        "The same key with the same body answers the record of the first call, for a day.",
+        "The same key with the same body is answered with the record of the first call, for a day.",
     }),
   ),
 });
@@ -87,7 +87,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
       schema: {
         summary: "Issue the record of a business",
         description:
-          "The values stay here, sealed, and go to whom the members of the business release them. A field of this record goes before the same field of older ones; revoke the record that this one replaces. What you verified marks the business verified, unless the record itself says that it is not.",
+          "The values stay here, sealed, and are given to the merchants to whom the members of the business release them. A field of this record replaces the same field of older ones; revoke the record that this one replaces. A record of what you verified marks the business verified, unless the record itself says that it is not.",
         tags,
         headers: issueHeaders,
         body: issueBody,
@@ -126,7 +126,9 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
 }
 
 const listQuery = Type.Object({
-  business: Type.Optional(Type.String({ maxLength: 100, description: "Of this business alone." })),
+  business: Type.Optional(
+    Type.String({ maxLength: 100, description: "Only leaves of this business count." }),
+  ),
   ...pageParameters,
 });
 
@@ -188,7 +190,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
       schema: {
         summary: "Revoke the record of a business, at once and for good",
         description:
-          "Again for one that has ended changes nothing. The chain follows. Without another record that vouches for it the business is verified no longer.",
+          "Revoking one that has ended changes nothing. The chain follows. If no other record vouches for the business, it is no longer verified.",
         tags,
         params: recordParams,
         response: {

@@ -79,7 +79,8 @@ const credentialMembers = {
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   expiresAt: Type.Integer({ description: "Unix seconds." }),
   collected: Type.Boolean({
-    description: "Whether the wallet has its values; here they are gone.",
+    description:
+      "Whether the wallet has collected its values; then they are no longer stored here.",
   }),
   fields: Type.Array(Type.Object({ field: Type.String(), expiresAt: Type.Integer() })),
 };
@@ -94,7 +95,7 @@ const issueBody = Type.Object({
   fields: Type.Array(
     Type.Object({
       field: Type.String({ maxLength: 100 }),
-      data: Type.String({ description: "As the catalogue's format says; hashed as it is." }),
+      data: Type.String({ description: "In the catalogue's format; hashed as it is." }),
     }),
     { minItems: 1, maxItems: 100 },
   ),
@@ -105,7 +106,7 @@ const issueHeaders = Type.Object({
   "idempotency-key": Type.Optional(
     idempotencyKey({
       description:
-        "The same key with the same body answers the credential of the first call, for a day; it issues anew once that was deleted with its user.",
+        "The same key with the same body is answered with the credential of the first call, for a day; once that has been deleted with its user, a new one is issued.",
     }),
   ),
 });
@@ -118,7 +119,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
       schema: {
         summary: "Issue a credential for a verified document",
         description:
-          "Fields belong to the document, or say how it was verified. Derived fields are computed and added. The wallet collects the values; from then on hashes alone are kept.",
+          "Fields belong to the document, or say how it was verified. Derived fields are computed and added. The wallet collects the values; from then on only hashes are kept.",
         tags,
         headers: issueHeaders,
         body: issueBody,
@@ -160,7 +161,9 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
 }
 
 const listQuery = Type.Object({
-  user: Type.Optional(Type.String({ maxLength: 100, description: "Of this user alone." })),
+  user: Type.Optional(
+    Type.String({ maxLength: 100, description: "Only fields of this user count." }),
+  ),
   ...pageParameters,
 });
 
@@ -215,7 +218,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
     {
       schema: {
         summary: "Revoke a credential, at once and for good",
-        description: "Again for one that has ended changes nothing. The chain follows.",
+        description: "Revoking one that has ended changes nothing. The chain follows.",
         tags,
         params: credentialParams,
         response: {

@@ -72,7 +72,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
         querystring: PageQuery,
         response: {
           200: pageBody(credentialItem, {
-            description: "Newest first; a page ends early where values are large.",
+            description: "Newest first; a page ends early if values are large.",
           }),
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
@@ -102,7 +102,7 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCa
           ...refusals(...reasons),
         },
         tags,
-        summary: "Say that the wallet keeps the values now",
+        summary: "Confirm that the wallet has stored the values",
       },
     },
     async (request, reply) => {
@@ -121,7 +121,7 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCa
           ...refusals(...reasons),
         },
         tags,
-        summary: "End a credential of one's own, for good",
+        summary: "End one of your own credentials, for good",
       },
     },
     async (request) => {
@@ -136,7 +136,7 @@ const emailBody = Type.Object({
   email: Type.String({ minLength: 3, maxLength: 254 }),
   environment: Type.Optional(
     Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
-      description: "On which side the field shall count. Default: live.",
+      description: "The side on which the field is to count. Default: live.",
     }),
   ),
 });
@@ -189,7 +189,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller)
           ),
         },
         tags,
-        summary: "Hand in the code of an e-mail verification",
+        summary: "Send back the code of an e-mail verification",
       },
     },
     async (request) => {

@@ -76,7 +76,7 @@ function historyRoute(ctx: KycContext, scope: Http): void {
     {
       schema: {
         summary: "Every status that an order reached",
-        description: `All attempts, oldest first; of more than ${statusesMax} the newest. \`events\` lists all.`,
+        description: `All attempts, oldest first; if there are more than ${statusesMax}, the newest of them. \`events\` lists all.`,
         tags: ["kyc"],
         querystring: keyQuery,
         response: {
@@ -208,7 +208,7 @@ const listedDelivery = Type.Object({ sequence: Type.Integer(), ...deliveryMember
 const deliveriesQuery = Type.Object({
   ...eventsQuery.properties,
   afterAttempt: afterSequence(
-    "Of the event `after`: the `attempt` that they come after. Default: none of that event is listed.",
+    "Lists the attempts at the event `after` that come after this `attempt`. Default: none of that event is listed.",
   ),
 });
 

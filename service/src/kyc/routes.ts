@@ -33,10 +33,14 @@ const requestBody = Type.Object({
   expiration: Type.Number({ description: "Unix seconds, 5 to 15 minutes ahead." }),
   fields: Type.Optional(names),
   optionalFields: Type.Optional(names),
-  reference: Type.Optional(Type.String({ description: "Yours, at most 280 characters; echoed." })),
+  reference: Type.Optional(
+    Type.String({ description: "Your own, at most 280 characters; returned as given." }),
+  ),
   purpose: Type.Optional(Type.String({ description: "Shown to the user, 1 to 280 characters." })),
   returnUrl: Type.Optional(
-    Type.String({ description: "Where the same phone goes on; under the client domain." }),
+    Type.String({
+      description: "Where the person continues on the same phone; under the client domain.",
+    }),
   ),
   statusCallback: Type.Optional(Type.Unknown({ description: "Accepted for compatibility." })),
   withoutQRCode: Type.Optional(Type.Unknown({ description: "Accepted for compatibility." })),
@@ -69,7 +73,7 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
       schema: {
         summary: "Ask a user to share verified fields",
         description:
-          "The same request while it is waiting gives a new QR code for the same order, with `alreadySent`.",
+          "The same request, repeated while it is waiting, gives a new QR code for the same order, with `alreadySent`.",
         tags: ["kyc"],
         body: requestBody,
         response: {

@@ -52,7 +52,7 @@ const BoxBody = Type.Object({
 
 const MadeBody = Type.Object(
   {
-    id: Type.String({ description: "Whoever knows it may take the box." }),
+    id: Type.String({ description: "Anyone who knows it may take the box." }),
     expiresAt: Type.Integer({ description: "Unix seconds." }),
     pickUpUrl: Type.String({ description: "The page that a pick-up link opens." }),
   },
@@ -75,7 +75,7 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
           ...refusals(...bodyReasons, "wallet_session_required", "too_many", "rate_limited"),
         },
         tags,
-        summary: "Leave a sealed box for whoever has the link",
+        summary: "Leave a sealed box behind a link",
       },
     },
     async (request, reply) => {
@@ -121,9 +121,11 @@ export function relayRoutes(ctx: Ctx, scope: Http): void {
           200: Type.Object(
             {
               status: Type.Integer({ description: "HTTP status of the other side." }),
-              text: Type.Optional(Type.String({ description: "What it said, up to 64 KiB." })),
+              text: Type.Optional(
+                Type.String({ description: "What the other side answered, up to 64 KiB." }),
+              ),
             },
-            { description: "It answered; a redirect is an answer." },
+            { description: "The other side answered; a redirect is an answer." },
           ),
           ...refusals(...bodyReasons, "wallet_session_required", "not_delivered", "rate_limited"),
         },

@@ -17,7 +17,7 @@ const SubscriptionBody = Type.Object({
   endpoint: Endpoint,
   keys: Type.Object(
     { p256dh: KeyText, auth: KeyText },
-    { description: "As the browser has them." },
+    { description: "As the browser returns them." },
   ),
 });
 
@@ -31,7 +31,7 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
         response: {
           200: Type.Object(
             { key: Type.String({ description: "`applicationServerKey`, base64url." }) },
-            { description: "What a browser subscribes with." },
+            { description: "The key with which a browser subscribes." },
           ),
         },
         tags,
@@ -46,7 +46,9 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
       schema: {
         body: SubscriptionBody,
         response: {
-          204: Type.Null({ description: "Hints go there; they say only that something waits." }),
+          204: Type.Null({
+            description: "Hints are sent there; they say only that something waits.",
+          }),
           ...refusals(...bodyReasons, "wallet_session_required", "rate_limited"),
         },
         tags,
@@ -67,7 +69,7 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
         querystring: Type.Object({}),
         body: Type.Object({ endpoint: Type.Optional(Endpoint) }),
         response: {
-          204: Type.Null({ description: "It is told nothing any more." }),
+          204: Type.Null({ description: "It gets no more hints." }),
           ...refusals(...bodyReasons, "wallet_session_required"),
         },
         tags,

@@ -51,7 +51,7 @@ const SessionBody = Type.Object({
   signature: Type.String({
     minLength: 1,
     maxLength: signatureCharactersMax,
-    description: "Of a contract what it takes itself (ERC-1271, ERC-6492).",
+    description: "For a contract, whatever it accepts itself (ERC-1271, ERC-6492).",
   }),
 });
 
@@ -61,7 +61,7 @@ const ChallengeBody = Type.Object(
     deadline: Type.Integer({ description: "Unix seconds." }),
     origin: Type.String({ description: "What the wallet signs as `origin`." }),
   },
-  { description: "Good for one session until the deadline." },
+  { description: "Valid for one session until the deadline." },
 );
 
 const TokenBody = Type.Object(
@@ -162,7 +162,7 @@ function sessionRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
     {
       schema: {
         response: {
-          204: Type.Null({ description: "It has ended, or was none." }),
+          204: Type.Null({ description: "It has ended, or did not exist." }),
           ...refusals(...bodyReasons),
         },
         tags,
@@ -189,7 +189,7 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags: ["wallet"],
-        summary: "Logins of this identity that still hold",
+        summary: "Live logins of this identity",
       },
     },
     async (request) => {

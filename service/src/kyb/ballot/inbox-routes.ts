@@ -40,7 +40,7 @@ const InboxItem = Type.Object(
   },
   {
     additionalProperties: true,
-    description: "With what the wallet recomputes the approval from, by kind.",
+    description: "With the members from which the wallet recomputes the approval, by kind.",
   },
 );
 
@@ -181,14 +181,14 @@ const VoteBody = Type.Object(
     signature: Type.String({
       minLength: 1,
       maxLength: 200,
-      description: "Over `BusinessApproval` or `Invitation`; of a rejection over `Decline`.",
+      description: "Over `BusinessApproval` or `Invitation`; for a rejection over `Decline`.",
     }),
-    epoch: Type.Optional(Type.Integer({ minimum: 0, description: "Of an approval." })),
-    validUntil: Type.Optional(Type.Integer({ minimum: 0, description: "Of an approval." })),
+    epoch: Type.Optional(Type.Integer({ minimum: 0, description: "Only for an approval." })),
+    validUntil: Type.Optional(Type.Integer({ minimum: 0, description: "Only for an approval." })),
     optional: Type.Optional(
       Type.Array(Type.String({ maxLength: 100 }), {
         maxItems: 40,
-        description: "Of the approval of a data request: the optional fields that go.",
+        description: "Only for the approval of a data request: the optional fields to release.",
       }),
     ),
   },
@@ -211,7 +211,7 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
                 Type.Literal(true, { description: "This member is being removed: sign `Keep`." }),
               ),
             },
-            { description: "How it stands now.", additionalProperties: true },
+            { description: "Its present state.", additionalProperties: true },
           ),
           ...refusals(
             ...bodyReasons,

@@ -21,7 +21,7 @@ const account = Type.Object(
     availableChf: chf("What requests may still keep back."),
     billingEnabled: Type.Boolean({ description: "Whether there was ever any money." }),
   },
-  { description: "The balance of the organization, live or of the sandbox as the key is." },
+  { description: "The balance of the organization, live or sandbox like the key." },
 );
 
 const line = Type.Object({ field: Type.String(), tier: Type.String(), cents: Type.Integer() });
@@ -62,7 +62,8 @@ function pricingRoute(scope: Http): void {
                   tier: Type.String(),
                   cents: Type.Integer(),
                   naturalPersonPii: Type.Boolean({
-                    description: "By the catalogue; of a sole proprietor every field is personal.",
+                    description:
+                      "According to the catalogue; every field of a sole proprietor is personal.",
                   }),
                   subjectType: Type.String(),
                 }),

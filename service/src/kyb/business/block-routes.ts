@@ -33,7 +33,7 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
     "/w/businesses/:address/block",
     {
       schema: {
-        summary: "Take no more requests of an organization, or take them again",
+        summary: "Block an organization, or accept its requests again",
         description: "Open requests go on. It is recorded who did it.",
         tags: ["wallet"],
         params: BusinessParams,
@@ -63,10 +63,12 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
 const Block = Type.Object({
   requester: Type.Object({
     name: Type.String(),
-    domain: Type.Optional(Type.String({ description: "Of that request, while it is verified." })),
+    domain: Type.Optional(
+      Type.String({ description: "The domain of that request, while it is verified." }),
+    ),
   }),
   requestId: Type.String({
-    description: "Its last request: what a member takes the block back by.",
+    description: "Its last request, by which a member can undo the block.",
   }),
   blockedAt: Type.Integer({ description: "Unix seconds." }),
 });
@@ -76,13 +78,13 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     "/w/businesses/:address/blocks",
     {
       schema: {
-        summary: "Organizations whose requests the business does not take",
+        summary: "Organizations that the business has blocked",
         tags: ["wallet"],
         params: BusinessParams,
         querystring: Type.Object(pageParameters),
         response: {
           200: pageBody(Block, {
-            description: "For every member; the youngest organization first.",
+            description: "For every member; the newest organization first.",
           }),
           ...refusals("invalid_request", "wallet_session_required", "business_not_found"),
         },

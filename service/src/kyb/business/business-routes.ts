@@ -35,7 +35,7 @@ const FoundBody = Type.Object(
     members: MembersBody,
     rules: Type.Optional(
       rulesBody(
-        "Those not named: MAJORITY; `governance` with one or two voting members: UNANIMOUS.",
+        "Rules that are not named: MAJORITY; `governance` with one or two voting members: UNANIMOUS.",
       ),
     ),
     salt: Type.String({ maxLength: 66, description: "32 bytes in hex." }),
@@ -113,7 +113,7 @@ function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
           ),
         },
         tags,
-        summary: "End one's own founding before everybody has signed",
+        summary: "End your own founding before everybody has signed",
       },
     },
     async (request) => {
@@ -151,7 +151,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
             },
             {
               description:
-                "With members, rules, and what is under way; oldest first, at most 100 on a page of about 1 MiB.",
+                "With members, rules, and proposals, removals and moves under way; oldest first, at most 100 on a page of about 1 MiB.",
             },
           ),
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
@@ -272,7 +272,7 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
           ),
         },
         tags,
-        summary: "Take back one's own proposal before it is decided",
+        summary: "Retract your own proposal before it is decided",
       },
     },
     async (request) => {
@@ -295,7 +295,7 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         response: {
           200: Type.Object(
             { ended: Type.Union([Type.Literal("removal"), Type.Literal("move")]) },
-            { description: "A removal ends on the chain with its next block." },
+            { description: "A removal ends with the next block of the chain." },
           ),
           ...refusals(
             ...bodyReasons,
@@ -306,7 +306,7 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
           ),
         },
         tags,
-        summary: "End one's own removal, or a move by the operator",
+        summary: "End your own removal, or a move by the operator",
       },
     },
     async (request) => {

@@ -19,16 +19,19 @@ const WalletParams = Type.Object({
 
 const standing = {
   walletAddress: Type.String(),
-  businessName: Type.String({ description: "What its members call it." }),
-  domain: Type.Optional(Type.String({ description: "Of its website, where one was attested." })),
+  businessName: Type.String({ description: "The name that its members gave it." }),
+  domain: Type.Optional(
+    Type.String({ description: "The domain of its website, if one was attested." }),
+  ),
   status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")]),
   verified: Type.Boolean({
-    description: "Whether it may release and sign; logins say the same of it.",
+    description: "Whether it may release and sign; logins say the same about it.",
   }),
   registeredAt: Type.Integer({ description: "When its wallet was deployed, Unix seconds." }),
   successor: Type.Optional(
     Type.String({
-      description: "The wallet that it moved to; only for organizations that are told of the move.",
+      description:
+        "The wallet to which it moved; only for organizations that are told of the move.",
     }),
   ),
 };
@@ -59,11 +62,11 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
       schema: {
         params: WalletParams,
         response: {
-          200: Type.Object(standing, { description: "As it stands now." }),
+          200: Type.Object(standing, { description: "Its present state." }),
           ...refusals(...reasons),
         },
         tags,
-        summary: "The standing of a business",
+        summary: "The status of a business",
       },
     },
     async (request) =>
@@ -82,7 +85,7 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
           ...refusals(...reasons),
         },
         tags,
-        summary: "The standing and the approval rules of a business",
+        summary: "The status and the approval rules of a business",
       },
     },
     async (request) => {

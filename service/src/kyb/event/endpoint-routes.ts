@@ -19,13 +19,16 @@ const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: false })
 
 const recordMembers = {
   url: Type.String(),
-  secretVersion: Type.Integer({ description: "Of the newest secret; it only rises." }),
+  secretVersion: Type.Integer({ description: "The version of the newest secret; it only rises." }),
   active: Type.Boolean({ description: "False in quarantine: events are held until reactivation." }),
   createdAt: Type.Integer({ description: "Unix seconds." }),
 };
 const endpointRecord = Type.Object(recordMembers, { description: "The endpoint." });
 const recordWithSecret = Type.Object(
-  { ...recordMembers, secret: Type.String({ description: "64 hex digits; shown this once." }) },
+  {
+    ...recordMembers,
+    secret: Type.String({ description: "64 hex digits; shown only this once." }),
+  },
   { description: "The endpoint with its new secret." },
 );
 
@@ -48,7 +51,7 @@ function registerRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Register or replace the webhook endpoint",
         description:
-          "Secrets it had end at once and so does a quarantine: what was held goes to the new address.",
+          "Its earlier secrets end at once, and so does a quarantine: held events go to the new address.",
         tags: ["kyb"],
         body: Type.Object(
           { url: Type.String({ description: "https, a public host, no userinfo, no fragment." }) },
@@ -92,7 +95,7 @@ const RotateBody = Type.Optional(
   Type.Object(
     {
       immediate: Type.Optional(
-        Type.Boolean({ description: "The old secret ends now, not in 24 hours. Default: false." }),
+        Type.Boolean({ description: "Ends the old secret now, not in 24 hours. Default: false." }),
       ),
     },
     { additionalProperties: false },
@@ -128,7 +131,7 @@ function reactivateRoute(ctx: KybContext, scope: Http): void {
     {
       schema: {
         summary: "End a quarantine",
-        description: "Held events go out, the oldest first, and slowly until the first 2xx.",
+        description: "Held events are sent, the oldest first, and slowly until the first 2xx.",
         tags: ["kyb"],
         body: NoMembers,
         response: {
@@ -153,7 +156,7 @@ function testRoute(ctx: KybContext, scope: Http): void {
     {
       schema: {
         summary: "Send a test event",
-        description: "`kyb.endpoint.test`, signed and delivered as every event.",
+        description: "`kyb.endpoint.test`, signed and delivered like every event.",
         tags: ["kyb"],
         body: NoMembers,
         response: {

@@ -41,7 +41,7 @@ const eventPage = {
 const deliveryPage = {
   ...eventPage,
   after_attempt: afterSequence(
-    "Of the event `after_seq`: the `attempt` that they come after. Default: none of that event is listed.",
+    "Lists the attempts at the event `after_seq` that come after this `attempt`. Default: none of that event is listed.",
   ),
 };
 

@@ -22,7 +22,7 @@ export function offerWalletRoutes(ctx: KybContext, scope: Http, getWalletUser: W
         body: Type.Object({}, { additionalProperties: true }),
         response: refusals(...bodyReasons, "unsupported"),
         tags,
-        summary: "An offer takes claims alone",
+        summary: "Refuses anything but a claim of an offer",
       },
     },
     () => {
@@ -71,7 +71,10 @@ function claimRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
         response: {
           200: Type.Object(
             { offerId: Type.String(), requestId: Type.String(), expiresAt: Type.Integer() },
-            { description: "The request began; its members find it in their inbox." },
+            {
+              description:
+                "The request has begun; the members of the business find it in their inbox.",
+            },
           ),
           ...refusals(
             ...bodyReasons,

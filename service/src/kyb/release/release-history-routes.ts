@@ -10,7 +10,7 @@ import { shownRequester } from "../request/shown-requester.ts";
 import { listReleasesOf } from "./release-store.ts";
 
 const PastRelease = Type.Object({
-  requestId: Type.String({ description: "Also of the vote that decided it." }),
+  requestId: Type.String({ description: "Also the id of the vote that decided it." }),
   requester: Type.Object({
     name: Type.String(),
     domain: Type.Optional(Type.String({ description: "While it is verified." })),

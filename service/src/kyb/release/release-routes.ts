@@ -20,7 +20,7 @@ const release = Type.Object(
     requestId: Type.String(),
     attestation: Type.String({ description: "JWT; byte for byte as it was delivered." }),
     releasedAt: Type.Integer(),
-    expiresAt: Type.Integer({ description: "It is purged then." }),
+    expiresAt: Type.Integer({ description: "When it is purged." }),
   },
   { description: "What the business released." },
 );
@@ -68,13 +68,13 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
     {
       schema: {
         summary: "Proofs of what was released, against the chain",
-        description: "Leaves whose root the chain holds already; ask again for those on the way.",
+        description: "Leaves whose root is already on chain; ask again later for the others.",
         tags: ["kyb"],
         params: Params,
         response: {
           200: Type.Object(
             { requestId: Type.String(), proofs: Type.Array(proof) },
-            { description: "With value and pepper anybody can check them." },
+            { description: "With value and pepper, anybody can check them." },
           ),
           ...refusals(...readReasons),
         },

@@ -30,7 +30,7 @@ const ValidBody = Type.Object(
         {
           ...place,
           hash: hash32({
-            description: "As the attestation has it: the leaf.",
+            description: "The leaf, as in the attestation.",
           }),
         },
         { additionalProperties: false },
@@ -43,7 +43,10 @@ const ValidBody = Type.Object(
 
 const Reason = Type.Union(
   [Type.Literal("EXPIRED"), Type.Literal("REVOKED"), Type.Literal("UNKNOWN")],
-  { description: "`UNKNOWN`: no such leaf, or the business never released to you." },
+  {
+    description:
+      "`UNKNOWN`: there is no such leaf, or the business has never released anything to you.",
+  },
 );
 
 const Validity = Type.Object(
@@ -65,7 +68,7 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
         config: { onlyReads: true },
         schema: {
           summary: "Whether released fields still hold",
-          description: "No value is sent: the leaf stands for it.",
+          description: "Values are not sent: the leaf stands for the value.",
           tags: ["kyb"],
           body: ValidBody,
           response: {

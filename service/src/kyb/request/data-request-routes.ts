@@ -55,12 +55,12 @@ const requestRecord = Type.Object(
     createdAt: Type.Integer(),
     expiresAt: Type.Integer(),
     price: Type.Object({
-      quotedCents: Type.Integer({ description: "Kept back until the request ends." }),
+      quotedCents: Type.Integer({ description: "Held until the request ends." }),
       currency: Type.String(),
       lines: Type.Array(line),
     }),
   },
-  { description: "A request. It tells neither who voted nor how many." },
+  { description: "A request. It says neither who voted nor how many." },
 );
 
 /** Data requests, for merchants (decisions section 6). */
@@ -96,7 +96,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
       preValidation: gatePersonalFields,
       schema: {
         summary: "What a request would cost at most",
-        description: "Keeps nothing back. With a business, its own fields decide what is personal.",
+        description: "Holds no money. With a business, its own fields decide what is personal.",
         tags: ["kyb"],
         body: Type.Object(
           {
@@ -108,7 +108,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
         response: {
           200: Type.Object(
             { currency: Type.String(), totalCents: Type.Integer(), lines: Type.Array(line) },
-            { description: "One line for each field, however many persons it tells of." },
+            { description: "One line for each field, however many persons it covers." },
           ),
           ...refusals(
             ...kybBodyReasons,
@@ -147,7 +147,8 @@ function createRoute(ctx: KybContext, scope: Http): void {
       preValidation: gatePersonalFields,
       schema: {
         summary: "Ask a business for data",
-        description: "Keeps back what it may cost. Its members are asked at once, for 24 hours.",
+        description:
+          "Holds the money that it may cost. The members of the business are asked at once, for 24 hours.",
         tags: ["kyb"],
         body: CreateBody,
         response: {

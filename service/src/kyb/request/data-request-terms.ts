@@ -33,7 +33,7 @@ export const dataMembers = {
   ...fieldMembers,
   purpose: Type.String({ description: "Shown to the members, 8 to 280 characters." }),
   reference: Type.Optional(
-    Type.String({ maxLength: referenceMax, description: "Yours; at most 280 characters." }),
+    Type.String({ maxLength: referenceMax, description: "Your own; at most 280 characters." }),
   ),
 };
 

@@ -25,7 +25,7 @@ const signatureReasons = [...callerReasons, "kyb_signature_not_entitled"] as con
 /** Members of a request that an offer has as well. */
 export const documentMembers = {
   messageKind: Type.Union([Type.Literal("TEXT"), Type.Literal("TYPED_DATA")]),
-  message: Type.Optional(Type.String({ description: "Of a TEXT: at most 4,096 bytes." })),
+  message: Type.Optional(Type.String({ description: "For a TEXT: at most 4,096 bytes." })),
   typedData: Type.Optional(
     Type.Unknown({ description: "EIP-712 document: domain, types, primaryType, message." }),
   ),
@@ -61,7 +61,7 @@ const requestRecord = Type.Object(
     createdAt: Type.Integer(),
     expiresAt: Type.Integer(),
   },
-  { description: "A request. It tells neither who voted nor how many." },
+  { description: "A request. It says neither who voted nor how many." },
 );
 
 const signatureRecord = Type.Object(
@@ -113,7 +113,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
       bodyLimit,
       schema: {
         summary: "Ask a business to sign a document",
-        description: "Needs an `Idempotency-Key`. Its members are asked at once.",
+        description: "Needs an `Idempotency-Key`. The members of the business are asked at once.",
         tags: ["kyb"],
         body: RequestBody,
         response: {

@@ -60,12 +60,12 @@ const AnswerBody = Type.Object({
           description: "The member's `BusinessApproval` of category 4.",
         }),
       },
-      { description: "With the scope `business`: for which business the member acts." },
+      { description: "With the scope `business`: the business for which the member acts." },
     ),
   ),
   error: Type.Optional(WalletRefusal),
   notStarted: Type.Optional(
-    Type.Boolean({ description: "With `error`: somebody else started this login." }),
+    Type.Boolean({ description: "With `error`: says that somebody else started this login." }),
   ),
 });
 

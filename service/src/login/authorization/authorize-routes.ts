@@ -54,7 +54,7 @@ export function authorizeRoutes(ctx: LoginContext, scope: Http): void {
           ...authorizationAnswers,
           303: Type.Null({
             description:
-              "As for GET; or, for a form of another site that came without cookies, to the same request by GET.",
+              "As for GET; or, for a form of another site that was sent without cookies, to the same request by GET.",
           }),
           ...refusalPages({ 413: "The form is too large.", 415: "The body is no form." }),
         },

@@ -13,7 +13,7 @@ import { clientCallOf, dpopOf } from "../token/token-routes.ts";
 const PushedForm = Type.Object({ ...clientMembers, ...authorizationMembers });
 const PushedBody = Type.Object(
   { request_uri: Type.String(), expires_in: Type.Integer({ description: "Seconds." }) },
-  { description: "The request is kept for one use." },
+  { description: "The request is stored for one use." },
 );
 
 const failures = oauthRefusals({

@@ -43,7 +43,7 @@ export const TokenForm = Type.Object({
     "With `refresh_token`: less than was granted. With `client_credentials`: none.",
   ),
   audience: repeatable(
-    "With `client_credentials`: one of the client's audiences. Else one that was granted.",
+    "With `client_credentials`: one of the client's audiences. Otherwise one that was granted.",
   ),
   resource: repeatable("The same as `audience` (RFC 8707)."),
 });
@@ -67,7 +67,7 @@ export const LogoutForm = Type.Object({
   client_id: text(200, "The client; that of the hint when both are given."),
   post_logout_redirect_uri: text(
     2048,
-    "Where the browser goes afterwards: one of those registered, to the letter.",
+    "Where the browser goes afterwards: exactly one of those that are registered.",
   ),
   state: text(4096, "Comes back unchanged."),
   ui_locales: text(512, "Languages of the page in the order of preference."),
@@ -110,7 +110,10 @@ export const IntrospectionBody = Type.Object(
     token_type: Type.Optional(Type.String()),
     token_use: Type.Optional(Type.String()),
   },
-  { description: "`active` alone for a token that is not good, or not the caller's to know." },
+  {
+    description:
+      "Only `active` for a token that is not valid, or that the caller may not know about.",
+  },
 );
 
 export const UserinfoBody = Type.Object(

@@ -109,7 +109,7 @@ export const chainSettings = {
     fallback: "1",
     parse: coins,
     description:
-      "What transactions may cost at most in a day. Foundings and acts of businesses, and credentials, which nobody is charged for, leave half of it to the rest. What does not fit waits for the next day, and the alarm `spend_cap` is raised. One that alone costs more waits until the cap is raised or fees fall: `cost_above_cap`. What costs less goes on meanwhile.",
+      "What transactions may cost at most in a day. Foundings and acts of businesses, and credentials, which nobody is charged for, may use at most half of it. What does not fit waits for the next day, and the alarm `spend_cap` is raised. One that alone costs more waits until the cap is raised or fees fall: `cost_above_cap`. What costs less goes on meanwhile.",
   }),
   contractSalt: setting({
     env: "CONTRACT_SALT",

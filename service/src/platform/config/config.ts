@@ -48,7 +48,7 @@ export const settings = {
     fallback: "localhost",
     parse: text,
     description:
-      "Address the service binds to. `localhost` means each address that the system has for it: 127.0.0.1, and ::1 where that is one of them.",
+      "Address the service binds to. `localhost` means each address that the system has for it: 127.0.0.1, and ::1 if the system has it.",
   }),
   baseUrl: setting({
     env: "BASE_URL",
@@ -106,7 +106,7 @@ export const settings = {
     fallback: "localhost",
     parse: text,
     description:
-      "Address the metrics bind to; of `localhost` the first address that the system has for it.",
+      "Address the metrics bind to; for `localhost`, the first address that the system has for it.",
   }),
   walletOrigin: setting({
     env: "WALLET_ORIGIN",
@@ -122,7 +122,7 @@ export const settings = {
     fallback: "",
     parse: networks,
     description:
-      "Proxies whose `X-Forwarded-For` is believed. Empty: the peer's address is the client's.",
+      "Proxies whose `X-Forwarded-For` is trusted. Empty: the peer's address is the client's.",
   }),
   embeddedDatabaseAllowed: setting({
     env: "ALLOW_EMBEDDED_DATABASE",
@@ -235,7 +235,7 @@ export const settings = {
     unit: "true | false",
     fallback: null,
     parse: flag,
-    description: "Whether limits count for clients on loopback. Default: not in `dev`.",
+    description: "Whether limits apply to clients on loopback. Default: not in `dev`.",
   }),
   drainSeconds: setting({
     env: "DRAIN_SECONDS",

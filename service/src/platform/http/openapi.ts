@@ -47,7 +47,7 @@ const securitySchemes = {
     description: "Id and secret of a client; other methods send theirs in the form.",
   },
   accessToken: { type: "http", scheme: "bearer", description: "Of a login." },
-  walletSession: { type: "http", scheme: "bearer", description: "Of `POST /w/session`." },
+  walletSession: { type: "http", scheme: "bearer", description: "The token of `POST /w/session`." },
 } as const;
 
 /** The refusals that show that a route authenticates its callers. */
@@ -65,7 +65,7 @@ const idempotencyKey = Type.String({
 
 const dpopProof = Type.String({
   description:
-    "A DPoP proof (RFC 9449) by ES256 or RS256. Tokens that are issued with one are bound to its key. With a bound token it is required, and `Authorization` says `DPoP` in place of `Bearer`.",
+    "A DPoP proof (RFC 9449) by ES256 or RS256. Tokens that are issued with one are bound to its key. With a bound token it is required, and `Authorization` says `DPoP` instead of `Bearer`.",
 });
 
 /** Adds who may call a route and which headers it reads: both follow from its refusals, unless its schema says so. */
