@@ -78,7 +78,7 @@ const dataRows: readonly Row[] = [
       [sdk, "what a business releases is delivered, verified, proved on chain, and holds"],
       [
         records,
-        "every leaf is proved against the registry; of another subject, business or value it is none",
+        "every leaf is proved against the registry, and for another subject, business or value the proof fails",
       ],
       ["credentials/companies.test.ts", "a leaf is live, expired, revoked, or unknown"],
     ],
@@ -162,7 +162,7 @@ const dataRows: readonly Row[] = [
     shownBy: [
       [
         "races/kyb-money-storm.test.ts",
-        "whatever meets whatever, the ledger is right at every moment, and nothing is held at the end",
+        "whatever happens at the same time, the ledger is right at every moment, and nothing is held at the end",
       ],
       ["faults/kyb-data-crash-points.test.ts", "kill -9 at every write of a data request"],
     ],

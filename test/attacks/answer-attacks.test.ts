@@ -64,7 +64,7 @@ test("a client domain has four large answers under way at once: more wait, and o
   for (const socket of stalled) socket.destroy();
 });
 
-test("whoever goes while it waits for its turn takes nobody's", async () => {
+test("a caller that leaves while waiting for its turn takes nobody else's", async () => {
   const { ctx, organizationId, clientDomainId } = world;
   const domain = { organizationId, domain: "other.example", environment: "sandbox" } as const;
   const key = await keyWithEvent(clientDomainId);

@@ -224,7 +224,7 @@ test("the number that a page shows is any of a hundred", async () => {
   assert.ok(new Set(numbers.map(([tens]) => tens)).size > 2, numbers.join(" "));
 });
 
-test("a login that was declined is over for whoever claims it next", async () => {
+test("a login that was declined is over for the next wallet that claims it", async () => {
   const page = await openPage(world.baseUrl, relaxed);
   const claimed = await claim(scan(page.qr), newIdentity());
   assert.equal((await decline(claimed)).status, 200);

@@ -189,7 +189,7 @@ test("a claim sent again gets its answer after the approval too, and any other o
   assert.equal((await statusOf(world.baseUrl, page))["kind"], "finished");
 });
 
-test("a refusal sent again, also at the same time, is confirmed, by whoever claimed alone", async () => {
+test("a refusal sent again, even at the same time, is confirmed, but only for the wallet that claimed", async () => {
   const page = await openPage(world.baseUrl, world.client);
   const { claimed, right } = await claimPage(page);
   const atOnce = await Promise.all(Array.from({ length: 4 }, async () => decline(claimed)));

@@ -253,7 +253,7 @@ test("an approval for another session, client, issuer, scope, business or member
   await takeTokens(world, page);
 });
 
-test("an approval of a login is none of an act of governance", async () => {
+test("an approval of a login does not approve an act of governance", async () => {
   const address = world.business.address;
   const { body } = await world.walletCall("alice", "POST", `/w/businesses/${address}/proposals`, {
     body: { operation: "startRemoval", member: world.person("carol").address },

@@ -71,7 +71,7 @@ await test("jose accepts an attestation with the published keys", async () => {
 
 const hashOf = (text: string): Hex => keccak256(stringToBytes(text));
 
-await test("every hash comes out anew as the reference says, with a library that is not ours", () => {
+await test("every hash can be recomputed as the reference says, with a library that is not ours", () => {
   const reference = readFileSync(new URL("../../docs/reference/kyb.md", import.meta.url), "utf8");
   const [leafType = ""] = /Leaf\([^)]+\)/.exec(reference) ?? [];
   const { sub, fields } = decodeJwt<{ fields: Record<string, string>[] }>(attestation);

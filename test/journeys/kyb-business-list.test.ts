@@ -125,7 +125,7 @@ test("a page of businesses ends where it is full, whatever rosters and names som
   assert.deepEqual(listed.slice(-200), large);
 });
 
-test("400: a cursor of the list of businesses that is none of ours is refused", async () => {
+test("400: a cursor of the list of businesses that is not ours is refused", async () => {
   for (const cursor of ["x", "2.0.0x", `0.0.${addressOf(1)} `]) {
     const path = `/w/businesses?cursor=${encodeURIComponent(cursor)}`;
     const { status, body } = await world.walletCall("mira", "GET", path);

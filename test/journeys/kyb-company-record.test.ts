@@ -181,7 +181,7 @@ await test("a record is its issuer's alone", async () => {
   assert.equal((await readOne(id)).body["status"], "live");
 });
 
-await test("every leaf is proved against the registry; of another subject, business or value it is none", async () => {
+await test("every leaf is proved against the registry, and for another subject, business or value the proof fails", async () => {
   const found = await liveFields();
   const leaves = found.map(({ leaf }) => leaf);
   const proofs = await proveCompanyLeaves(ctx, { business, environment: "live", leaves });

@@ -90,7 +90,7 @@ const endpointRows: readonly Row[] = [
       [events, "what was purged is listed without its body, and cannot be sent again"],
       [
         events,
-        "an event is there for its own client domain alone, and one of a request for whoever may make such",
+        "an event exists only for its own client domain, and an event of a request only for keys that may make such requests",
       ],
     ],
   },
@@ -111,7 +111,7 @@ const endpointRows: readonly Row[] = [
     name: "404 and 409 without one: `endpoint_not_found`, `no_webhook_endpoint`; quarantined counts as registered",
     reasons: ["endpoint_not_found", "no_webhook_endpoint"],
     shownBy: [
-      [endpoint, "before it is registered there is none, and nothing can be done with it"],
+      [endpoint, "before registration there is no endpoint, and nothing can be done with it"],
       [offers, "offer needs an endpoint, active or in quarantine"],
     ],
   },
@@ -133,7 +133,7 @@ const endpointRows: readonly Row[] = [
         "one 410 is enough, other refusals are not",
         "are enough, one fewer or a moment less is not",
       ],
-      [quarantine, "a 2xx begins every count anew"],
+      [quarantine, "a 2xx restarts every count"],
       [
         endpoints,
         "ten thousand held events are handed out in order, none lost, though processes take turns",
@@ -205,7 +205,7 @@ const entitlementRows: readonly Row[] = [
   {
     name: "401: every route takes the API key; there is no separate one",
     reasons: ["apikey_missing", "apikey_invalid"],
-    shownBy: [[matrix, "nobody calls any of them without a key, or with one that is none"]],
+    shownBy: [[matrix, "nobody can call any of them without a valid key"]],
   },
   {
     name: "403 `kyb_not_entitled`, `kyb_signature_not_entitled`: `kyb:read` is there from the start, the others are granted",
@@ -288,7 +288,7 @@ const memberRows: readonly Row[] = [
       [factoryContract, "test_nobodyCanSquatOnAnAddress", "test_thereIsNothingToInitialise"],
       [
         memberRoutes,
-        "401: no route of members takes an act without a wallet session, and an API key is none",
+        "401: no route for members accepts an act without a wallet session, and an API key does not count as one",
       ],
     ],
   },
@@ -376,7 +376,10 @@ const memberRows: readonly Row[] = [
     ],
     reasons: ["result_refused"],
     shownBy: [
-      [memberRoutes, "422: a vote that names an optional field twice, or one that is none"],
+      [
+        memberRoutes,
+        "422: a vote that names an optional field twice, or a field that is not optional",
+      ],
       [
         signatures,
         "a business that has blocked an organization is asked nothing, by request or by offer",

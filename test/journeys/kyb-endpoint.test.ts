@@ -24,7 +24,7 @@ const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
   body.error?.reason,
 ];
 
-test("before it is registered there is none, and nothing can be done with it", async () => {
+test("before registration there is no endpoint, and nothing can be done with it", async () => {
   assert.deepEqual(reasonOf(await world.call("GET", path)), [404, "endpoint_not_found"]);
   for (const verb of ["rotate-secret", "reactivate", "test"])
     assert.deepEqual(reasonOf(await world.call("POST", `${path}/${verb}`)), [

@@ -120,7 +120,7 @@ await test("a page ends where its bodies are 8 MiB together, and the next goes o
   assert.deepEqual(listed.slice(0, ids.length), ids.toReversed());
 });
 
-await test("an event is there for its own client domain alone, and one of a request for whoever may make such", async () => {
+await test("an event exists only for its own client domain, and an event of a request only for keys that may make such requests", async () => {
   const { organizationId } = world;
   const domain = { organizationId, domain: "sister.example", environment: "live" } as const;
   const { id: clientDomainId } = await createDomain(ctx, domain, "test");

@@ -18,7 +18,7 @@ const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
   body.error?.reason,
 ];
 
-test("401: no route of members takes an act without a wallet session, and an API key is none", async () => {
+test("401: no route for members accepts an act without a wallet session, and an API key does not count as one", async () => {
   const { routes } = promisedBy("Wallet", isOfMembers);
   // The service's key of push is public. Before its claim an offer shows who asks to whoever has the link.
   const isOpen = /^(?:GET \/w\/push\/key|POST \/w\/f\/<token>(?:\/open)?)$/;
@@ -119,7 +119,7 @@ test("what waits for an identity is read in pages, votes before invitations, and
   assert.deepEqual(pages.flat(), whole);
 });
 
-test("422: a vote that names an optional field twice, or one that is none, is refused and changes nothing", async () => {
+test("422: a vote that names an optional field twice, or a field that is not optional, is refused and changes nothing", async () => {
   const id = String((await world.ask()).body["requestId"]);
   const item = await world.findVote("alice", id);
   const field = "BUSINESS_DIRECTOR_COUNT";

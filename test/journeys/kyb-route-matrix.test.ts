@@ -181,7 +181,7 @@ await test("the routes are those that the service describes, no more and no fewe
   assert.deepEqual(routes.map(({ name }) => name).toSorted(), Object.keys(matrix).toSorted());
 });
 
-await test("nobody calls any of them without a key, or with one that is none", async () => {
+await test("nobody can call any of them without a valid key", async () => {
   const [kind = "", environment = "", ...rest] = world.apiKey.split("_");
   const other = environment === "live" ? "sandbox" : "live";
   const revoked = await newMerchant();
@@ -267,7 +267,7 @@ await test("personal data take kyb:pii, wherever fields are named", async () => 
   await become("they are withdrawn", async () => !(await isAllowed()).includes(true));
 });
 
-await test("an offer is there for whoever may make one of its kind", async () => {
+await test("an offer exists only for keys that may make offers of its kind", async () => {
   const { organizationId } = world;
   const dataOffer = `/api/v1/kyb/offers/${ids["data"]}`;
   const signatureOffer = `/api/v1/kyb/offers/${ids["/api/v1/kyb/offers"]}`;

@@ -39,7 +39,7 @@ const hintsTo = async (name: string): Promise<string[]> => {
   return rows.map(({ subject }) => subject.split(":")[1] ?? "");
 };
 
-await test("what somebody who was never asked is to vote on comes after all that it agreed to, and no device is told", async () => {
+await test("votes in businesses that a person never agreed to join come after all others, and no device is told of them", async () => {
   const strange = [...(await enrolAlice("mallory")), ...(await enrolAlice("trudy"))];
   const asked = await world.ask({ fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] });
   const own = String(asked.body["requestId"]);

@@ -131,7 +131,7 @@ const rows: readonly Row[] = [
     routes: ["GET /api/v2/kyc/events", "POST /api/v2/kyc/redeliver"],
     shownBy: [
       [answers, "200: events are read after a sequence, and sent again one by one or all"],
-      [deliveries, "a resend begins the schedule anew, with the number of attempts running on"],
+      [deliveries, "a resend restarts the schedule, while the number of attempts continues"],
     ],
   },
   {

@@ -90,7 +90,7 @@ test("a wrong value that takes long to hash is not looked into: it counts for no
   assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
 });
 
-test("whoever has the link alone ends nothing by wrong values, and learns nothing of what was issued", async () => {
+test("somebody who has only the link ends nothing by wrong values, and learns nothing of what was issued", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });
   const referenceKey = String(asked.body.data?.["referenceKey"]);

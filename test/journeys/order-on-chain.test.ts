@@ -137,7 +137,7 @@ const hashOf = (text: string): Hex => keccak256(toBytes(text));
 const climb = (leaf: Hex, proof: readonly Hex[]): Hex =>
   proof.reduce((a, b) => keccak256(concat(a < b ? [a, b] : [b, a])), leaf);
 
-await test("the receipt comes out anew as the reference says, with a library that is not ours", () => {
+await test("the receipt can be recomputed as the reference says, with a library that is not ours", () => {
   const reference = readFileSync(new URL("../../docs/reference/kyc.md", import.meta.url), "utf8");
   const types = new Map(
     [...reference.matchAll(/["`](\w+)\(((?:\w+ \w+,?)+)\)["`]/g)].map(

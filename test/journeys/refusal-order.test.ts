@@ -24,7 +24,7 @@ async function refusalOf(path: string, init: RequestInit = {}): Promise<unknown[
   return [answer.status, error.reason, answer.headers.get("allow")];
 }
 
-test("a path that there is not, or not under this method, is told whatever the body and the query are", async () => {
+test("a path that does not exist, or not with this method, is reported whatever the body and the query are", async () => {
   const rows: readonly [string, string, unknown[]][] = [
     ["POST", "/api/v1/kyb/nothing", [404, "route_not_found", null]],
     ["POST", "/nothing?a=%00", [404, "route_not_found", null]],

@@ -67,7 +67,7 @@ test("a login that a wallet on the same device has shows no code any more, and c
   assert.equal((await page.jar.fetch(claimedReturn(claimed))).status, 409);
 });
 
-test("what comes back unreadable is told so, and changes nothing", async () => {
+test("an unreadable answer that comes back is reported as such, and changes nothing", async () => {
   await using world = await openWorld();
   const page = await openPage(world.baseUrl, world.client);
   const url = new URL(claimedReturn(await claim(scan(page.sameDevice), newIdentity())));
@@ -112,7 +112,7 @@ test("a browser that comes back twice is led on twice, and gets its code once", 
   }
 });
 
-test("what came back once leads on no other user and no other browser", async () => {
+test("an answer that came back once lets neither another user nor another browser continue", async () => {
   await using world = await openWorld();
   for (const isClaimed of [false, true]) {
     const { page, scanned, url } = await openReturn(world, isClaimed);

@@ -17,7 +17,7 @@ after(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-test("fifty identical requests make one order, hold one transfer, and 49 are told so", async () => {
+test("fifty identical requests make one order and hold one transfer, and 49 are answered that it exists", async () => {
   const kycPackage = await world.buy({ transfers: 50 });
   const body = { sourceKey: kycPackage.sourceKey, expiration: world.ctx.clock.now() + 600 };
   const answers = await Promise.all(

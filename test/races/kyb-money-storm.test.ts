@@ -117,7 +117,7 @@ async function watch(over: AbortSignal): Promise<number> {
   return looks;
 }
 
-await test("whatever meets whatever, the ledger is right at every moment, and nothing is held at the end", async () => {
+await test("whatever happens at the same time, the ledger is right at every moment, and nothing is held at the end", async () => {
   const over = new AbortController();
   const watching = watch(over.signal);
   try {

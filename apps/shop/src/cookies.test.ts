@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { parseCookies } from "./cookies.ts";
 
-test("of two cookies of one name the first counts, and what is none is left out", () => {
+test("of two cookies of one name the first counts, and malformed ones are left out", () => {
   const jar = parseCookies("shop_session=own; other; shop_session=planted; a=b=c;");
   assert.deepEqual(
     [...jar],

@@ -213,7 +213,7 @@ test("a declined login says so and offers to try again", async () => {
   assert.match(text, /<button class="loud">Try again<\/button>/);
 });
 
-test("whatever fails leads to a page with a way on, and to the log", async () => {
+test("every fault leads to a page that says what to do next, and to the log", async () => {
   const rows: [arrange: () => void, status: number, code: string][] = [
     [() => fake.tokenAnswers.push({ status: 503, body: "" }), 503, "issuer_unreachable"],
     [

@@ -46,7 +46,7 @@ test("what was taken back is said to be revoked, whatever else ended it", async 
   assert.equal(await standingOf({ distrustedFrom: 1 }, now - 1), "DISTRUSTED");
 });
 
-test("a document attested more than five minutes ahead of the caller's clock, or never, is none", async () => {
+test("a document attested more than five minutes ahead of the caller's clock, or never, does not count", async () => {
   const refused = { code: "proof_refused", reason: "0.root" };
   assert.equal(await standingOf({ attestedAt: now + 300 }), "LIVE");
   await assert.rejects(standingOf({ attestedAt: now + 301 }), refused);

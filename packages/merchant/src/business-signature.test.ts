@@ -107,7 +107,7 @@ test("a node that is away is no refusal", async () => {
   await assert.rejects(verify(openNode({ answer: "away" })), { code: "chain_unreachable" });
 });
 
-test("a document that is none, and an address that is none, are the caller's mistake", async () => {
+test("a malformed document or address is the caller's mistake", async () => {
   const content = { typedData: { ...typedData, primaryType: "Missing" } };
   await assert.rejects(verify(openNode(), { content }), misconfigured("typedData"));
   const anchors = { business: "0x12" };

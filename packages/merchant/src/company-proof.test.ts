@@ -134,7 +134,7 @@ test("a node that does not answer is no refusal", async () => {
   await assert.rejects(verify(proofs[1], {}, changed), { code: "chain_unreachable" });
 });
 
-test("an address that is none is the caller's fault", async () => {
+test("a malformed address is the caller's fault", async () => {
   await assert.rejects(verify(proofs[1], { business: "0x12" }), {
     code: "configuration_invalid",
     reason: "business",

@@ -181,7 +181,7 @@ test("a flipped character anywhere is refused", async () => {
   }
 });
 
-test("a key set that is none is the service's fault where it was fetched, else the caller's", async () => {
+test("an invalid key set is the service's fault if it was fetched, else the caller's", async () => {
   const attestation = await sign();
   const { keys: _, ...rest } = checks;
   for (const keys of [null, [], {}, { keys: null }, { keys: [1] }] as never[]) {

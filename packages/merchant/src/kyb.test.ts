@@ -332,7 +332,7 @@ test("an id from outside becomes no other path", async () => {
   assert.deepEqual(calls, []);
 });
 
-test("a refusal keeps its reason, and an answer that is none is one", async () => {
+test("a refusal keeps its reason, and an invalid answer is reported as one", async () => {
   fake.kyc.set(`GET ${base}/pricing`, () => {
     throw new KycRefusal(403, "kyb_not_entitled");
   });

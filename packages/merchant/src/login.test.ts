@@ -309,7 +309,7 @@ describe("what the token endpoint answers has a code:", () => {
     });
   }
 
-  test("a token of a type that is none of Bearer's spellings", async () => {
+  test("a token of a type that is not a spelling of Bearer", async () => {
     for (const type of ["mac", "N_A", "bearer ", "DPoP"]) {
       fake.tokenMembers = { token_type: type };
       await assert.rejects(logIn(), { code: "response_invalid", reason: "token_type" }, type);

@@ -174,7 +174,7 @@ test("a node that does not answer is no refusal", async () => {
   await assert.rejects(verify(proof, expected, changed), { code: "chain_unreachable" });
 });
 
-test("a root that the issuer did not attest, or a clock that is none, is no proof", async () => {
+test("a root that the issuer did not attest, or an invalid clock, makes no proof", async () => {
   await using gate = await openGate(anvil);
   gate.decide((asked) => (asked === "eth_call" ? { result: `0x${"0".repeat(192)}` } : "pass"));
   const rpcUrl = gate.url;

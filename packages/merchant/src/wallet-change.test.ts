@@ -85,7 +85,7 @@ test("one that was kept is verified without its envelope", async () => {
   });
 });
 
-test("an event of a move without its attestation or addresses is none", async () => {
+test("an event of a move without its attestation or addresses is invalid", async () => {
   for (const changed of [
     { attestation: undefined },
     { data: {} },

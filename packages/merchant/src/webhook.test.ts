@@ -188,7 +188,7 @@ test("a genuine body that is not what the service writes is refused by its membe
   for (const [text, reason] of cases) assert.throws(() => deliver(text), refused(reason), reason);
 });
 
-test("a genuine body that is no UTF-8 is no event, whatever its bytes would read as", () => {
+test("a genuine body that is not valid UTF-8 is not an event, whatever its bytes would be read as", () => {
   const rawBody = Buffer.from(body.replace("EMAIL", "EMAI\u00ff"), "latin1");
   const s = createHmac("sha256", signingKey).update(`${t}.`).update(rawBody).digest("hex");
   const headers = { "svc-signature": `t=${t},s=${s}` };

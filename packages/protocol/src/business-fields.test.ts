@@ -26,7 +26,7 @@ test("the hash of a name is keccak256 of its text", () => {
   );
 });
 
-test("whoever a field tells of follows from the catalogue", () => {
+test("whom a field is about follows from the catalogue", () => {
   assert.equal(entryOfBusinessField("BUSINESS_DIRECTOR_NAME").naturalPersonPii, true);
   assert.equal(entryOfBusinessField("BUSINESS_DIRECTOR_COUNT").naturalPersonPii, false);
   assert.equal(entryOfBusinessField("BUSINESS_DECLARED_LEGAL_NAME").basis, "declared");

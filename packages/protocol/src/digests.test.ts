@@ -110,7 +110,7 @@ test("a digest is a fresh array that later calls leave alone", () => {
   assert.equal(hexOfBytes(first), kept);
 });
 
-test("a digest refuses a hash or a time that is none, and is not spoiled by it", () => {
+test("a digest refuses a malformed hash or time, and is not spoiled by it", () => {
   const login = { session: "", connection: "", requester: "", code: "", object: zeroHash };
   const before = hexOfBytes(loginDigest(login));
   assert.throws(() => loginDigest({ ...login, object: "0x00" }), TypeError);

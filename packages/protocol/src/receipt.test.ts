@@ -135,7 +135,7 @@ test("fields that are missing, repeated or in another order are refused", () => 
   }
 });
 
-test("a consent that was signed for no field, or for one twice, is none", () => {
+test("a consent that was signed for no field, or for one field twice, is invalid", () => {
   assert.ok("consent" in checkReceipt(makeReceipt(["EMAIL"])));
   const wrong: FieldName[][] = [[], ["EMAIL", "EMAIL"], ["IDCARD_DOB", "EMAIL"]];
   for (const names of wrong)

@@ -105,7 +105,7 @@ await test("a value that its issuer did not commit to is neither kept nor collec
   assert.equal((await wallet.receive()).refused.length, 1);
 });
 
-await test("a list that is none, without end or of nonsense does no harm", async () => {
+await test("a list that is malformed, endless or nonsense does no harm", async () => {
   fresh();
   const items = [null, 7, {}, { ...card(), fields: "x" }, { ...card(), root: "0x" }];
   const path = "/w/credentials?limit=100";

@@ -13,8 +13,9 @@ export interface RequesterBlock {
 }
 
 /**
- * Has a business block the organization that made this request, so that it accepts no more requests from it. @throws
- * {WalletRefusal} broker_refused
+ * Has a business block the organization that made this request, so that it accepts no more requests from it.
+ *
+ * @throws {WalletRefusal} broker_refused
  */
 export async function blockRequester(
   ctx: WalletContext,

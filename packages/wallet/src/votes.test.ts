@@ -154,7 +154,7 @@ await test("what other members decide meanwhile does not ask for a second look",
   assert.deepEqual(fake.votes[0]?.body["optional"], []);
 });
 
-await test("an optional field that was shown as staying goes by no approval, whatever another member's set became", async () => {
+await test("an optional field that was shown as withheld is released by no approval, whatever another member has fixed", async () => {
   const wallet = await fresh();
   for (const [shown, changed] of [
     [["BUSINESS_LEI"], null],
@@ -296,7 +296,7 @@ await test("a rejection is signed for the address that it goes to, also where no
   assert.equal(signerOf(digest, String(fake.votes[0]?.body["signature"])), alice);
 });
 
-await test("the same vote again is the same bytes, and another one is none", async () => {
+await test("the same vote again sends the same bytes, and a different vote is refused", async () => {
   const wallet = await fresh();
   put(dataRequest);
   await wallet.vote("01J", { vote: "approve" });

@@ -96,7 +96,7 @@ await test("two owners who leave at once leave one behind", async () => {
   }
 });
 
-await test("a member that is none cannot be removed, and odd addresses and roles are refused", async () => {
+await test("somebody who is not a member cannot be removed, and odd addresses and roles are refused", async () => {
   const { id: organizationId } = await createOrganization(ctx, { name: "Odd" }, "cli");
   await assert.rejects(
     removeMember(ctx, { organizationId, user: alice }, "cli"),

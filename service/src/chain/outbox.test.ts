@@ -30,7 +30,7 @@ const settledOn = async (anvil: Anvil, { chain }: SettlingProcess): Promise<numb
   return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
 };
 
-test("when whoever is told fails, nothing is marked and it is told again", async () => {
+test("when the handler that is told fails, nothing is marked and it is told again", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -46,7 +46,7 @@ test("when whoever is told fails, nothing is marked and it is told again", async
   assert.equal(process.done.length, 1);
 });
 
-test("when whoever is told fails, what the node dropped is handed over again all the same", async () => {
+test("when the handler that is told fails, what the node dropped is sent again all the same", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();

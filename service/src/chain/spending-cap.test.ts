@@ -5,7 +5,7 @@ import { shareOfCap, spend, spendOnBump, takeWithinCap } from "./spending-cap.ts
 const now = 1_000_000;
 const today = Math.floor(now / 86_400);
 
-test("a day's spending ends at the cap, and begins anew with the day", () => {
+test("a day's spending ends at the cap, and starts again with the next day", () => {
   const day = today;
   const limits = { now, capWei: 100n };
   const spent = { day, wei: 60n, unpaidWei: 10n };

@@ -75,7 +75,7 @@ await test("an option that a verb does not have is named in one line", async () 
   );
 });
 
-await test("a value that is none of an option's words is wrong use, whatever the verb", async () => {
+await test("a value that is not one of an option's words is wrong use, whatever the verb", async () => {
   const domain = "domain create --organization x --domain a.example --environment";
   const member = "organization member add --organization x --user 0x12 --role";
   for (const verb of [
@@ -137,7 +137,7 @@ async function idOf(...args: string[]): Promise<string> {
   return (JSON.parse((await call([...args, "--json"])).out) as { id: string }).id;
 }
 
-await test("a secret that is told once is not told to nobody: a reader who went is one line and status 1", async () => {
+await test("a secret that is shown only once is not lost silently: a closed pipe is one line and status 1", async () => {
   const organization = await idOf("organization", "create", "--name", "Unread");
   const place = ["--organization", organization, "--environment", "sandbox"];
   const domain = await idOf("domain", "create", "--domain", "localhost", ...place);

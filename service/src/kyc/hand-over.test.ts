@@ -114,7 +114,7 @@ await test("data under a master key that never comes fails after 72 hours", asyn
   assert.equal(await countPayloads(ctx.db), 0);
 });
 
-await test("a hand-over that waits for whoever ends leaves keeps no order from them", async () => {
+await test("a hand-over that waits for a transaction which ends leaves does not hold orders locked meanwhile", async () => {
   const [order] = (await initiate(1)) as [TestOrder];
   const { settling } = await ctx.db.transaction(async (tx) => {
     await lockHandOver(tx);

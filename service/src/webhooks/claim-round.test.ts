@@ -20,7 +20,7 @@ test("a round is over once all that is due was taken", () => {
   assert.deepEqual(next, { round: beginRound(two), isOver: true, hasDueLeft: false });
 });
 
-test("whoever did not have the turn asks for the same place again", () => {
+test("a process that did not get its turn asks for the same place again", () => {
   const next = advanceRound(beginRound(two), claimed([], { hasTurn: false }), 10);
   assert.deepEqual(next, { round: beginRound(two), isOver: false, hasDueLeft: false });
 });

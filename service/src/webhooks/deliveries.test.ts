@@ -256,7 +256,7 @@ test("a client domain whose endpoints hang takes half of what the others leave, 
   hanging.resolve({ kind: "failed", reason: "timeout" });
 });
 
-test("a resend begins the schedule anew, with the number of attempts running on", async () => {
+test("a resend restarts the schedule, while the number of attempts continues", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver();
   const first = webhooks.event({ url: receiver.url });

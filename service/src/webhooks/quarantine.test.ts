@@ -58,7 +58,7 @@ test("one 410 is enough, other refusals are not", () => {
     assert.equal(isOut([{ outcome: "refused", status, begunAtMs: 0 }]), false);
 });
 
-test("a 2xx begins every count anew", () => {
+test("a 2xx restarts every count", () => {
   assert.equal(isOut([...evenly(99, hourMs, failed), delivered(hourMs), failed(hourMs)]), false);
   assert.equal(
     isOut([blocked(0), blocked(5 * minuteMs), delivered(6 * minuteMs), blocked(10 * minuteMs)]),

@@ -68,7 +68,7 @@ await test("an offer without a business named is taken for the only one", async 
   await refuses(other, "not_found");
 });
 
-await test("an offer that asks for fields of a person is none", async () => {
+await test("a link that asks for fields of a person is not an offer", async () => {
   const wallet = await fresh();
   const link = serveOffer("request", ["BUSINESS_LEGAL_NAME", "IDCARD_DOB"]);
   const fault = /IDCARD_DOB is no field of a business/;

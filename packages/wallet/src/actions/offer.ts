@@ -45,8 +45,9 @@ export async function isOffer(ctx: WalletContext, link: Link): Promise<boolean> 
 }
 
 /**
- * Opens an offer: shows who offers what. The answer claims the offer; the vote then appears in the inbox. @throws
- * {WalletRefusal}
+ * Opens an offer: shows who offers what. The answer claims the offer; the vote then appears in the inbox.
+ *
+ * @throws {WalletRefusal}
  */
 export async function openOffer(ctx: WalletContext, link: OfferLink): Promise<OpenRequest> {
   const verified = await askRequester(ctx, link);

@@ -171,7 +171,7 @@ await test("a transaction whose number is still free is sent again as it is, how
   assert.equal((await balanceOf(carol)) - before, 8n);
 });
 
-await test("a note of the first look that cannot be read is made anew, and blocks nothing", async () => {
+await test("a record of the first look that cannot be read is written again, and blocks nothing", async () => {
   const storage = memoryStorage();
   const before = await balanceOf(carol);
   chain.swallows = true;

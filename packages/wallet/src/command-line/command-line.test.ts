@@ -350,7 +350,7 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
     assert.deepEqual(await wallet(asked, empty), help);
 });
 
-await test("an answer that nests without end is none, and what was given counts as given", async () => {
+await test("an answer that nests without end is invalid, and what was given counts as given", async () => {
   fresh();
   const nested = `{"deep":${"[".repeat(50_000)}${"]".repeat(50_000)}}`;
   broker.answers.set("/taken", { status: 200, body: nested });

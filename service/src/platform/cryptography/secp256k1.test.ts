@@ -70,7 +70,7 @@ test("on this machine the built library and the portable one find the same", (t)
   }
 });
 
-test("a key has the same address by every library, and what is none has no address", () => {
+test("a key has the same address by every library, and an invalid key has none", () => {
   const native = loadNative();
   const libraries = [loadPortable(), ...(native === null ? [] : [native])];
   for (let round = 0; round < 20; round += 1) {

@@ -234,7 +234,7 @@ async function openProxy(
   return { port: own, [Symbol.asyncDispose]: async () => void proxy.close() };
 }
 
-test("a connection that dies while it is handed on fails whoever gets it, and nobody else", async () => {
+test("a connection that dies on its way from the pool fails the caller who gets it, and nobody else", async () => {
   // The database dies for a connection in the same breath in which it answers with "last".
   await using proxy = await openProxy((client, chunk) => {
     const isLast = chunk.includes("last");
