@@ -6,7 +6,7 @@ import { equalBytes } from "../cryptography/mac.ts";
 export type AuditContext = Pick<Ctx, "db" | "clock" | "keys">;
 
 /**
- * A position in the chain, with the hash of the link there, which covers everything before it; position 0 is before the
+ * A place in the chain: the hash of the link at `position`, which covers everything before it; position 0 is before the
  * first link.
  */
 export interface ChainEnd {
