@@ -1,12 +1,14 @@
 // Work on tables that have grown for years, as PostgreSQL plans it where it knows how long they are.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { deleteValues } from "../../service/src/credentials/company-store.ts";
 import { leaseMessages } from "../../service/src/credentials/email-store.ts";
 import { endBallot, lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { listInvitationsTo } from "../../service/src/kyb/business/founding-store.ts";
 import { claimLooks } from "../../service/src/kyb/business/roster-store.ts";
 import * as dataRequests from "../../service/src/kyb/request/data-request-store.ts";
 import * as signatures from "../../service/src/kyb/request/signature-store.ts";
+import { listAnchoringBatches } from "../../service/src/kyc/anchor-store.ts";
 import { renewPending } from "../../service/src/kyc/order-store.ts";
 import { listOpenLogins } from "../../service/src/login/business/business-login-store.ts";
 import { purgeAttempts } from "../../service/src/login/retention-store.ts";
@@ -16,7 +18,7 @@ import {
   postponeDelivery,
   purgeDeliveries,
 } from "../../service/src/login/session/back-channel-store.ts";
-import { deleteLinks } from "../../service/src/platform/audit/audit-store.ts";
+import { deleteLinks, listUnlinked } from "../../service/src/platform/audit/audit-store.ts";
 import type { Queryable } from "../../service/src/platform/database/db.ts";
 import {
   deleteAttempts,
@@ -52,6 +54,11 @@ const auditEntry = `insert into audit_entry (at, actor, action, subject) values 
 const auditLink = `insert into audit_link (position, entry_id, hash, seal, sealed_at) values (-1, -1, '', '', 0)`;
 const verification = `insert into email_verification (id, user_address, environment, code_mac, created_at, expires_at)
   values ('${id}', '${address}', 'live', sha256(''), 0, 0)`;
+const record = `insert into company_record (credential_id, business, as_of, vouches, ended_at, due_at) values ('${id}', '', 0, false, 0, 0)`;
+const recordField = `insert into company_field (id, credential_id, name, subject, leaf, value_sealed) values ('${id}', '${id}', '', '', '', '')`;
+const batch = `insert into kyc_batch (id, phase, root, audit_head, audit_position, created_at, transaction_hash)
+  values ('${id}', 'initiate', sha256(''), sha256(''), 1, 0, sha256(''))`;
+const batchLeaves = `insert into kyc_batch_leaves (batch_id, leaves) values ('${id}', '')`;
 
 /** As PostgreSQL chooses where it takes a batch for a larger part of the table: it knows no limit of a prepared statement. */
 const joinsWhole = "set local enable_nestloop = off";
@@ -97,6 +104,11 @@ const works: [name: string, rows: string[], ask: Ask][] = [
     [login, openLogin],
     async (db) => listOpenLogins(db, ["a"]),
   ],
+  [
+    "batches are compared with the audit trail",
+    [batch, batchLeaves, auditLink, joinsWhole],
+    async (db) => listAnchoringBatches(db, { after: 0, limit }),
+  ],
 ];
 
 for (const [name, rows, ask] of works)
@@ -105,6 +117,22 @@ for (const [name, rows, ask] of works)
     assert.ok(plans.length > 0);
     for (const plan of plans) assert.deepEqual(plan.scanned, []);
   });
+
+test("values of companies go record by record, and entries are linked by the transactions that wrote them", async () => {
+  const { db } = world.ctx;
+  const [values] = await plansAtLength(db, [record, recordField, joinsWhole], async (tx) =>
+    deleteValues(tx, 1, limit),
+  );
+  assert.deepEqual(values?.indexes, [
+    "company_record_over",
+    "company_field_credential_id_name_subject_key",
+  ]);
+  const decided = { from: "1", before: "2", foreignFrom: "2" };
+  const [unlinked] = await plansAtLength(db, [auditEntry, auditLink, joinsWhole], async (tx) =>
+    listUnlinked(tx, decided, limit),
+  );
+  assert.deepEqual(unlinked?.indexes, ["audit_entry_tx_idx", "audit_link_entry_id_key"]);
+});
 
 /** So many that a lookup by id takes more than one page of an index; none of them is open. */
 const over = 3000;

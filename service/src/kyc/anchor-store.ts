@@ -38,10 +38,10 @@ export async function listAnchoringBatches(
         order by audit_position, id limit ${limit}
       )
       select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head, audit_position,
-        audit_link.hash as link_hash, leaves, '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
+        (select hash from audit_link where position = audit_position) as link_hash, leaves,
+        '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
       from anchoring
         cross join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept
-        left join audit_link on audit_link.position = audit_position
       order by audit_position`,
   );
   return rows.map((row) => ({

@@ -92,16 +92,21 @@ export async function readWindow(tx: Queryable, horizon: string): Promise<Window
   return { from: isForeign ? "0" : horizon, before: row.before, foreignFrom: row.foreign_from };
 }
 
+/**
+ * By id. Each `offset 0` keeps the look at the window: without the first one PostgreSQL might go through all entries by
+ * their ids, and without the second one through all links, as it expects many more entries than a window has.
+ */
 export async function listUnlinked(
   tx: Queryable,
   window: Window,
   limit: number,
 ): Promise<EntryRow[]> {
   return tx.query<EntryRow>(sql`
-    select id, at, actor, action, subject, details::text as details from audit_entry as entry
-    where tx >= ${window.from}::xid8
-      and (tx < ${window.before}::xid8 or (${window.from} = '0' and tx >= ${window.foreignFrom}::xid8))
-      and not exists (select from audit_link where entry_id = entry.id)
+    select id, at, actor, action, subject, details::text as details from (
+      select * from audit_entry where tx >= ${window.from}::xid8
+        and (tx < ${window.before}::xid8 or (${window.from} = '0' and tx >= ${window.foreignFrom}::xid8))
+      offset 0) as entry
+    where not exists (select from audit_link where entry_id = entry.id offset 0)
     order by id limit ${limit}`);
 }
 
