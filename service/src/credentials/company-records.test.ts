@@ -1,7 +1,7 @@
 // What issuers see of the records that they issued to businesses, and whom one that stands vouches for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { endCompanyRecords } from "./company-ending.ts";
+import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import { sql } from "../platform/database/db.ts";
 import { sendToRegistry } from "./batches.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
@@ -127,4 +127,26 @@ await test("a record that is sent to the chain after the distrust of its issuer 
   await endCompanyRecords(ctx);
   assert.deepEqual(toldOf(business), [true, false]);
   await world.settle();
+});
+
+await test("values that somebody holds wait for the next purge, and the others go without them", async () => {
+  const { issue } = await openIssuer("Example Register AG");
+  const fields = [
+    { field: "BUSINESS_LEGAL_NAME", data: "Canary Holding AG" },
+    { field: "BUSINESS_DECLARED_LEGAL_NAME", data: "Canary" },
+  ];
+  const id = await issue(await someBusiness(world), { fields, expiresAt: ctx.clock.now() + 50 });
+  await world.settle();
+  world.advance(50);
+  await endCompanyRecords(ctx);
+  world.advance(7 * 86_400);
+  const left = sql`select name from company_field where credential_id = ${id}`;
+  await ctx.db.transaction(async (tx) => {
+    const held = await tx.query(sql`
+      select name from company_field where credential_id = ${id} order by name limit 1 for update`);
+    await purgeCompanyValues(ctx);
+    assert.deepEqual(await ctx.db.query(left), held);
+  });
+  await purgeCompanyValues(ctx);
+  assert.deepEqual(await ctx.db.query(left), []);
 });

@@ -285,7 +285,7 @@ export async function deleteValues(db: Queryable, before: number, limit: number)
   const rows = await db.query(sql`
     delete from company_field where ctid = any(array(
       select held.ctid from company_record cross join lateral (
-        select ctid from company_field where credential_id = company_record.credential_id offset 0) as held
+        select ctid from company_field where credential_id = company_record.credential_id for update skip locked) as held
       where ended_at <= ${before} order by ended_at limit ${limit}))
     returning 1 as gone`);
   return rows.length;
