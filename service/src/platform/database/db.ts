@@ -85,8 +85,9 @@ function prepare(strings: TemplateStringsArray, values: readonly unknown[]): Pre
  * Writes a named prepared statement. Every `${value}` becomes a parameter, never text; only {@link columns} are text,
  * and a place in a statement always takes the same ones.
  *
- * A statement is planned once per connection, perhaps while its table is empty. If it finds its row by an id and its text
- * also names the status of a partial index, such a plan may read that whole index for as long as the connection lives.
+ * A statement is planned once per connection, perhaps while its table is empty, and anew when PostgreSQL has analyzed the
+ * table, which it does after a tenth of it has changed. If a statement finds its row by an id and its text also names the
+ * status of a partial index, a plan that was made while nothing had that status may read all that has it until then.
  * Pass the status as a value there: then the partial index does not fit, and the id is all there is to go by.
  */
 export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statement {
