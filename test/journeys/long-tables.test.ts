@@ -6,9 +6,13 @@ import { leaseMessages } from "../../service/src/credentials/email-store.ts";
 import { endBallot, lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { listInvitationsTo } from "../../service/src/kyb/business/founding-store.ts";
 import { claimLooks } from "../../service/src/kyb/business/roster-store.ts";
+import { noteRefusedProposal } from "../../service/src/kyb/business/governance-store.ts";
+import { insertRelease } from "../../service/src/kyb/release/release-store.ts";
+import type { DataRequest } from "../../service/src/kyb/request/data-request.ts";
 import * as dataRequests from "../../service/src/kyb/request/data-request-store.ts";
 import * as signatures from "../../service/src/kyb/request/signature-store.ts";
 import { listAnchoringBatches } from "../../service/src/kyc/anchor-store.ts";
+import { countMismatch, type OpenedToken } from "../../service/src/kyc/consent-store.ts";
 import { renewPending } from "../../service/src/kyc/order-store.ts";
 import { listOpenLogins } from "../../service/src/login/business/business-login-store.ts";
 import { purgeAttempts } from "../../service/src/login/retention-store.ts";
@@ -152,6 +156,10 @@ const ended: Record<string, string[]> = {
     `insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at, ended_at)
       select n::text, 'governance', '0x' || n, 3, 0, array[''], 1, 0, 0, 'expired', 0, 0 from generate_series(1, ${over}) as n`,
   ],
+  business_proposal: [
+    `insert into business_proposal (id, business, operation, arguments, proposer, nonce, status, created_at, ended_at)
+      select n::text, '0x' || n, 'withdraw', '', '', 0, 'executed', 0, 0 from generate_series(1, ${over}) as n`,
+  ],
   kyc_order: [
     `insert into kyc_order (id, reference_key, package_id, client_domain_id, organization_id, environment, user_address,
         required, optional, status, status_at, sequence, callback, expiration, created_at, salt)
@@ -180,6 +188,34 @@ const delivery = {
   attempts: 1,
 };
 const invitations = { after: "", limit, now: 0 };
+const word = `0x${"11".repeat(32)}` as const;
+const dataRequest: DataRequest = {
+  id: "a",
+  clientDomainId: id,
+  organizationId: id,
+  environment: "live",
+  business: address,
+  purpose: "",
+  reference: null,
+  fields: [],
+  quotedRappen: 1,
+  status: "pending_approval",
+  reason: null,
+  sequence: 1,
+  createdAt: 0,
+  expiresAt: 0,
+  fixedOptional: null,
+  approvedAt: 0,
+};
+const release = {
+  attestationSealed: Buffer.alloc(0),
+  leaves: [],
+  now: 0,
+  expiresAt: 0,
+  chargeId: "a",
+  amountRappen: 1,
+  lines: [],
+};
 const failed = [{ id: "a", block: 1 }];
 const steps: [table: string, indexes: string[], asks: Ask[]][] = [
   [
@@ -191,6 +227,7 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
       async (db) => dataRequests.putOffRefusal(db, "a", 0),
       async (db) => dataRequests.fixOptional(db, "a", null),
       async (db) => dataRequests.markApproved(db, "a", 0),
+      async (db) => insertRelease(db, dataRequest, release),
     ],
   ],
   [
@@ -200,6 +237,7 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
       async (db) => signatures.endRequest(db, { id: "a", status: "failed", reason: null, now: 0 }),
       async (db) => signatures.putOffRefusal(db, "a", 0),
       async (db) => signatures.beginRecording(db, "a", 0),
+      async (db) => signatures.markSigned(db, { id: "a", transactionHash: word, at: 0, now: 0 }),
       async (db) => signatures.noteFailedRecordings(db, failed),
     ],
   ],
@@ -212,9 +250,15 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
     ],
   ],
   [
+    "business_proposal",
+    ["business_proposal_pkey"],
+    [async (db) => noteRefusedProposal(db, "a", 1)],
+  ],
+  [
     "kyc_order",
     ["kyc_order_pkey"],
     [
+      async (db) => countMismatch(db, { order: { id } as OpenedToken["order"], attempt: 1 }),
       async (db) =>
         renewPending(db, { id, callback: "", expiration: 0 }).catch(() => "there is no such order"),
     ],
