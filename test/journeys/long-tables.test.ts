@@ -1,6 +1,7 @@
 // Work on tables that have grown for years, as PostgreSQL plans it where it knows how long they are.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { putOff, putOffRefused, readNonces } from "../../service/src/chain/transaction-store.ts";
 import { deleteValues } from "../../service/src/credentials/company-store.ts";
 import { leaseMessages } from "../../service/src/credentials/email-store.ts";
 import { endBallot, lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
@@ -62,6 +63,8 @@ const record = `insert into company_record (credential_id, business, as_of, vouc
 const recordField = `insert into company_field (id, credential_id, name, subject, leaf, value_sealed) values ('${id}', '${id}', '', '', '', '')`;
 const batch = `insert into kyc_batch (id, phase, root, audit_head, audit_position, created_at, transaction_hash)
   values ('${id}', 'initiate', sha256(''), sha256(''), 1, 0, sha256(''))`;
+const transaction = `insert into chain_transaction (kind, subject_id, to_address, data, status, created_at, due_at, finished_at, signer, nonce)
+  values ('test', '', '', '', 'succeeded', 0, 0, 0, '', 0)`;
 const batchLeaves = `insert into kyc_batch_leaves (batch_id, leaves) values ('${id}', '')`;
 
 /** As PostgreSQL chooses where it takes a batch for a larger part of the table: it knows no limit of a prepared statement. */
@@ -138,6 +141,15 @@ test("values of companies go record by record, and entries are linked by the tra
   assert.deepEqual(unlinked?.indexes, ["audit_entry_tx_idx", "audit_link_entry_id_key"]);
 });
 
+test("nonces that no transaction has are found by a look at each, not at all that the signer used", async () => {
+  const rows = [transaction, "analyze chain_transaction", joinsWhole];
+  const [plan] = await plansAtLength(world.ctx.db, rows, async (db) =>
+    readNonces(db, address, { ids: ["1"], chainCount: 0, nextNonce: 1 }),
+  );
+  assert.deepEqual(plan?.scanned, []);
+  assert.match(plan?.indexed ?? "", /signer = \$\d+\) AND \(nonce = n\.n\)/);
+});
+
 /** So many that a lookup by id takes more than one page of an index; none of them is open. */
 const over = 3000;
 const key = "sha256(n::text::bytea)";
@@ -155,6 +167,10 @@ const ended: Record<string, string[]> = {
   ballot: [
     `insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at, ended_at)
       select n::text, 'governance', '0x' || n, 3, 0, array[''], 1, 0, 0, 'expired', 0, 0 from generate_series(1, ${over}) as n`,
+  ],
+  chain_transaction: [
+    `insert into chain_transaction (kind, subject_id, to_address, data, status, created_at, due_at, finished_at, signer, nonce)
+      select 'test', n::text, '', '', 'succeeded', 0, 0, 0, '', n from generate_series(1, ${over}) as n`,
   ],
   business_proposal: [
     `insert into business_proposal (id, business, operation, arguments, proposer, nonce, status, created_at, ended_at)
@@ -217,6 +233,7 @@ const release = {
   lines: [],
 };
 const failed = [{ id: "a", block: 1 }];
+const put = { id: "1", refusals: 0 };
 const steps: [table: string, indexes: string[], asks: Ask[]][] = [
   [
     "data_request",
@@ -248,6 +265,11 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
       async (db) => endBallot(db, { id: "a", status: "refused", now: 0 }),
       async (db) => lockOpenBallots(db, address),
     ],
+  ],
+  [
+    "chain_transaction",
+    ["chain_transaction_pkey"],
+    [async (db) => putOff(db, ["1"], 0), async (db) => putOffRefused(db, put, 0)],
   ],
   [
     "business_proposal",

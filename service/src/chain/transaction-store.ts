@@ -105,11 +105,14 @@ export async function listDue(
     order by id limit ${limit}`);
 }
 
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
+const queued = "queued";
+
 /** Puts off what cannot be sent now, whatever the chain says of it. */
 export async function putOff(db: Queryable, ids: readonly string[], until: number): Promise<void> {
   await db.query(sql`
     update chain_transaction set due_at = ${until}
-    where id = any(${ids}::bigint[]) and status = 'queued'`);
+    where id = any(${ids}::bigint[]) and status = ${queued}`);
 }
 
 /** Puts off what the chain refuses beforehand. Processes that were told so at the same time count it once. */
@@ -120,7 +123,7 @@ export async function putOffRefused(
 ): Promise<void> {
   await db.query(sql`
     update chain_transaction set due_at = ${until}, refusals = refusals + 1
-    where id = ${id} and status = 'queued' and refusals = ${refusals}`);
+    where id = ${id} and status = ${queued} and refusals = ${refusals}`);
 }
 
 export interface LockedSigner {
@@ -143,7 +146,10 @@ export async function lockSigner(tx: Queryable, address: Address): Promise<Locke
   return { nextNonce: row.next_nonce, spent };
 }
 
-/** The caller holds the signer, so nobody else changes what is read here. */
+/**
+ * The caller holds the signer, so nobody else changes what is read here. `offset 0` has each nonce looked up by itself:
+ * a join would read all transactions that the signer ever sent.
+ */
 export async function readNonces(
   tx: Queryable,
   signer: Address,
@@ -152,10 +158,10 @@ export async function readNonces(
   const [row] = await tx.query<{ still_due: string[]; in_flight: number; holes: number[] }>(sql`
     select
       array(select id::text from chain_transaction
-        where id = any(${given.ids}::bigint[]) and status = 'queued' order by id) as still_due,
+        where id = any(${given.ids}::bigint[]) and status = ${queued} order by id) as still_due,
       (select count(*) from chain_transaction where status = 'sent' and signer = ${signer}) as in_flight,
       array(select n::int from generate_series(${given.chainCount}::bigint, ${given.nextNonce - 1}::bigint) as n
-        where not exists (select from chain_transaction where signer = ${signer} and nonce = n)
+        where not exists (select from chain_transaction where signer = ${signer} and nonce = n offset 0)
         order by n limit 100) as holes`);
   return {
     stillDue: row?.still_due ?? [],
