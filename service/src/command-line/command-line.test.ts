@@ -339,9 +339,9 @@ await test("after a rewrap the old master key is needed no longer", async () => 
 await test("a person who watches a long verb is told once a second how far it is", async (t) => {
   const columns = await list(["key", "rewrap"]);
   const told: string[] = [];
-  const watch = async (args: readonly string[], millisecondsOfStep: number): Promise<void> => {
-    let now = 0;
-    t.mock.method(performance, "now", () => (now += millisecondsOfStep));
+  let [now, stepMs] = [0, 500];
+  t.mock.method(performance, "now", () => (now += stepMs));
+  const watch = async (...args: string[]): Promise<void> => {
     const refusals: string[] = [];
     const status = await runCommandLine(args, {
       out: () => undefined,
@@ -351,11 +351,12 @@ await test("a person who watches a long verb is told once a second how far it is
     });
     assert.deepEqual([status, refusals], [0, []]);
   };
-  await watch(["key", "rewrap"], 500);
+  await watch("key", "rewrap");
   assert.equal(told.length, Math.floor(columns.length / 2));
   for (const line of told.splice(0))
     assert.match(line, /^svc key rewrap: \d+ values of \w+\.\w+ are checked\n$/);
-  await watch(["audit", "verify"], 1000);
+  stepMs = 1000;
+  await watch("audit", "verify");
   assert.match(told.join(""), /^svc audit verify: \d+ entries are checked\n$/);
 });
 
