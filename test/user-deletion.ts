@@ -6,6 +6,7 @@ import type { World } from "./world.ts";
 export async function deleteUser(
   { ctx }: Pick<World, "ctx">,
   address: string,
+  options: readonly string[] = [],
 ): Promise<[status: number, said: string]> {
   const said: string[] = [];
   const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
@@ -15,7 +16,7 @@ export async function deleteUser(
     MASTER_KEY: "11".repeat(32),
     LOG_LEVEL: "silent",
   });
-  const status = await runCommandLine(["user", "delete", address, "--json"], output);
+  const status = await runCommandLine(["user", "delete", address, "--json", ...options], output);
   if (known === undefined) delete process.env["DATABASE_URL"];
   return [status, said.join("")];
 }

@@ -188,6 +188,31 @@ test("a first login waits for the deletion of its identity, and is deleted by th
   assert.equal(status, 0, said);
 });
 
+test("a dry run tells what would go with a user, and deletes and announces nothing", async () => {
+  const person = await world.verify();
+  assert.equal((await world.ask({ user: person.address })).status, 200);
+  const kept = async () => ({
+    orders: await rowsOf("select id, status from kyc_order where user_address = $1", [
+      person.address,
+    ]),
+    credentials: await rowsOf("select id from credential where user_address = $1 order by id", [
+      person.address,
+    ]),
+    told: await rowsOf("select count(*) from webhook_event", []),
+    audited: await rowsOf("select id from audit_entry where subject = $1", [person.address]),
+  });
+  const untouched = await kept();
+  const foreseen = await deleteUser(world, person.address, ["--dry-run"]);
+  const counts = { credentials: 3, orders: 1 };
+  assert.deepEqual(
+    [foreseen[0], JSON.parse(foreseen[1])],
+    [0, { wouldDelete: person.address, ...counts }],
+  );
+  assert.deepEqual(await kept(), untouched);
+  const done = await deleteUser(world, person.address);
+  assert.deepEqual([done[0], JSON.parse(done[1])], [0, { deleted: person.address, ...counts }]);
+});
+
 test("a user is not deleted while an order is being settled", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });

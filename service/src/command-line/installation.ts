@@ -5,9 +5,9 @@ import { type AnchorReport, hasAnchors, verifyAnchors } from "../kyc/index.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { type Config, settings } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
-import { migrate } from "../platform/database/migrate.ts";
+import { listPending, migrate } from "../platform/database/migrate.ts";
 import { watchStopSignal } from "../platform/process/stop-signal.ts";
-import { BadNews, UsageError, type Verb, wholeNumber } from "./verb.ts";
+import { BadNews, dryRun, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 const changedTrail = "the audit trail was changed";
 
@@ -32,9 +32,11 @@ export const installationVerbs: readonly Verb[] = [
     name: "migrate",
     summary: "Bring the database to this version of the code.",
     notes: "`serve` does the same at its start; several processes take turns.",
-    example: "migrate",
-    run: async (shell) => {
+    options: { "dry-run": dryRun },
+    example: "migrate --dry-run",
+    run: async (shell, input) => {
       await using database = await openDatabase(shell.config);
+      if (input.flag("dry-run")) return { pending: await listPending(database.db) };
       return { applied: await migrate(database.db) };
     },
   },

@@ -2,11 +2,12 @@ import {
   createIssuer,
   createIssuerKey,
   distrustIssuer,
+  foreseeDistrust,
   listIssuerKeys,
   listIssuers,
   revokeIssuerKey,
 } from "../credentials/index.ts";
-import { actor, UsageError, type Verb } from "./verb.ts";
+import { actor, dryRun, UsageError, type Verb } from "./verb.ts";
 
 const exampleIssuer = "0199c3a0-7f41-7b22-9d03-5a6e1c2b3d4f";
 const issuer = { value: "uuid", required: true, description: "The issuer." } as const;
@@ -83,12 +84,17 @@ export const issuerVerbs: readonly Verb[] = [
     notes:
       "What it attested at or after that time stops counting at once, and it may not issue any more. A running service tells the chain and the merchants who were given values. This cannot be undone; the time can only be moved further back.",
     parameters: [{ name: "issuer", description: "Its UUID." }],
-    options: { from: { value: "seconds", description: "Unix seconds. Default: now." } },
+    options: {
+      from: { value: "seconds", description: "Unix seconds. Default: now." },
+      "dry-run": dryRun,
+    },
     example: `issuer distrust ${exampleIssuer} --from 1795000000`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const from = timeOf(input.optional("from")) ?? ctx.clock.now();
-        return distrustIssuer(ctx, { issuerId: input.text("issuer"), from }, actor);
+        const given = { issuerId: input.text("issuer"), from };
+        if (input.flag("dry-run")) return foreseeDistrust(ctx, given);
+        return distrustIssuer(ctx, given, actor);
       }),
   },
 ];

@@ -155,6 +155,15 @@ await test("issuers and their keys are listed, keys revoked, and trust is taken 
   assert.deepEqual(await many(`issuer key list --issuer ${issuer.id}`), []);
   const times = await refusal(`issuer distrust ${issuer.id} --from yesterday`);
   assert.match(times, /--from must be a time in Unix seconds/);
+  const foreseen = await one(`issuer distrust ${issuer.id} --from 1700000000 --dry-run`);
+  assert.deepEqual(foreseen, {
+    ...issuer,
+    distrustedFrom: 1_700_000_000,
+    credentials: 0,
+    holders: 0,
+  });
+  const trusted = (await many("issuer list")).find(({ id }) => id === issuer.id);
+  assert.equal(trusted?.["distrustedFrom"], null);
   const distrusted = await one(`issuer distrust ${issuer.id} --from 1700000000`);
   assert.equal(distrusted["distrustedFrom"], 1_700_000_000);
 });

@@ -1,11 +1,13 @@
-import { parseAddress } from "@svc/protocol";
+import { type Address, parseAddress } from "@svc/protocol";
 import { forgetAcquaintances } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
 import { cancelBallot, forgetClaims } from "../kyb/index.ts";
 import { forgetOrders } from "../kyc/index.ts";
 import { deleteUser } from "../login/index.ts";
+import type { Ctx } from "../platform/context.ts";
+import { type Queryable, rehearse } from "../platform/database/db.ts";
 import { deleteBoxesOf, deletePushOf, deleteSessionsOf } from "../wallets/index.ts";
-import { actor, UsageError, type Verb } from "./verb.ts";
+import { actor, dryRun, UsageError, type Verb } from "./verb.ts";
 
 export const userVerbs: readonly Verb[] = [
   {
@@ -15,32 +17,43 @@ export const userVerbs: readonly Verb[] = [
     notes:
       "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled, the deletion is refused; settlement ends within minutes. What businesses keep of a member stays: the seat on the roster, which is on the chain, the name that the others gave the member, and the member's votes until their ballots are deleted.",
     parameters: [{ name: "identity", description: "The user's address." }],
+    options: { "dry-run": dryRun },
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {
       const user = parseAddress(input.text("identity"));
       if (user === null) throw new UsageError("identity must be an address of 20 bytes in hex");
-      return shell.withContext(async (ctx) =>
-        ctx.db.transaction(async (tx) => {
-          // This comes first: a process that redeems a code of the user either waits for the session's row, or has
-          // already committed what is deleted below.
-          const isKnown = await deleteUser(tx, user, {
-            now: ctx.clock.now(),
-            withdraw: async (loginId) => cancelBallot(ctx, tx, loginId),
-          });
-          const ofWallet =
-            (await deleteSessionsOf(tx, user)) +
-            (await deleteBoxesOf(tx, user)) +
-            (await deletePushOf(tx, user));
-          await forgetClaims(tx, user);
-          const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
-          const orders = await forgetOrders(ctx, tx, { user, leaves });
-          await forgetAcquaintances(tx, user);
-          // Somebody who never logged in may have wallet sessions and credentials, and orders can be made for anybody.
-          if (!isKnown && ofWallet + credentials + orders === 0) throw new Error("no such user");
-          await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
-          return { deleted: user };
-        }),
-      );
+      return shell.withContext(async (ctx) => {
+        const run = async (tx: Queryable) => deleteEverywhere(ctx, tx, user);
+        if (!input.flag("dry-run")) return { deleted: user, ...(await ctx.db.transaction(run)) };
+        return { wouldDelete: user, ...(await rehearse(ctx.db, run)) };
+      });
     },
   },
 ];
+
+/** What a deleted user had. */
+interface Deleted {
+  readonly credentials: number;
+  readonly orders: number;
+}
+
+async function deleteEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<Deleted> {
+  // This comes first: a process that redeems a code of the user either waits for the session's row, or has already
+  // committed what is deleted below.
+  const isKnown = await deleteUser(tx, user, {
+    now: ctx.clock.now(),
+    withdraw: async (loginId) => cancelBallot(ctx, tx, loginId),
+  });
+  const ofWallet =
+    (await deleteSessionsOf(tx, user)) +
+    (await deleteBoxesOf(tx, user)) +
+    (await deletePushOf(tx, user));
+  await forgetClaims(tx, user);
+  const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
+  const orders = await forgetOrders(ctx, tx, { user, leaves });
+  await forgetAcquaintances(tx, user);
+  // Somebody who never logged in may have wallet sessions and credentials, and orders can be made for anybody.
+  if (!isKnown && ofWallet + credentials + orders === 0) throw new Error("no such user");
+  await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
+  return { credentials, orders };
+}

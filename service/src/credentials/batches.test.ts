@@ -4,7 +4,14 @@ import { NodeAway } from "../chain/index.ts";
 import { credentialFinalHandlers } from "./batches.ts";
 import { announceDistrusted, forgetUser, purgeCredentials, revokeCredential } from "./ending.ts";
 import { issueCredential } from "./issue.ts";
-import { createIssuer, distrustIssuer, getBuiltInIssuer, listIssuers } from "./issuers.ts";
+import {
+  createIssuer,
+  distrustIssuer,
+  foreseeDistrust,
+  getBuiltInIssuer,
+  getIssuer,
+  listIssuers,
+} from "./issuers.ts";
 import { findCredential } from "./credential-store.ts";
 import { credentialJobs } from "./jobs.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
@@ -196,6 +203,34 @@ await test("distrust reaches the chain once, further back once more, and those a
   await distrustIssuer(ctx, { issuerId: issuer.id, from: from - 60 }, "test");
   assert.deepEqual(kindsOf(await world.settle()), ["registry.distrust"]);
   assert.deepEqual(await invalidated(), [early]);
+});
+
+await test("a foreseen distrust counts what would end with it, holders too, and changes nothing", async () => {
+  const issuer = await createIssuer(ctx, { name: "Suspected", environment: "live" }, "test");
+  const [early, late] = [someUser(), someUser()];
+  await giveCredential(world, issuer, { user: early, ...email });
+  world.advance(30);
+  const from = ctx.clock.now();
+  await giveCredential(world, issuer, { user: late, ...email });
+  await giveCredential(world, issuer, { user: late, ...email });
+  const revoked = await giveCredential(world, issuer, { user: early, ...email });
+  await revokeCredential(ctx, issuer, revoked.id);
+  await issue(issuer, someUser());
+  const foreseen = await foreseeDistrust(ctx, { issuerId: issuer.id, from });
+  assert.deepEqual(
+    [foreseen.distrustedFrom, foreseen.credentials, foreseen.holders],
+    [from, 3, 2],
+    "the one that is on its way to the chain will not count either",
+  );
+  assert.equal((await getIssuer(ctx, issuer.id)).distrustedFrom, null);
+  await distrustIssuer(ctx, { issuerId: issuer.id, from }, "test");
+  const again = await foreseeDistrust(ctx, { issuerId: issuer.id, from: ctx.clock.now() });
+  assert.deepEqual([again.distrustedFrom, again.credentials, again.holders], [from, 0, 0]);
+  const further = await foreseeDistrust(ctx, { issuerId: issuer.id, from: from - 60 });
+  assert.deepEqual(
+    [further.distrustedFrom, further.credentials, further.holders],
+    [from - 60, 1, 1],
+  );
 });
 
 await test("what nobody collects in 30 days goes with its values, and is revoked on chain", async () => {

@@ -52,6 +52,7 @@ export {
   createIssuer,
   createIssuerKey,
   distrustIssuer,
+  foreseeDistrust,
   getBuiltInIssuer,
   getIssuer,
   listIssuerKeys,

@@ -83,6 +83,29 @@ export async function distrustIssuer(
   return row?.distrusted_from ?? null;
 }
 
+/** What stops counting with an issuer. */
+export interface Discounted {
+  /** Credentials and company records that count now, or would once they are attested. */
+  readonly credentials: number;
+  /** People and businesses who hold them. */
+  readonly holders: number;
+}
+
+/** Counts what a distrust from `from` on ends; what an earlier distrust of the same issuer ended is not counted. */
+export async function countDiscounted(
+  db: Queryable,
+  { issuerId, from, now }: { issuerId: string; from: number; now: number },
+): Promise<Discounted> {
+  const [row] = await db.query<Discounted>(
+    sql`select count(*)::int as credentials, count(distinct user_address)::int as holders
+      from credential join issuer on issuer.id = issuer_id
+      where issuer_id = ${issuerId} and invalidated_at is null and ended_at is null and expires_at > ${now}
+        and (attested_at is null or attested_at >= ${from})
+        and (distrusted_from is null or attested_at < distrusted_from)`,
+  );
+  return row ?? { credentials: 0, holders: 0 };
+}
+
 /** @returns those that were trusted */
 export async function distrustDemoIssuers(tx: Queryable): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(

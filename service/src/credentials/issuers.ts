@@ -166,10 +166,7 @@ export async function distrustIssuer(
   given: { issuerId: string; from: number },
   actor: string,
 ): Promise<Issuer> {
-  const issuer = await getIssuer(ctx, given.issuerId);
-  const { from } = given;
-  if (!Number.isSafeInteger(from) || from < 1 || from > ctx.clock.now())
-    throw invalidRequest("from must be a time in Unix seconds, not in the future");
+  const { issuer, from } = await findDistrusted(ctx, given);
   return ctx.db.transaction(async (tx) => {
     const distrustedFrom = await store.distrustIssuer(tx, issuer.id, from);
     await makeRecordsDue(tx, [issuer.id]);
@@ -177,4 +174,33 @@ export async function distrustIssuer(
     await ctx.audit.record(tx, { actor, action: "issuer.distrust", subject: issuer.id, details });
     return { ...issuer, distrustedFrom };
   });
+}
+
+/**
+ * What {@link distrustIssuer} would do now, and nothing is done.
+ *
+ * @throws {Problem} as `distrustIssuer` does
+ */
+export async function foreseeDistrust(
+  ctx: Ctx,
+  given: { issuerId: string; from: number },
+): Promise<Issuer & store.Discounted> {
+  const { issuer, from } = await findDistrusted(ctx, given);
+  const distrustedFrom = Math.min(issuer.distrustedFrom ?? from, from);
+  const discounted = await store.countDiscounted(ctx.db, {
+    issuerId: issuer.id,
+    from: distrustedFrom,
+    now: ctx.clock.now(),
+  });
+  return { ...issuer, distrustedFrom, ...discounted };
+}
+
+async function findDistrusted(
+  ctx: Ctx,
+  { issuerId, from }: { issuerId: string; from: number },
+): Promise<{ issuer: Issuer; from: number }> {
+  const issuer = await getIssuer(ctx, issuerId);
+  if (!Number.isSafeInteger(from) || from < 1 || from > ctx.clock.now())
+    throw invalidRequest("from must be a time in Unix seconds, not in the future");
+  return { issuer, from };
 }

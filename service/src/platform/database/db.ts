@@ -210,6 +210,27 @@ const isOutdated = (error: unknown): boolean =>
   error.code === "0A000" &&
   error.routine === "RevalidateCachedQuery";
 
+class Rehearsed<T> extends Error {
+  readonly found: T;
+
+  constructor(found: T) {
+    super("rehearsed");
+    this.found = found;
+  }
+}
+
+/** Runs `work` in a transaction that is always rolled back. @returns what `work` returned */
+export async function rehearse<T>(db: Db, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  try {
+    return await db.transaction(async (tx) => {
+      throw new Rehearsed(await work(tx));
+    });
+  } catch (error) {
+    if (error instanceof Rehearsed) return error.found as T;
+    throw error;
+  }
+}
+
 /** An outdated statement costs its connection: all `connections` may have to be replaced before one is new. */
 async function runAgain<T>(connections: number, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {

@@ -57,7 +57,26 @@ export async function migrate(db: Db): Promise<string[]> {
 async function runNext(tx: Queryable, known: readonly Migration[]): Promise<string | null> {
   await store.lockMigrations(tx);
   await store.createMigrationTable(tx);
-  const applied = await store.listApplied(tx);
+  const [next] = pendingOf(known, await store.listApplied(tx));
+  if (next === undefined) return null;
+  await store.runMigration(tx, next);
+  return next.name;
+}
+
+/**
+ * The names of the migrations that {@link migrate} would run; it reads only.
+ *
+ * @throws {OtherVersion} as `migrate` does
+ */
+export async function listPending(db: Queryable): Promise<string[]> {
+  const applied = (await store.hasMigrationTable(db)) ? await store.listApplied(db) : [];
+  return pendingOf(listMigrations(), applied).map((each) => each.name);
+}
+
+function pendingOf(
+  known: readonly Migration[],
+  applied: readonly store.AppliedMigration[],
+): Migration[] {
   for (const row of applied) {
     const file = known.find((each) => each.number === row.number);
     if (file === undefined)
@@ -67,8 +86,5 @@ async function runNext(tx: Queryable, known: readonly Migration[]): Promise<stri
     if (file.sha256 !== row.sha256)
       throw new OtherVersion(`${file.name} was changed after it ran; write a new migration`);
   }
-  const next = known.find((each) => applied.every((row) => row.number !== each.number));
-  if (next === undefined) return null;
-  await store.runMigration(tx, next);
-  return next.name;
+  return known.filter((each) => applied.every((row) => row.number !== each.number));
 }

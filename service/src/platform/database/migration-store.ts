@@ -18,8 +18,20 @@ export async function createMigrationTable(tx: Queryable): Promise<void> {
     number int primary key, name text not null, sha256 text not null, applied_at timestamptz not null default now())`);
 }
 
-export async function listApplied(tx: Queryable): Promise<{ number: number; sha256: string }[]> {
-  return tx.query(sql`select number, sha256 from migration order by number`);
+export async function hasMigrationTable(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ exists: boolean }>(
+    sql`select to_regclass('migration') is not null as exists`,
+  );
+  return row?.exists === true;
+}
+
+export interface AppliedMigration {
+  readonly number: number;
+  readonly sha256: string;
+}
+
+export async function listApplied(db: Queryable): Promise<AppliedMigration[]> {
+  return db.query(sql`select number, sha256 from migration order by number`);
 }
 
 export async function runMigration(tx: Queryable, migration: Migration): Promise<void> {
