@@ -195,7 +195,7 @@ test("an invalid key set is the service's fault if it was fetched, else the call
   }
 });
 
-test("one that was fetched again is verified without an envelope", async () => {
+test("an attestation that was fetched again is verified without an envelope", async () => {
   const { event: _, ...rest } = checks;
   const attestation = await verifyAttestation(await sign(), rest);
   assert.equal(attestation.requestId, requestId);

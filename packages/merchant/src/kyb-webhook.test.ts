@@ -74,7 +74,7 @@ test("a delivery that lacks a part is a mistake that names it", () => {
     assert.equal(refusalOf(header, { [part]: undefined }), `configuration_invalid ${part}`);
 });
 
-test("anything else is refused", () => {
+test("a delivery of another signature, form or body is refused, and an empty secret is a mistake", () => {
   assert.equal(refusalOf(undefined), "webhook_refused header");
   assert.equal(refusalOf("t=1,s=00"), "webhook_refused header");
   assert.equal(refusalOf(headerOf(now, [old, 1])), "webhook_refused signature");

@@ -218,7 +218,7 @@ test("valid sends peppers as hex without 0x and tells why a field is not valid",
   assert.deepEqual(only().body, { user: alice, infos: [triple] });
 });
 
-test("proof reads the proofs, or none", async () => {
+test("proof reads the proofs of a field, an omitted list as none, and refuses a malformed one", async () => {
   const proof = {
     field: "EMAIL",
     commitment: hash,
@@ -275,7 +275,7 @@ test("a refusal carries reason, status, requestId and details", async () => {
   );
 });
 
-test("each status has its code", async () => {
+test("a refusal has an error code that follows from its status, and a 429 says when to come again", async () => {
   const rows: [status: number, code: string][] = [
     [400, "call_refused"],
     [401, "apikey_refused"],
@@ -342,7 +342,7 @@ test("what is no answer of the service is refused", async () => {
   }
 });
 
-test("a redirect is not followed: the key goes nowhere else", async () => {
+test("a redirect is not followed, so that the key goes nowhere else", async () => {
   answer = { status: 307, headers: { location: `${issuer}/elsewhere` }, body: "" };
   await assert.rejects(kyc.status(referenceKey), { code: "issuer_unreachable" });
   assert.equal(calls.length, 1);

@@ -14,6 +14,7 @@ import {
 } from "../test/fake-issuer.ts";
 import {
   MerchantError,
+  type MerchantErrorCode,
   openMerchant,
   type Merchant,
   type MerchantOptions,
@@ -148,7 +149,7 @@ test("an API verifies the access token that the shop sends along", async () => {
   assert.ok(scope.includes("openid"));
 });
 
-describe("a callback is refused", () => {
+describe("callbacks that do not fit their login are refused", () => {
   let pending: PendingLogin;
   let callbackUrl: URL;
   beforeEach(async () => {
@@ -158,22 +159,22 @@ describe("a callback is refused", () => {
   });
   const finish = () => merchant.login.finish(callbackUrl, pending);
 
-  test("with the state of another browser's login", async () => {
+  test("a callback with the state of another browser's login is refused", async () => {
     callbackUrl.searchParams.set("state", (await merchant.login.start()).state);
     await assert.rejects(finish(), { code: "state_mismatch" });
   });
 
-  test("without a state", async () => {
+  test("a callback without a state is refused", async () => {
     callbackUrl.searchParams.delete("state");
     await assert.rejects(finish(), { code: "state_mismatch" });
   });
 
-  test("when nothing is known of the login", async () => {
+  test("a callback is refused when nothing is known of its login", async () => {
     const lost = undefined as unknown as typeof pending;
     await assert.rejects(merchant.login.finish(callbackUrl, lost), { code: "state_mismatch" });
   });
 
-  test("when the pending login lost its nonce or its state", async () => {
+  test("a callback is refused when the pending login lost its nonce or its state", async () => {
     await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, nonce: "" }), {
       code: "state_mismatch",
     });
@@ -183,7 +184,7 @@ describe("a callback is refused", () => {
     });
   });
 
-  test("with the issuer of another broker, before the code goes anywhere", async () => {
+  test("a callback with another broker's issuer, or none, is refused before its code goes anywhere", async () => {
     const requests = fake.countOf("/oauth2/token");
     callbackUrl.searchParams.set("iss", "https://evil.example");
     await assert.rejects(finish(), { code: "issuer_mismatch" });
@@ -192,52 +193,52 @@ describe("a callback is refused", () => {
     assert.equal(fake.countOf("/oauth2/token"), requests);
   });
 
-  test("with one parameter twice", async () => {
+  test("a callback with one parameter twice is refused", async () => {
     callbackUrl.searchParams.append("code", "another");
     await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
   });
 
-  test("with a refusal beside a code, which then goes nowhere", async () => {
+  test("a callback with a refusal beside a code is refused, and the code goes nowhere", async () => {
     const requests = fake.countOf("/oauth2/token");
     callbackUrl.searchParams.set("error", "access_denied");
     await assert.rejects(finish(), { code: "access_denied" });
     assert.equal(fake.countOf("/oauth2/token"), requests);
   });
 
-  test("when it is no URL", async () => {
+  test("a callback that is no URL is refused", async () => {
     const finished = merchant.login.finish(`//[${callbackUrl.search}`, pending);
     await assert.rejects(finished, { code: "callback_invalid", reason: "url" });
   });
 
-  test("without a code", async () => {
+  test("a callback without a code is refused", async () => {
     callbackUrl.searchParams.delete("code");
     await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
   });
 
-  test("with the verifier of another login", async () => {
+  test("a callback that is finished with the verifier of another login is refused", async () => {
     const { codeVerifier } = await merchant.login.start();
     await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, codeVerifier }), {
       code: "grant_refused",
     });
   });
 
-  test("with the nonce of another login", async () => {
+  test("a callback that is finished with the nonce of another login is refused", async () => {
     const { nonce } = await merchant.login.start();
     const finished = merchant.login.finish(callbackUrl, { ...pending, nonce });
     await assert.rejects(finished, { code: "token_refused", reason: "nonce" });
   });
 
-  test("with an access token that was exchanged on the way", async () => {
+  test("a callback is refused when its access token was exchanged on the way", async () => {
     fake.tokenMembers = { access_token: "another" };
     await assert.rejects(finish(), { code: "token_refused", reason: "at_hash" });
   });
 
-  test("the second time", async () => {
+  test("a callback that was finished is refused the second time", async () => {
     await finish();
     await assert.rejects(finish(), { code: "grant_refused" });
   });
 
-  test("when the approval is older than was asked", async () => {
+  test("a callback is refused when the approval is older than was asked", async () => {
     fake.idToken = { claims: { auth_time: fake.now - 3600 } };
     await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, maxAge: 60 }), {
       reason: "auth_time",
@@ -245,7 +246,7 @@ describe("a callback is refused", () => {
   });
 });
 
-describe("what the broker says at the callback has a code:", () => {
+describe("what the broker says at the callback has a code", () => {
   const rows: Record<string, string> = {
     access_denied: "access_denied",
     login_required: "login_required",
@@ -256,7 +257,7 @@ describe("what the broker says at the callback has a code:", () => {
     "<script>": "authorization_refused",
   };
   for (const [refusal, code] of Object.entries(rows)) {
-    test(`${refusal} is ${code}`, async () => {
+    test(`a callback with the error ${refusal} is a login error with the code ${code}`, async () => {
       fake.refusal = refusal;
       await assert.rejects(logIn(), (error) => {
         assert.ok(error instanceof MerchantError);
@@ -270,10 +271,22 @@ describe("what the broker says at the callback has a code:", () => {
 
 const json = (status: number, body: unknown) => ({ status, body: JSON.stringify(body) });
 
-describe("what the token endpoint answers has a code:", () => {
-  const rows: Record<string, [answer: { status: number; body: string }, expected: object]> = {
-    "a used code": [json(400, { error: "invalid_grant" }), { code: "grant_refused" }],
-    "a wrong secret": [json(401, { error: "invalid_client" }), { code: "client_refused" }],
+describe("what the token endpoint answers has a code", () => {
+  const rows: Record<
+    string,
+    [
+      answer: { status: number; body: string },
+      expected: { code: MerchantErrorCode; reason?: string; explanation?: string },
+    ]
+  > = {
+    "the refusal of a used code": [
+      json(400, { error: "invalid_grant" }),
+      { code: "grant_refused" },
+    ],
+    "the refusal of a wrong secret": [
+      json(401, { error: "invalid_client" }),
+      { code: "client_refused" },
+    ],
     "any other refusal": [
       json(400, { error: "invalid_target", error_description: "no audience of this client" }),
       {
@@ -285,11 +298,11 @@ describe("what the token endpoint answers has a code:", () => {
     "a refusal without error": [{ status: 400, body: "<html>" }, { code: "response_invalid" }],
     "a failure": [json(503, { error: "temporarily_unavailable" }), { code: "issuer_unreachable" }],
     "an endless body": [{ status: 200, body: "x".repeat(300_000) }, { code: "issuer_unreachable" }],
-    "no JSON": [{ status: 200, body: "OK" }, { code: "response_invalid" }],
+    "an answer that is no JSON": [{ status: 200, body: "OK" }, { code: "response_invalid" }],
     "a JSON array": [json(200, []), { code: "response_invalid" }],
   };
   for (const [name, [answer, expected]] of Object.entries(rows)) {
-    test(name, async () => {
+    test(`${name} from the token endpoint is a login error with the code ${expected.code}`, async () => {
       fake.tokenAnswers.push(answer);
       await assert.rejects(logIn(), expected);
     });
@@ -303,13 +316,13 @@ describe("what the token endpoint answers has a code:", () => {
     refresh_token: 7,
   };
   for (const [name, value] of Object.entries(members)) {
-    test(`a bad ${name}`, async () => {
+    test(`a token answer with ${name === "access_token" ? "no" : "an invalid"} ${name} is an invalid response that names it`, async () => {
       fake.tokenMembers = { [name]: value };
       await assert.rejects(logIn(), { code: "response_invalid", reason: name });
     });
   }
 
-  test("a token of a type that is not a spelling of Bearer", async () => {
+  test("a token answer whose type is no spelling of Bearer is an invalid response", async () => {
     for (const type of ["mac", "N_A", "bearer ", "DPoP"]) {
       fake.tokenMembers = { token_type: type };
       await assert.rejects(logIn(), { code: "response_invalid", reason: "token_type" }, type);
@@ -320,7 +333,7 @@ describe("what the token endpoint answers has a code:", () => {
     }
   });
 
-  test("no answer at all", async () => {
+  test("a token endpoint that nobody answers at is an unreachable issuer", async () => {
     fake.discovery = { token_endpoint: "http://localhost:1/token" };
     await assert.rejects(logIn(open()), { code: "issuer_unreachable" });
   });

@@ -78,9 +78,9 @@ const badIdTokens: Record<
   string,
   { reason: string; change?: Changes; jwt?: () => Promise<string> | string }
 > = {
-  "no JWT at all": { reason: "form", jwt: () => "not.a.jwt" },
-  "an empty text": { reason: "form", jwt: () => "" },
-  "alg none": { reason: "typ", jwt: () => new UnsecuredJWT(idClaims()).encode() },
+  "the form of no JWT": { reason: "form", jwt: () => "not.a.jwt" },
+  "no text at all": { reason: "form", jwt: () => "" },
+  "alg none and no typ": { reason: "typ", jwt: () => new UnsecuredJWT(idClaims()).encode() },
   "alg none under the right typ and kid": {
     reason: "alg",
     jwt: async () => {
@@ -91,7 +91,7 @@ const badIdTokens: Record<
       return `${header}.${claims}.`;
     },
   },
-  "HS256 keyed with the public key": { reason: "alg", jwt: () => signWithPublicKey() },
+  "an HS256 signature keyed with the public key": { reason: "alg", jwt: () => signWithPublicKey() },
   "an algorithm that the broker does not announce": {
     reason: "alg",
     jwt: async () => signId({ key: { ...(await makeKey("rsa-1", "PS256")) } }),
@@ -116,13 +116,22 @@ const badIdTokens: Record<
   },
   "no kid": { reason: "kid", change: { header: { kid: undefined } } },
   "an ES256 key named by an RS256 token": { reason: "kid", change: { header: { kid: "ec-1" } } },
-  "a critical header it does not understand": { reason: "form", jwt: () => withCriticalHeader() },
-  "an access token": { reason: "typ", jwt: () => fake.sign("at+jwt", fake.accessClaims()) },
-  "an access token for the client itself": {
+  "a critical header that the library does not understand": {
+    reason: "form",
+    jwt: () => withCriticalHeader(),
+  },
+  "the typ of an access token": {
+    reason: "typ",
+    jwt: () => fake.sign("at+jwt", fake.accessClaims()),
+  },
+  "the typ of an access token for the client itself": {
     reason: "typ",
     jwt: () => fake.sign("at+jwt", { ...idClaims(), client_id: clientId }),
   },
-  "a logout token": { reason: "typ", jwt: () => fake.sign("logout+jwt", fake.logoutClaims()) },
+  "the typ of a logout token": {
+    reason: "typ",
+    jwt: () => fake.sign("logout+jwt", fake.logoutClaims()),
+  },
   "no typ": { reason: "typ", change: { header: { typ: undefined } } },
   "a typ that is no text": {
     reason: "typ",
@@ -142,12 +151,12 @@ const badIdTokens: Record<
     change: { claims: { aud: [clientId, "other"], azp: "other" } },
   },
   "another azp": { reason: "azp", change: { claims: { azp: "other" } } },
-  expired: { reason: "exp", change: { claims: { exp: 1_800_000_000 - 31 } } },
+  "an end that is past": { reason: "exp", change: { claims: { exp: 1_800_000_000 - 31 } } },
   "no expiry": { reason: "exp", change: { claims: { exp: undefined } } },
   "an expiry that is text": { reason: "exp", change: { claims: { exp: "1900000000" } } },
-  "issued in the future": { reason: "iat", change: { claims: { iat: 1_800_000_000 + 31 } } },
+  "an issue time in the future": { reason: "iat", change: { claims: { iat: 1_800_000_000 + 31 } } },
   "no issue time": { reason: "iat", change: { claims: { iat: undefined } } },
-  "not valid yet": { reason: "nbf", change: { claims: { nbf: 1_800_000_000 + 31 } } },
+  "a beginning in the future": { reason: "nbf", change: { claims: { nbf: 1_800_000_000 + 31 } } },
   "the nonce of another login": { reason: "nonce", change: { claims: { nonce: "n-2" } } },
   "no nonce": { reason: "nonce", change: { claims: { nonce: undefined } } },
   "the hash of another access token": {
@@ -186,9 +195,9 @@ const badIdTokens: Record<
   ),
 };
 
-describe("an id token is refused with", () => {
+describe("id tokens that fail a check are refused", () => {
   for (const [fault, { reason, change, jwt }] of Object.entries(badIdTokens)) {
-    test(fault, async () => {
+    test(`an id token with ${fault} is refused by its ${reason}`, async () => {
       await assert.rejects(verifyId((await jwt?.()) ?? (await signId(change))), (error) => {
         assert.doesNotMatch(inspect(error, { depth: 10 }), /svcid:/, "it names nobody");
         return refused(reason)(error);
@@ -197,18 +206,18 @@ describe("an id token is refused with", () => {
   }
 });
 
-describe("an id token is accepted", () => {
+describe("id tokens that pass every check are accepted", () => {
   const rows: Record<string, Changes> = {
     "when everything is right": {},
     "with several audiences and the right azp": {
       claims: { aud: [clientId, "other"], azp: clientId },
     },
-    "thirty seconds around its times": {
+    "less than thirty seconds around its times": {
       claims: { iat: 1_800_000_029, nbf: 1_800_000_029, exp: 1_799_999_971 },
     },
   };
   for (const [name, change] of Object.entries(rows)) {
-    test(name, async () => {
+    test(`an id token is accepted ${name}`, async () => {
       const token = await verifyId(await signId(change));
       assert.equal(token.user, alice);
       assert.equal(token.subject, subject);
@@ -216,13 +225,13 @@ describe("an id token is accepted", () => {
     });
   }
 
-  test("when an ES256 key signed it", async () => {
+  test("an id token is accepted when an ES256 key signed it", async () => {
     const [, key] = fake.keys;
     assert.ok(key);
     assert.equal((await verifyId(await signId({ key }))).user, alice);
   });
 
-  test("with the business that the person acted for", async () => {
+  test("an id token names the business that the person acted for", async () => {
     const ext = { login_type: "business", business: { ...business, id: `0x${"B".repeat(40)}` } };
     assert.deepEqual((await verifyId(await signId({ claims: { ext } }))).business, business);
   });
@@ -249,8 +258,8 @@ test("an approval older than maxAge is refused", async () => {
   assert.equal((await verify(61)).user, alice);
 });
 
-describe("an access token", () => {
-  test("tells an API who calls, by which client, for what", async () => {
+describe("access tokens are good for one API", () => {
+  test("an access token tells an API who calls, by which client, for what", async () => {
     const token = await verifyAccess(await signAccess());
     assert.equal(token.user, alice);
     assert.equal(token.clientId, clientId);
@@ -266,10 +275,11 @@ describe("an access token", () => {
     "is refused as an id token of the same audience": ["typ", { header: { typ: "JWT" } }],
   };
   for (const [name, [reason, change]] of Object.entries(rows)) {
-    test(name, async () => assert.rejects(verifyAccess(await signAccess(change)), refused(reason)));
+    test(`an access token ${name}`, async () =>
+      assert.rejects(verifyAccess(await signAccess(change)), refused(reason)));
   }
 
-  test("is not verified for an API without a name", async () => {
+  test("an access token is not verified for an API without a name", async () => {
     const verification = merchant.verifyAccessToken(await signAccess(), {
       audience: "",
       now: fake.now,
@@ -278,8 +288,8 @@ describe("an access token", () => {
   });
 });
 
-describe("a logout token", () => {
-  test("names the person and the login that ended", async () => {
+describe("logout tokens name who is logged out", () => {
+  test("a logout token names the person and the login that ended", async () => {
     assert.deepEqual(await verifyLogout(await signLogout()), { sub: subject, sid: "sid-1" });
     assert.deepEqual(await verifyLogout(await signLogout({ claims: { sub: undefined } })), {
       sid: "sid-1",
@@ -310,7 +320,8 @@ describe("a logout token", () => {
     "is refused when it is an id token": ["typ", { header: { typ: "JWT" } }],
   };
   for (const [name, [reason, change]] of Object.entries(rows)) {
-    test(name, async () => assert.rejects(verifyLogout(await signLogout(change)), refused(reason)));
+    test(`a logout token ${name}`, async () =>
+      assert.rejects(verifyLogout(await signLogout(change)), refused(reason)));
   }
 });
 

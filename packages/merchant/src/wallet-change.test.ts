@@ -75,7 +75,7 @@ test("a move is an event of its own, and its attestation says where the business
   });
 });
 
-test("one that was kept is verified without its envelope", async () => {
+test("a move that was kept is verified without its envelope", async () => {
   const { event: _, ...kept } = checks;
   assert.equal((await verifyWalletChange(event.attestation, kept)).newBusiness, newBusiness);
   const nowhere = await company.moved({ new_business_wallet_address: business });
