@@ -422,7 +422,7 @@ const rows: readonly Row[] = [
     shownBy: [
       [
         "packages/wallet/src/actions/hand-over.test.ts",
-        "exp of a data transfer: 4 and 61 minutes are refused, 5 and 60 count, 10 is the default",
+        "a data transfer ends after 5 to 60 minutes, 10 where its link names none, and no other exp is taken",
       ],
     ],
   },

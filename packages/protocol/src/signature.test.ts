@@ -43,7 +43,7 @@ test("another spelling of a signature is not read: high s, other v, other length
   for (const text of vectors.invalidSignatures) assert.equal(parseSignature(text), null, text);
 });
 
-test("upper-case hex is read", () => {
+test("a signature in upper-case hex is read", () => {
   const [first] = vectors.typedData;
   assert.ok(first);
   assert.notEqual(parseSignature(`0x${first.signature.slice(2).toUpperCase()}`), null);

@@ -24,7 +24,7 @@ test("bytes are read where the ABI puts them, and nowhere else", () => {
     assert.equal(bytesIn(other), "0x", other);
 });
 
-test("an argument of one word is exactly one", () => {
+test("an argument of one word is read where it is exactly one word long, and not otherwise", () => {
   assert.equal(wordOf(`0x${word(7)}`)?.at(-1), 7);
   for (const other of ["0x", `0x${word(7)}00`, `0x${word(7).slice(2)}`] as const)
     assert.equal(wordOf(other), null);

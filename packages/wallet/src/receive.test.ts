@@ -89,7 +89,7 @@ const lies: Record<string, (credential: Issued) => void> = {
 
 await test("a value that its issuer did not commit to is neither kept nor collected", async (t) => {
   for (const [name, lie] of Object.entries(lies)) {
-    await t.test(name, async () => {
+    await t.test(`a credential with ${name} is neither kept nor collected`, async () => {
       fresh();
       const credential = card();
       lie(credential);

@@ -138,7 +138,7 @@ await test("an approval that the broker refuses says so with its words", async (
   assert.equal("claimSecret" in outcome.result || "code" in outcome.result, false);
 });
 
-await test("digits are two digits", async () => {
+await test("an approval whose digits are not two ASCII digits is refused, and nothing is sent", async () => {
   broker.reset();
   for (const code of ["", "4", "421", "4a", "４２"])
     await refuses((await walletOf("alice")).approve(broker.qrLink(), { code }), "wrong_code");

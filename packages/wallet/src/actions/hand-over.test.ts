@@ -74,7 +74,7 @@ await test("a data transfer is shown, signed by its holder for reader, nonce and
   }
 });
 
-await test("exp of a data transfer: 4 and 61 minutes are refused, 5 and 60 count, 10 is the default", async () => {
+await test("a data transfer ends after 5 to 60 minutes, 10 where its link names none, and no other exp is taken", async () => {
   for (const [exp, minutes] of [
     ["&exp=5", 5],
     ["&exp=60", 60],

@@ -153,7 +153,7 @@ await test("a parent name takes the document that answers most, and asks nobody"
   );
 });
 
-await test("what has ended is not given: revoked, expired, of another broker", async () => {
+await test("no credential that is revoked, distrusted, expired or of another broker is given", async () => {
   for (const changed of [{ status: "revoked" }, { status: "distrusted" }, { expiresAt: now }]) {
     fresh();
     fields.required = ["IDCARD_DOB"];
@@ -249,7 +249,7 @@ const forgeries: Record<string, () => Record<string, unknown>> = {
 
 await test("a forged request object is refused, and nothing is sent", async (t) => {
   for (const [name, forge] of Object.entries(forgeries)) {
-    await t.test(name, async () => {
+    await t.test(`a request object with ${name} is refused, and nothing is sent`, async () => {
       fresh();
       fields.object = forge();
       const wallet = await walletOf("alice", [broker.url, stranger.url]);
