@@ -84,7 +84,7 @@ await test("200: a sandbox key says so, and that its domain is not proved yet", 
   assert.equal(body["verified"], false);
 });
 
-await test("401 apikey_missing: no header, or an empty one", async () => {
+await test("401: a call without the header, or with an empty one, is told apikey_missing", async () => {
   for (const headers of [{}, { authorization: "" }]) {
     const { status, body } = await call(headers);
     assert.equal(status, 401);
@@ -92,7 +92,7 @@ await test("401 apikey_missing: no header, or an empty one", async () => {
   }
 });
 
-await test("401 apikey_invalid: behind Bearer, damaged, foreign, another environment, a management key", async () => {
+await test("401: a key behind Bearer, damaged, foreign, of another environment or kind is told apikey_invalid", async () => {
   const { key } = await createApiKey(ctx, { clientDomainId: live.id, name: "backend" }, "cli");
   const management = await createManagementKey(ctx, { organizationId, name: "dashboard" }, "cli");
   const forged = makeApiKey("live", randomInt);

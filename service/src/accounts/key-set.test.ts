@@ -31,8 +31,8 @@ void test("a key set has up to ten keys", () => {
 });
 
 const refused: Record<string, unknown> = {
-  "no object": null,
-  "a list": [rsaJwk],
+  "null in place of an object": null,
+  "a list in place of an object": [rsaJwk],
   "no keys": { keys: [] },
   "too many keys": {
     keys: Array.from({ length: 11 }, (_each, at) => ({ ...ecJwk, kid: String(at) })),
@@ -40,14 +40,14 @@ const refused: Record<string, unknown> = {
   "a private RSA key": { keys: [rsa.privateKey.export({ format: "jwk" })] },
   "a private EC key": { keys: [p256.privateKey.export({ format: "jwk" })] },
   "a shared secret": { keys: [{ kty: "oct", k: "AAAA" }] },
-  "RSA below 2048 bits": { keys: [weak.publicKey.export({ format: "jwk" })] },
+  "an RSA key below 2048 bits": { keys: [weak.publicKey.export({ format: "jwk" })] },
   "another curve": { keys: [p384.publicKey.export({ format: "jwk" })] },
   "a point off the curve": { keys: [{ ...ecJwk, x: ecJwk["y"] }] },
   "the exponent 1": { keys: [{ ...rsaJwk, e: "AQ" }] },
   "an exponent of 40 bits": { keys: [{ ...rsaJwk, e: "AQAAAAE" }] },
   "an even exponent": { keys: [{ ...rsaJwk, e: "BA" }] },
   "another algorithm": { keys: [{ ...rsaJwk, alg: "PS256" }] },
-  "no algorithm at all": { keys: [{ ...rsaJwk, alg: "none" }] },
+  "the algorithm none": { keys: [{ ...rsaJwk, alg: "none" }] },
   "a key for encryption": { keys: [{ ...rsaJwk, use: "enc" }] },
   "two keys of one name": {
     keys: [

@@ -35,7 +35,7 @@ const taken: [uri: string, policy: RedirectPolicy][] = [
   ["https://elsewhere.example/callback", dev],
 ];
 for (const [uri, policy] of taken) {
-  void test(`${uri} is taken (${policy.profile}, ${policy.authenticationMethod})`, () => {
+  void test(`a client of the type ${policy.authenticationMethod} in ${policy.profile} may have the redirect URI ${uri}`, () => {
     assert.equal(faultOf(uri, policy), null);
   });
 }
@@ -76,7 +76,8 @@ const refused: [uri: string, policy: RedirectPolicy, fault: string][] = [
   ],
 ];
 for (const [uri, policy, fault] of refused) {
-  void test(`"${uri}" is refused: ${fault}`, () => assert.equal(faultOf(uri, policy), fault));
+  void test(`"${uri}" is refused as a redirect URI in ${policy.profile}, as it ${fault}`, () =>
+    assert.equal(faultOf(uri, policy), fault));
 }
 
 for (const uri of [
@@ -88,7 +89,7 @@ for (const uri of [
   "myapp:/callback",
   "blob:https://example.com/x",
 ]) {
-  void test(`${uri} is refused for its scheme`, () => {
+  void test(`${uri} is refused as a redirect URI for its scheme`, () => {
     assert.match(faultOf(uri, native) ?? "", /^must be https, or a private-use scheme with a dot/);
   });
 }

@@ -50,68 +50,88 @@ const view = (
 });
 
 const verdicts: [what: string, SentTransaction, ChainView, expected: object][] = [
-  ["no receipt", sent(), view(), { is: "waiting" }],
-  ["a receipt above the final block", sent(), view({ receipt: receiptOf() }), { is: "mined" }],
+  ["without a receipt", sent(), view(), { is: "waiting" }],
   [
-    "a receipt in the final block",
+    "whose receipt is above the final block",
+    sent(),
+    view({ receipt: receiptOf() }),
+    { is: "mined" },
+  ],
+  [
+    "whose receipt is in the final block",
     sent(),
     view({ receipt: receiptOf(), final: 100 }),
     { is: "final", blockTime: 42 },
   ],
   [
-    "a reverted one in the final block",
+    "that reverted in the final block",
     sent(),
     view({ receipt: receiptOf({ succeeded: false }), final: 100 }),
     { is: "final" },
   ],
   [
-    "a receipt of the newer form",
+    "whose newer form has a receipt in the final block",
     sent(),
     view({ receipt: receiptOf({ hash: second }), final: 100 }),
     { is: "final" },
   ],
   [
-    "a receipt whose block the chain no longer holds",
+    "whose receipt is of a block that the chain no longer holds",
     sent(),
     view({ receipt: receiptOf(), held: blockB, final: 100 }),
     { is: "waiting" },
   ],
   [
-    "the same when it was seen in that block",
+    "that was seen in a block that the chain no longer holds",
     sent({ minedBlockHash: blockA }),
     view({ receipt: receiptOf(), held: blockB, final: 100, used: 8 }),
     { is: "lost" },
   ],
-  ["no receipt where there was one", sent({ minedBlockHash: blockA }), view(), { is: "lost" }],
-  ["its nonce used, first look", sent(), view({ used: 8 }), { is: "suspected", since: now }],
   [
-    "its nonce used, a second too early",
+    "that was seen in a block, and has no receipt any more,",
+    sent({ minedBlockHash: blockA }),
+    view(),
+    { is: "lost" },
+  ],
+  [
+    "whose nonce is found used for the first time",
+    sent(),
+    view({ used: 8 }),
+    { is: "suspected", since: now },
+  ],
+  [
+    "whose nonce has been used for 29 s",
     sent({ foreignSince: now - 29 }),
     view({ used: 8 }),
     { is: "suspected", since: now - 29 },
   ],
   [
-    "its nonce used for long enough",
+    "whose nonce has been used for 30 s",
     sent({ foreignSince: now - 30 }),
     view({ used: 8 }),
     { is: "displaced" },
   ],
   [
-    "its nonce used by itself",
+    "that used its nonce itself",
     sent({ foreignSince: now - 30 }),
     view({ used: 8, receipt: receiptOf() }),
     { is: "mined" },
   ],
   [
-    "its nonce used, its receipt in a block that is not held",
+    "whose nonce is used, and whose receipt is of a block that is not held,",
     sent({ foreignSince: now - 30 }),
     view({ used: 8, receipt: receiptOf(), held: blockB }),
     { is: "waiting" },
   ],
-  ["sent 14 s ago", sent({ sentAt: now - 14 }), view(), { is: "waiting" }],
-  ["sent 15 s ago", sent({ sentAt: now - 15 }), view(), { is: "overdue", needs: "resend" }],
+  ["that was sent 14 s ago", sent({ sentAt: now - 14 }), view(), { is: "waiting" }],
   [
-    "signed 60 s ago",
+    "that was sent 15 s ago",
+    sent({ sentAt: now - 15 }),
+    view(),
+    { is: "overdue", needs: "resend" },
+  ],
+  [
+    "that was signed 60 s ago",
     sent({ signedAt: now - 60, sentAt: now - 1 }),
     view(),
     { is: "overdue", needs: "bump" },
@@ -119,8 +139,8 @@ const verdicts: [what: string, SentTransaction, ChainView, expected: object][] =
 ];
 
 for (const [what, transaction, chain, expected] of verdicts) {
-  const { is } = expected as { is: string };
-  test(`${what}: ${is}`, () => {
+  const { is, needs } = expected as { is: string; needs?: string };
+  test(`a transaction ${what} is ${is}${needs === undefined ? "" : `, and needs a ${needs}`}`, () => {
     const verdict = judge(transaction, chain, { now, patience: patienceOf.remote });
     assert.partialDeepStrictEqual(verdict, expected);
   });
