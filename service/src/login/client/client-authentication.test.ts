@@ -262,10 +262,10 @@ test("an assertion that does not hold in every part is refused", async (t) => {
     ["another issuer", { claims: { iss: "somebody" } }],
     ["the token endpoint as audience", { claims: { aud: "http://localhost:4000/oauth2/token" } }],
     ["audiences as a list", { claims: { aud: ["http://localhost:4000"] } }],
-    ["expired", { claims: { exp: now } }],
-    ["longer than five minutes", { claims: { exp: now + 331 } }],
+    ["an end that is past", { claims: { exp: now } }],
+    ["an end more than five minutes ahead", { claims: { exp: now + 331 } }],
     ["no expiry", { claims: { exp: undefined } }],
-    ["from the future", { claims: { nbf: now + 31 } }],
+    ["a beginning in the future", { claims: { nbf: now + 31 } }],
     ["no jti", { claims: { jti: undefined } }],
     ["a jti of 257 characters", { claims: { jti: "j".repeat(257) } }],
     ["another typ", { header: { typ: "at+jwt" } }],
@@ -274,7 +274,7 @@ test("an assertion that does not hold in every part is refused", async (t) => {
     ["a key of another kind", { header: { kid: "rsa-1" } }],
   ];
   for (const [name, given] of cases) {
-    await t.test(name, async () => {
+    await t.test(`an assertion with ${name} is refused`, async () => {
       const fresh = await addClient(login, {
         method: "private_key_jwt",
         jwks: { keys: [ecJwk, rsaJwk] },
@@ -287,29 +287,43 @@ test("an assertion that does not hold in every part is refused", async (t) => {
       );
     });
   }
-  await t.test("hmac with the public key", async () => {
-    const header = { alg: "HS256", kid: "ec-1" };
-    const assertion = await assertionOf(client.id, { header, key: Buffer.alloc(32, 1) });
-    refused(
-      await ask({ client_assertion: assertion, client_assertion_type: type }),
-      401,
-      "invalid_client",
-    );
-  });
-  await t.test("another type of assertion", async () => {
-    const assertion = await assertionOf(client.id);
-    refused(
-      await ask({ client_assertion: assertion, client_assertion_type: "saml" }),
-      400,
-      "invalid_request",
-    );
-    refused(
-      await ask({ client_assertion: "junk", client_assertion_type: type }),
-      401,
-      "invalid_client",
-    );
-    refused(await ask({ client_assertion_type: type }), 400, "invalid_request");
-  });
+  await t.test(
+    "an assertion with an HMAC keyed with the public key, in whatever form, is refused",
+    async () => {
+      const header = { alg: "HS256", kid: "ec-1" };
+      const exported = { type: "spki", format: "der" } as const;
+      for (const secret of [
+        ec.publicKey.export(exported),
+        ec.publicKey.export({ ...exported, format: "pem" }),
+        JSON.stringify(ecJwk),
+        Buffer.from(String(ecJwk.x), "base64url"),
+      ]) {
+        const assertion = await assertionOf(client.id, { header, key: Buffer.from(secret) });
+        refused(
+          await ask({ client_assertion: assertion, client_assertion_type: type }),
+          401,
+          "invalid_client",
+        );
+      }
+    },
+  );
+  await t.test(
+    "an assertion of another type, that is no JWT or that is missing is refused",
+    async () => {
+      const assertion = await assertionOf(client.id);
+      refused(
+        await ask({ client_assertion: assertion, client_assertion_type: "saml" }),
+        400,
+        "invalid_request",
+      );
+      refused(
+        await ask({ client_assertion: "junk", client_assertion_type: type }),
+        401,
+        "invalid_client",
+      );
+      refused(await ask({ client_assertion_type: type }), 400, "invalid_request");
+    },
+  );
 });
 
 /** A client whose keys are behind its `jwks_uri`, where `published` is found. */
@@ -406,37 +420,40 @@ test("keys that cannot be fetched are no wrong secret, and are asked for no more
     ["an error comes with keys", () => (hostStatus = 503)],
   ];
   for (const [name, breakHost] of faults) {
-    await t.test(name, async () => {
-      isAway = false;
-      hostStatus = 200;
-      published = { keys: [ecJwk] };
-      const { send, fetches } = await addPublisher();
-      assert.equal((await send()).status, 200);
-      breakHost();
-      login.clock.advance(60);
-      assert.equal((await send()).status, 200, "what was fetched lasts for a while");
-      // A key that is new there, while it cannot be seen.
-      for (let at = 0; at < 11; at += 1) {
-        const answer = await send({ header: { kid: "ec-2" } });
-        refused(answer, 401, "invalid_client");
-        assert.match(answer.text, /jwks_uri cannot be fetched/);
-      }
-      assert.equal(fetches(), 2);
-      login.clock.advance(600);
-      for (let at = 0; at < 11; at += 1) refused(await send(), 401, "invalid_client");
-      assert.equal(fetches(), 3);
-      isAway = false;
-      hostStatus = 200;
-      published = { keys: [ecJwk] };
-      login.clock.advance(31);
-      assert.equal((await send()).status, 200, "nobody has to wait");
-      const stranger = generateKeyPairSync("ec", { namedCurve: "P-256" });
-      const statuses: number[] = [];
-      for (let at = 0; at < 11; at += 1)
-        statuses.push((await send({ key: stranger.privateKey })).status);
-      const wrong = Array.from({ length: 10 }, () => 401);
-      assert.deepEqual(statuses, [...wrong, 429], "wrong signatures count as ever");
-    });
+    await t.test(
+      `the keys of a client last for a while where ${name}, and nobody has to wait`,
+      async () => {
+        isAway = false;
+        hostStatus = 200;
+        published = { keys: [ecJwk] };
+        const { send, fetches } = await addPublisher();
+        assert.equal((await send()).status, 200);
+        breakHost();
+        login.clock.advance(60);
+        assert.equal((await send()).status, 200, "what was fetched lasts for a while");
+        // A key that is new there, while it cannot be seen.
+        for (let at = 0; at < 11; at += 1) {
+          const answer = await send({ header: { kid: "ec-2" } });
+          refused(answer, 401, "invalid_client");
+          assert.match(answer.text, /jwks_uri cannot be fetched/);
+        }
+        assert.equal(fetches(), 2);
+        login.clock.advance(600);
+        for (let at = 0; at < 11; at += 1) refused(await send(), 401, "invalid_client");
+        assert.equal(fetches(), 3);
+        isAway = false;
+        hostStatus = 200;
+        published = { keys: [ecJwk] };
+        login.clock.advance(31);
+        assert.equal((await send()).status, 200, "nobody has to wait");
+        const stranger = generateKeyPairSync("ec", { namedCurve: "P-256" });
+        const statuses: number[] = [];
+        for (let at = 0; at < 11; at += 1)
+          statuses.push((await send({ key: stranger.privateKey })).status);
+        const wrong = Array.from({ length: 10 }, () => 401);
+        assert.deepEqual(statuses, [...wrong, 429], "wrong signatures count as ever");
+      },
+    );
   }
 });
 

@@ -82,7 +82,7 @@ function hiddenOf(page: string): Record<string, string> {
   );
 }
 
-test("with a hint of this browser's session it logs out at once and returns to the client", async () => {
+test("a logout with a hint of this browser's session is done at once and returns to the client", async () => {
   const { tokens, cookie } = await logIn();
   login.clock.advance(7200); // An expired hint will do.
   const form = {
@@ -108,7 +108,7 @@ test("a hint alone, from a form of the client's site without our cookie, logs ou
   assert.equal(await isLive(tokens), false);
 });
 
-test("without a hint the person is asked, by a form that is good for this session and target alone", async () => {
+test("a logout without a hint asks the person, by a form that is good for this session and target alone", async () => {
   const { tokens, cookie } = await logIn();
   const asked = { client_id: client.id, post_logout_redirect_uri: bye, state: "s" };
   const page = await visit(asked, cookie);
@@ -201,7 +201,7 @@ test("a POST without cookie and hint comes back as a GET that carries the cookie
   assert.equal(again.headers["location"], expected);
 });
 
-test("it sends nobody to an address that is not registered", async () => {
+test("a logout sends nobody to an address that is not registered", async () => {
   const { tokens } = await logIn();
   const hint = String(tokens["id_token"]);
   const other = await addClient(login);

@@ -26,7 +26,7 @@ test("a code is refused for every request that does not fit its login", async (t
     string,
   ][] = [
     ["no code", {}, { code: undefined }, 400, "invalid_request"],
-    ["empty code", {}, { code: "" }, 400, "invalid_request"],
+    ["an empty code", {}, { code: "" }, 400, "invalid_request"],
     ["another code", {}, { code: "x".repeat(43) }, 400, "invalid_grant"],
     ["an over-long code", {}, { code: "x".repeat(5000) }, 400, "invalid_request"],
     ["two codes", {}, { code: ["a", "b"] }, 400, "invalid_request"],
@@ -65,36 +65,42 @@ test("a code is refused for every request that does not fit its login", async (t
       400,
       "invalid_request",
     ],
-    ["a login bound to another DPoP key", { dpopJkt: "k".repeat(43) }, {}, 400, "invalid_grant"],
+    [
+      "a code of a login bound to another DPoP key",
+      { dpopJkt: "k".repeat(43) },
+      {},
+      400,
+      "invalid_grant",
+    ],
   ];
   for (const [name, request, form, status, error] of cases) {
-    await t.test(name, async () => {
+    await t.test(`a token request with ${name} is refused as ${error}`, async () => {
       const code = await addCode(login, client, request);
       refused(await redeem(login, client, { ...code, form }), status, error);
     });
   }
-  await t.test("the parameter at fault is named", async () => {
+  await t.test("a token request with two codes is told which parameter is at fault", async () => {
     const answer = await redeem(login, client, {
       ...(await addCode(login, client)),
       form: { code: ["a", "b"] },
     });
     assert.match(String(answer.body["error_description"]), /\bcode\b/);
   });
-  await t.test("another client", async () => {
-    const code = await addCode(login, client);
-    refused(await redeem(login, other, code), 400, "invalid_grant");
-    assert.equal((await redeem(login, client, code)).status, 200);
-  });
   await t.test(
-    "a login without challenge and verifier is good where the login was allowed so",
+    "a token request of another client is refused, and its own client still gets tokens",
     async () => {
-      const code = await addCode(login, client, { codeChallenge: undefined });
-      assert.equal(
-        (await redeem(login, client, { ...code, form: { code_verifier: undefined } })).status,
-        200,
-      );
+      const code = await addCode(login, client);
+      refused(await redeem(login, other, code), 400, "invalid_grant");
+      assert.equal((await redeem(login, client, code)).status, 200);
     },
   );
+  await t.test("a code of a login without challenge needs no verifier", async () => {
+    const code = await addCode(login, client, { codeChallenge: undefined });
+    assert.equal(
+      (await redeem(login, client, { ...code, form: { code_verifier: undefined } })).status,
+      200,
+    );
+  });
 });
 
 test("whoever knows a login's id, as its QR code shows it, has no code of it and ends nothing by guessing", async () => {

@@ -107,38 +107,41 @@ test("a proof that does not hold in every part is refused and costs the code not
   const privateJwk = await exportJWK(pair.privateKey);
   const small = generateKeyPairSync("rsa", { modulusLength: 1024 });
   const cases: [string, ProofWish | string][] = [
-    ["no JWT", "junk"],
-    ["two proofs", `${await proofOf()}, ${await proofOf()}`],
-    ["another typ", { header: { typ: "JWT" } }],
-    ["no key", { header: { jwk: undefined } }],
-    ["a private key", { header: { jwk: privateJwk } }],
-    ["a key of another kind than alg", { header: { jwk: await exportJWK(otherPair.publicKey) } }],
+    ["that is no JWT", "junk"],
+    ["that is sent twice", `${await proofOf()}, ${await proofOf()}`],
+    ["of another typ", { header: { typ: "JWT" } }],
+    ["without a key", { header: { jwk: undefined } }],
+    ["with a private key", { header: { jwk: privateJwk } }],
     [
-      "somebody else's key",
+      "with a key of another kind than its alg",
+      { header: { jwk: await exportJWK(otherPair.publicKey) } },
+    ],
+    [
+      "with somebody else's key",
       {
         header: {
           jwk: await exportJWK(generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey),
         },
       },
     ],
-    ["another method", { claims: { htm: "GET" } }],
-    ["another address", { claims: { htu: userinfoUrl } }],
-    ["another host", { claims: { htu: "http://evil.example:4000/oauth2/token" } }],
-    ["another scheme", { claims: { htu: tokenUrl.replace("http:", "https:") } }],
-    ["too old", { claims: { iat: now - 61 } }],
-    ["too new", { claims: { iat: now + 61 } }],
-    ["no time", { claims: { iat: undefined } }],
+    ["for another method", { claims: { htm: "GET" } }],
+    ["for another address", { claims: { htu: userinfoUrl } }],
+    ["for another host", { claims: { htu: "http://evil.example:4000/oauth2/token" } }],
+    ["for another scheme", { claims: { htu: tokenUrl.replace("http:", "https:") } }],
+    ["that is too old", { claims: { iat: now - 61 } }],
+    ["that is too new", { claims: { iat: now + 61 } }],
+    ["without a time", { claims: { iat: undefined } }],
     ["past its own end", { claims: { exp: now } }],
-    ["an end that is no time", { claims: { exp: "never" } }],
+    ["with an end that is no time", { claims: { exp: "never" } }],
     ["before its own beginning", { claims: { nbf: now + 61 } }],
-    ["no jti", { claims: { jti: undefined } }],
-    ["an endless jti", { claims: { jti: "x".repeat(300) } }],
-    ["longer than 8192 characters", { claims: { note: "n".repeat(6200) } }],
-    ["a critical extension", { header: { crit: ["b64"], b64: true } }],
-    ["an extension that it does not call critical", { header: { b64: true } }],
+    ["without a jti", { claims: { jti: undefined } }],
+    ["with a jti of 300 characters", { claims: { jti: "x".repeat(300) } }],
+    ["longer than 8,192 characters", { claims: { note: "n".repeat(6200) } }],
+    ["with a critical extension", { header: { crit: ["b64"], b64: true } }],
+    ["with an extension that it does not call critical", { header: { b64: true } }],
   ];
   for (const [name, wish] of cases) {
-    await t.test(name, async () => {
+    await t.test(`a proof ${name} is refused and costs the code nothing`, async () => {
       const code = await addCode(login, confidential);
       const proof = typeof wish === "string" ? wish : await proofOf(wish);
       refused(
@@ -154,7 +157,7 @@ test("a proof that does not hold in every part is refused and costs the code not
       assert.equal((await redeem(login, confidential, { ...code, headers: good })).status, 200);
     });
   }
-  await t.test("a short RSA key", async () => {
+  await t.test("a proof by an RSA key of 1,024 bits is refused", async () => {
     // No library signs with it.
     const header = { alg: "RS256", typ: "dpop+jwt", jwk: await exportJWK(small.publicKey) };
     const claims = { htm: "POST", htu: tokenUrl, iat: login.clock.now(), jti: randomUUID() };

@@ -25,19 +25,31 @@ const cases = [
     call,
     "newest",
   ],
-  ["the token before, within the grace", previous, family, call, "repeated"],
-  ["the token before, after the grace", previous, family, { ...call, nowMs: 11_000 }, "reused"],
+  ["the token before the newest, within the grace,", previous, family, call, "repeated"],
   [
-    "the token before, without a grace",
+    "the token before the newest, after the grace,",
+    previous,
+    family,
+    { ...call, nowMs: 11_000 },
+    "reused",
+  ],
+  [
+    "the token before the newest, without a grace,",
     previous,
     family,
     { ...call, nowMs: 1000, graceMs: 0 },
     "reused",
   ],
-  ["the token before, with another key", previous, family, { ...call, dpopJkt: "other" }, "reused"],
-  ["a token from before that", older, family, call, "reused"],
   [
-    "a token of a family without one",
+    "the token before the newest, with another key,",
+    previous,
+    family,
+    { ...call, dpopJkt: "other" },
+    "reused",
+  ],
+  ["a token from before both", older, family, call, "reused"],
+  [
+    "a token of a family that has none any more",
     older,
     { ...family, ...rotated, refreshSha256: null },
     call,
@@ -46,7 +58,7 @@ const cases = [
 ] as const;
 
 for (const [what, sha256, of, given, expected] of cases) {
-  test(`${what} is ${expected}`, () => {
+  test(`a refresh with ${what} is judged as ${expected}`, () => {
     assert.equal(judgeRefreshUse(of, { sha256 }, given), expected);
   });
 }
