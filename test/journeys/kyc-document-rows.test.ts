@@ -23,7 +23,7 @@ const rows: readonly Row[] = [
     shownBy: [
       [
         checks,
-        "200 verified: both lists, the literal message, and names as they were asked",
+        "200 verified: an answer has both lists, the literal message, and the names as they were asked",
         "200 verified: a list that is empty is omitted, and a repeated name counts once",
       ],
       [answers, "200 verified and valid: the literal messages over HTTP"],
@@ -95,11 +95,11 @@ const rows: readonly Row[] = [
     shownBy: [
       [
         checks,
-        "200 valid: fields still valid, the literal message, no empty list",
+        "200 valid: an answer has the fields that are still valid, the literal message, and no empty list",
         "200 valid: a pepper is taken with or without 0x, in any case",
-        "200 valid: EXPIRED from its last second on",
-        "200 valid: REVOKED by its issuer",
-        "200 valid: REVOKED when its user has withdrawn it",
+        "200 valid: a field is EXPIRED from the second of its end on",
+        "200 valid: a field is REVOKED as soon as its issuer revokes it",
+        "200 valid: a field is REVOKED when its user has withdrawn it",
         "is UNKNOWN",
       ],
       [answers, "200 verified and valid: the literal messages over HTTP"],
@@ -109,7 +109,10 @@ const rows: readonly Row[] = [
     name: "200 GET proof: what leads from a delivered field to the registry",
     routes: ["GET /api/v1/blockchain/proof"],
     shownBy: [
-      [checks, "200 proof: what leads from a delivered field to the registry, and nothing else"],
+      [
+        checks,
+        "200 proof: an answer has what leads from a delivered field to the registry, and nothing else",
+      ],
       [
         "test/journeys/credential-on-chain.test.ts",
         "every field's proof is accepted by the library",
@@ -161,8 +164,8 @@ const rows: readonly Row[] = [
       ],
       [
         checks,
-        "400 verified: without items, without user, a name outside the catalogue, a bad identity",
-        "400 valid: a malformed body, pepper, identity or field",
+        "400 verified: a call without items or user, with an unknown name or a bad or repeated user is refused",
+        "400 valid: a malformed body, pepper, identity or field is refused, and the message names it",
       ],
       [answers, "400: every required member of a request is required"],
     ],
@@ -253,7 +256,10 @@ const rows: readonly Row[] = [
         orders,
         "401, 403, 404, 405: keys, foreign orders, other methods and earlier paths in the envelope",
       ],
-      [checks, "405: POST on verified and GET on valid, in the envelope"],
+      [
+        checks,
+        "405: POST on verified and GET on valid are refused in the envelope, with the method that is taken",
+      ],
     ],
   },
   {
@@ -274,7 +280,7 @@ const rows: readonly Row[] = [
       [answers, keyed],
       [
         checks,
-        "200 and 413 valid: images fit, 8 MiB and 400 infos are the limit; unknown members are ignored",
+        "200 and 413 valid: images fit, up to 8 MiB and 400 infos are read, and unknown members are ignored",
       ],
       [
         orders,

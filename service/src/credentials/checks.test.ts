@@ -36,7 +36,7 @@ const messageOf = (body: Record<string, unknown>): unknown =>
   (body["error"] as Record<string, unknown>)["message"];
 const unknown = (field: string) => ({ unValids: [field], reasons: { [field]: "UNKNOWN" } });
 
-await test("200 verified: both lists, the literal message, and names as they were asked", async () => {
+await test("200 verified: an answer has both lists, the literal message, and the names as they were asked", async () => {
   const user = someUser();
   await giveCredential(world, demo, { user });
   const { status, body, headers } = await askVerified(user, "IDCARD_DOB", "EMAIL");
@@ -129,7 +129,7 @@ await test("400 verified, proof and valid: a name outside the catalogue has the 
     }
 });
 
-await test("400 verified: without items, without user, a name outside the catalogue, a bad identity", async () => {
+await test("400 verified: a call without items or user, with an unknown name or a bad or repeated user is refused", async () => {
   const user = someUser();
   const cases: [string, RegExp][] = [
     [`/api/v1/blockchain/verified?user=${user}`, /^Invalid Request: items/],
@@ -146,7 +146,7 @@ await test("400 verified: without items, without user, a name outside the catalo
   }
 });
 
-await test("401 verified and valid: without a key, and behind Bearer", async () => {
+await test("401 verified and valid: a call without a key is refused, and so is a key behind Bearer", async () => {
   const url = verifiedUrl(someUser(), "EMAIL");
   assert.equal((await world.call({ method: "GET", url })).status, 401);
   const as = `Bearer ${live.apiKey}`;
@@ -155,7 +155,7 @@ await test("401 verified and valid: without a key, and behind Bearer", async () 
   assert.equal(valid.status, 401);
 });
 
-await test("405: POST on verified and GET on valid, in the envelope", async () => {
+await test("405: POST on verified and GET on valid are refused in the envelope, with the method that is taken", async () => {
   const call = { url: "/api/v1/blockchain/verified", as: live.apiKey, body: {} };
   const post = await world.call({ ...call, method: "POST" });
   assert.equal(post.status, 405);
@@ -163,9 +163,11 @@ await test("405: POST on verified and GET on valid, in the envelope", async () =
   assert.equal(post.body["success"], false);
   const get = await world.call({ method: "GET", url: "/api/v1/blockchain/valid", as: live.apiKey });
   assert.equal(get.status, 405);
+  assert.equal(get.headers["allow"], "POST");
+  assert.equal(get.body["success"], false);
 });
 
-await test("200 valid: fields still valid, the literal message, no empty list", async () => {
+await test("200 valid: an answer has the fields that are still valid, the literal message, and no empty list", async () => {
   const user = someUser();
   const { held } = await giveCredential(world, demo, { user });
   const { status, body } = await askValid(user, held.map(triple));
@@ -213,7 +215,7 @@ await test("200 valid: a bit flipped anywhere in a triple, or another user or fi
   );
 });
 
-await test("200 valid: EXPIRED from its last second on", async () => {
+await test("200 valid: a field is EXPIRED from the second of its end on", async () => {
   const user = someUser();
   const expiresAt = ctx.clock.now() + 100;
   const { held } = await giveCredential(world, demo, { user, expiresAt });
@@ -233,7 +235,7 @@ await test("200 valid: EXPIRED from its last second on", async () => {
 const revoked = { unValids: ["EMAIL"], reasons: { EMAIL: "REVOKED" } };
 const email = { document: "CONTACT", fields: [{ field: "EMAIL", data: "a@example.com" }] };
 
-await test("200 valid: REVOKED by its issuer, at once, and those above are told of the leaf", async () => {
+await test("200 valid: a field is REVOKED as soon as its issuer revokes it, and its leaf is announced once", async () => {
   const user = someUser();
   const { id, held } = await giveCredential(world, demo, { user, ...email });
   await revokeCredential(ctx, demo, id);
@@ -257,7 +259,7 @@ function commitmentOfHeld(held: readonly Info[]): `0x${string}` {
   return commitmentOf(first);
 }
 
-await test("200 valid: REVOKED when its user has withdrawn it", async () => {
+await test("200 valid: a field is REVOKED when its user has withdrawn it", async () => {
   const user = someUser();
   const { id, held } = await giveCredential(world, demo, { user, ...email });
   await withdrawCredential(ctx, user, id);
@@ -265,7 +267,7 @@ await test("200 valid: REVOKED when its user has withdrawn it", async () => {
   assert.equal(world.invalidated.splice(0).length, 1);
 });
 
-await test("200 valid: REVOKED when its issuer is distrusted from before; what it attested earlier holds", async () => {
+await test("200 valid: a field is REVOKED once its issuer is distrusted from before it, and earlier ones stay valid", async () => {
   const issuer = await createIssuer(ctx, { name: "Doubtful", environment: "live" }, "test");
   const [early, late] = [someUser(), someUser()];
   const before = await giveCredential(world, issuer, { user: early, ...email });
@@ -298,7 +300,7 @@ await test("200 valid: every leaf kept for the field is tried, old ones too", as
   world.invalidated.splice(0);
 });
 
-await test("400 valid: a malformed body, pepper, identity or field", async () => {
+await test("400 valid: a malformed body, pepper, identity or field is refused, and the message names it", async () => {
   const user = someUser();
   const info = { field: "EMAIL", data: "a@example.com", pepper: "ab" };
   const bodies: [unknown, RegExp][] = [
@@ -330,7 +332,7 @@ await test("400 valid: a malformed body, pepper, identity or field", async () =>
 const repeat = <Item>(item: Item, count: number): Item[] =>
   Array.from({ length: count }, () => item);
 
-await test("200 and 413 valid: images fit, 8 MiB and 400 infos are the limit; unknown members are ignored", async () => {
+await test("200 and 413 valid: images fit, up to 8 MiB and 400 infos are read, and unknown members are ignored", async () => {
   const user = someUser();
   const image = { field: "SELFIE_IMAGE", pepper: "ab", data: "A".repeat(1_000_000), more: 1 };
   const large = await askValid(user, repeat(image, 7));
@@ -381,7 +383,7 @@ await test("whoever may not ask gets what a user without credentials gets, after
   world.setMayAsk(() => true);
 });
 
-await test("200 proof: what leads from a delivered field to the registry, and nothing else", async () => {
+await test("200 proof: an answer has what leads from a delivered field to the registry, and nothing else", async () => {
   const user = someUser();
   const { held, root } = await giveCredential(world, demo, { user, ...email });
   const [first] = held;

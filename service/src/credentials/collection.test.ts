@@ -21,7 +21,7 @@ const itemsOf = (body: Record<string, unknown>) =>
 const reasonOf = (body: Record<string, unknown>): unknown =>
   (body["error"] as Record<string, unknown>)["reason"];
 
-await test("200 list: values, peppers and proofs until they are collected, then names alone", async () => {
+await test("200 list: a credential shows values and peppers until it is collected, then names alone", async () => {
   const user = someUser();
   const { id } = await issueCredential(ctx, demo, {
     user,
@@ -108,15 +108,19 @@ await test("a sealed credential goes along when the master key is changed", asyn
   assert.equal(field?.data, "+41791234567");
 });
 
-await test("200 withdraw: it has ended at once, again is no fault, and its values are gone", async () => {
+await test("200 withdraw: a credential ends at once with its values, and withdrawing it again is no fault", async () => {
   const user = someUser();
-  const { id } = await giveCredential(world, demo, { user });
+  const fields = [{ field: "PHONE", data: "+41791234567" }];
+  const given = { user, document: "CONTACT", fields, expiresAt: inAYear };
+  const { id } = await issueCredential(ctx, demo, given);
+  assert.ok("data" in (itemsOf((await list(user)).body)[0]?.fields[0] ?? {}));
   for (let time = 0; time < 2; time += 1) {
     const { status, body } = await post(user, `${id}/withdraw`);
     assert.deepEqual([status, body], [200, { status: "withdrawn" }]);
   }
   const [item] = itemsOf((await list(user)).body);
   assert.equal(item?.status, "withdrawn");
+  assert.deepEqual(item.fields, [{ field: "PHONE", expiresAt: inAYear }]);
 });
 
 await test("404: another user's credential is not seen, collected or withdrawn", async () => {
@@ -131,13 +135,13 @@ await test("404: another user's credential is not seen, collected or withdrawn",
   assert.equal(itemsOf((await list(user)).body)[0]?.status, "live");
 });
 
-await test("401: without a wallet session", async () => {
+await test("401: a call without a wallet session is refused", async () => {
   assert.equal((await world.call({ method: "GET", url: "/w/credentials" })).status, 401);
   const path = "/w/credentials/0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5/withdraw";
   assert.equal((await world.call({ method: "POST", url: path, body: {} })).status, 401);
 });
 
-await test("200 list: pages, newest first, none twice; a page with large values ends early", async () => {
+await test("200 list: pages show the newest first and none twice, and one with large values ends early", async () => {
   const user = someUser();
   const jpeg = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff]), Buffer.alloc(786_400)]);
   const image = { field: "SELFIE_IMAGE", data: jpeg.toString("base64") };

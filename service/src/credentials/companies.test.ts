@@ -341,7 +341,7 @@ await test("400: what is wrong is named by its field, and its value is not quote
   }
 });
 
-await test("404: a business that does not exist, one of the other environment; and a record of another issuer", async () => {
+await test("404: no record is issued for an unknown business, and none of another issuer is revoked", async () => {
   const sandbox = await someBusiness(world, "sandbox");
   for (const business of [someUser(), sandbox]) {
     const { status, body } = await issue({ business });

@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { SMTPServer } from "smtp-server";
 import { parseConfig } from "../platform/config/config.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { createMailer, type Message } from "../platform/mail.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";
-import { purgeVerifications, sendMessages } from "./email.ts";
+import { purgeVerifications, sendMessages, startVerification } from "./email.ts";
 import { openTestCredentials, someUser, type TestCredentials } from "./test-credentials.ts";
 import { dumpDatabase } from "./test-credentials-store.ts";
 
@@ -58,7 +59,7 @@ await test("200: the code from the message makes EMAIL a verified field of that 
   assert.equal(item.fields[0].expiresAt, ctx.clock.now() + 365 * 86_400);
 });
 
-await test("200: asked for on the side of the sandbox it counts there alone", async () => {
+await test("200: an address that is verified on the side of the sandbox counts there alone", async () => {
   const user = someUser();
   const { id, code } = await begin(user, "sandy@example.com", { environment: "sandbox" });
   await finish(user, id, code);
@@ -117,7 +118,7 @@ await test("the code of one verification does not open another", async () => {
   assert.equal((await finish(user, second.id, first.code)).status, 422);
 });
 
-await test("410: after ten minutes; later it is forgotten", async () => {
+await test("410: a code is over after ten minutes, and forgotten later", async () => {
   const user = someUser();
   const { id, code } = await begin(user, "late@example.com");
   world.advance(600);
@@ -127,7 +128,7 @@ await test("410: after ten minutes; later it is forgotten", async () => {
   assert.equal((await finish(user, id, code)).status, 404);
 });
 
-await test("400: what is no address in its everyday form, and what is no code", async () => {
+await test("400: what is no address in its everyday form is refused, and so is what is no code", async () => {
   const user = someUser();
   for (const email of ["alice", "a@localhost", "a b@example.com", "a@example.com,b@example.com"])
     assert.equal((await start(user, email)).status, 400, email);
@@ -138,7 +139,7 @@ await test("400: what is no address in its everyday form, and what is no code", 
     assert.equal((await finish(user, id, code)).status, 400, code);
 });
 
-await test("429: five codes for one mailbox, whoever asks and however it is spelled", async () => {
+await test("429: one mailbox gets five codes, whoever asks and however it is spelled", async () => {
   const spellings = ["box@example.com", "BOX@example.com", "box+1@example.com", "box@EXAMPLE.com"];
   for (const spelling of [...spellings, "Box+2@example.com"])
     assert.equal((await start(someUser(), spelling)).status, 202);
@@ -147,14 +148,14 @@ await test("429: five codes for one mailbox, whoever asks and however it is spel
   assert.ok(Number(headers["retry-after"]) > 0);
 });
 
-await test("429: ten codes for one identity, whatever the mailboxes", async () => {
+await test("429: one identity gets ten codes, whatever the mailboxes", async () => {
   const user = someUser();
   for (let time = 0; time < 10; time += 1)
     assert.equal((await start(user, `many${time}@example.com`)).status, 202);
   assert.equal((await start(user, "many@example.com")).status, 429);
 });
 
-await test("429: sixty codes for one network, whatever identities and mailboxes", async () => {
+await test("429: one network gets sixty codes, whatever identities and mailboxes", async () => {
   await using limited = await openTestCredentials({ LIMIT_LOOPBACK: "true" });
   for (let time = 0; time < 60; time += 1)
     assert.equal((await start(someUser(), `n${time}@example.com`, limited)).status, 202);
@@ -256,7 +257,17 @@ await test("in dev without a mail server a message becomes a file that only its 
 
 await test("422: in production without a mail server the verification is switched off", async () => {
   const config = { ...ctx.config, profile: "production" as const };
-  assert.equal(createMailer({ ...ctx, config }), null);
+  const mailer = createMailer({ ...ctx, config });
+  assert.equal(mailer, null);
+  const given = {
+    email: "a@example.com",
+    environment: "live",
+    clientAddress: "192.0.2.1",
+  } as const;
+  await assert.rejects(
+    startVerification({ ...ctx, mailer }, someUser(), given),
+    (error) => error instanceof Problem && error.status === 422 && error.reason === "unsupported",
+  );
   assert.throws(() => parseConfig({ SMTP_URL: "smtp://mail.example.com" }), /MAIL_FROM/);
 });
 

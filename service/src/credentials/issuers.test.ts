@@ -111,7 +111,7 @@ await test("a distrusted issuer gets no keys any more", async () => {
   await assert.rejects(key, refusedWith("invalid_request"));
 });
 
-await test("404: an issuer that does not exist", async () => {
+await test("404: an issuer that does not exist is not found", async () => {
   for (const id of ["0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5", "x"])
     await assert.rejects(getIssuer(ctx, id), refusedWith("issuer_not_found"));
 });

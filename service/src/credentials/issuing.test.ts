@@ -125,7 +125,7 @@ await test("a date may be of a day that has begun in the far east alone; the nex
   assert.equal((await bornOn(dayAhead(1))).status, 400);
 });
 
-await test("401: no key, a merchant's key, a revoked key, a damaged key; and one in the URL is refused", async () => {
+await test("401: a call without a key is refused, and so is a merchant's, revoked or damaged key, or one in the URL", async () => {
   const { id, key: gone } = await createIssuerKey(
     ctx,
     { issuerId: issuer.id, name: "old" },
@@ -160,7 +160,7 @@ async function change(told: string, work: () => Promise<unknown>): Promise<void>
   unsubscribe();
 }
 
-await test("404: another issuer's credential, and one that does not exist", async () => {
+await test("404: another issuer's credential, or one that does not exist, is neither shown nor revoked", async () => {
   const { body } = await issue(card());
   for (const id of [String(body["id"]), "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5", "x"]) {
     const read = await world.call({ method: "GET", url: `${url}/${id}`, as: otherKey });
@@ -197,7 +197,7 @@ await test("Idempotency-Key: a repeat is answered with the first credential when
   assert.equal((await issue(given, { "idempotency-key": "order-5" })).status, 400);
 });
 
-await test("Idempotency-Key: it stands for its first call for 24 hours, and for another one after that", async () => {
+await test("Idempotency-Key: a key stands for its first call for 24 hours, and for another one after that", async () => {
   const given = card();
   const header = { "idempotency-key": "order-6" };
   const { body: first } = await issue(given, header);
@@ -245,18 +245,24 @@ await test("Idempotency-Key: a repeat is answered with the first credential, del
   assert.ok(!anew.isRepeated && anew.id !== first.id, "nothing is remembered of a deleted user");
 });
 
-await test("200 revoke: at once and for good; again changes nothing", async () => {
+await test("200 revoke: a credential is revoked at once and for good, and revoking it again changes nothing", async () => {
   const { body } = await issue(card());
   await world.settle();
-  const call = { method: "POST", url: `${url}/${String(body["id"])}/revoke`, as: key } as const;
-  for (let time = 0; time < 2; time += 1) {
-    const revoked = await world.call({ ...call, body: {} });
-    assert.equal(revoked.status, 200);
-    assert.equal(revoked.body["status"], "revoked");
-  }
+  const one = `${url}/${String(body["id"])}`;
+  const revoke = async () =>
+    world.call({ method: "POST", url: `${one}/revoke`, as: key, body: {} });
+  const read = async () => world.call({ method: "GET", url: one, as: key });
+  const revoked = await revoke();
+  assert.deepEqual([revoked.status, revoked.body["status"]], [200, "revoked"]);
+  const shown = await read();
+  assert.equal(shown.body["status"], "revoked");
+  world.advance(60);
+  const again = await revoke();
+  assert.deepEqual([again.status, again.body], [200, revoked.body]);
+  assert.deepEqual((await read()).body, shown.body);
 });
 
-await test("200 list: newest first, in pages, of one user where asked", async () => {
+await test("200 list: an issuer's own credentials come newest first, in pages, of one user where asked", async () => {
   const given = card();
   await issue(given);
   world.advance(1);
