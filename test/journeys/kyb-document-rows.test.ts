@@ -69,7 +69,10 @@ const endpointRows: readonly Row[] = [
         "a receiver that is gone puts it into quarantine; it goes on when it is reactivated",
       ],
       [endpoints, "a 410 holds everything; reactivated, all of it goes out, the oldest first"],
-      [endpoints, "after a quarantine it gets five in a second until it has taken one, then fifty"],
+      [
+        endpoints,
+        "after a quarantine an endpoint that takes nothing gets five deliveries in a second at most",
+      ],
     ],
   },
   {
@@ -130,8 +133,8 @@ const endpointRows: readonly Row[] = [
     shownBy: [
       [
         quarantine,
-        "one 410 is enough, other refusals are not",
-        "are enough, one fewer or a moment less is not",
+        "one 410 is enough for a quarantine, another refusal is not",
+        "are enough for a quarantine, one fewer or a moment less is not",
       ],
       [quarantine, "a 2xx restarts every count"],
       [

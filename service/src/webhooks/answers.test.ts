@@ -11,7 +11,7 @@ async function listedOf({ ctx }: TestWebhooks, streamId: string) {
   return (await listEventsOf(ctx, streamId, { after: 0, limit: 1 })).events[0];
 }
 
-test("429 with Retry-After is honoured", async () => {
+test("after a 429 the next attempt comes when Retry-After says", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver(status(429, { "retry-after": "1000" }));
   const event = webhooks.event({ url: receiver.url });

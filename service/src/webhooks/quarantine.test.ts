@@ -44,7 +44,7 @@ for (const [name, count, spanMs, attempt] of [
   ["100 failures within an hour", 100, hourMs, failed],
   ["three refusals by the address policy within ten minutes", 3, 10 * minuteMs, blocked],
 ] as const)
-  test(`${name} are enough, one fewer or a moment less is not`, () => {
+  test(`${name} are enough for a quarantine, one fewer or a moment less is not`, () => {
     assert.equal(isOut(evenly(count - 1, spanMs, attempt)), false);
     assert.equal(isOut(evenly(count, spanMs - 1, attempt)), false);
     assert.equal(isOut(evenly(count, spanMs, attempt)), true);
@@ -52,7 +52,7 @@ for (const [name, count, spanMs, attempt] of [
     assert.equal(isOut(evenly(count, spanMs + 1, attempt)), true);
   });
 
-test("one 410 is enough, other refusals are not", () => {
+test("one 410 is enough for a quarantine, another refusal is not", () => {
   assert.equal(isOut([{ outcome: "refused", status: 410, begunAtMs: 0 }]), true);
   for (const status of [400, 404, 409, 411, 429, 500, 503])
     assert.equal(isOut([{ outcome: "refused", status, begunAtMs: 0 }]), false);

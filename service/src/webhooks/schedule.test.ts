@@ -56,29 +56,35 @@ test("thirteen attempts are made, within 76 to 93 hours", () => {
 });
 
 const cases: readonly [string, Outcome, number | string][] = [
-  ["200 delivers", answered(200), "delivered"],
-  ["204 delivers", answered(204), "delivered"],
-  ["299 delivers", answered(299), "delivered"],
-  ["a redirect fails", answered(302), 5],
-  ["304 fails", answered(304), 5],
-  ["410 fails like another refusal", answered(410), 5],
+  ["an answer 200 delivers the event", answered(200), "delivered"],
+  ["an answer 204 delivers the event", answered(204), "delivered"],
+  ["an answer 299 delivers the event", answered(299), "delivered"],
+  ["a redirect 302 fails", answered(302), 5],
+  ["an answer 304 fails", answered(304), 5],
+  ["an answer 410 fails like another refusal", answered(410), 5],
   ["an address that is not allowed fails", failed("blocked"), 5],
   ["an answer without an end fails", failed("too_large"), 5],
-  ["a time-out waits for a minute", failed("timeout"), 60],
-  ["429 waits for a minute", answered(429), 60],
-  ["429 waits as long as it asks", answered(429, "90"), 90],
-  ["429 that asks for less waits for a minute", answered(429, "1"), 60],
-  ["Retry-After counts with 503", answered(503, "30"), 30],
-  ["Retry-After shortens nothing", answered(503, "1"), 5],
-  ["Retry-After may be a date", answered(503, new Date(nowMs + 45_000).toUTCString()), 45],
-  ["a date that is past asks for nothing", answered(503, new Date(nowMs - 1).toUTCString()), 5],
-  ["Retry-After is honoured to a day", answered(503, "604800"), 86_400],
-  ["Retry-After that is no time asks for nothing", answered(503, "soon"), 5],
+  ["a time-out fails", failed("timeout"), 60],
+  ["an answer 429 fails", answered(429), 60],
+  ["an answer 429 waits as long as its Retry-After asks", answered(429, "90"), 90],
+  ["an answer 429 whose Retry-After asks for a second waits for longer", answered(429, "1"), 60],
+  ["an answer 503 waits as long as its Retry-After asks", answered(503, "30"), 30],
+  ["a Retry-After of a second shortens nothing", answered(503, "1"), 5],
+  ["a Retry-After may be a date", answered(503, new Date(nowMs + 45_000).toUTCString()), 45],
+  [
+    "a Retry-After that is past asks for nothing",
+    answered(503, new Date(nowMs - 1).toUTCString()),
+    5,
+  ],
+  ["a Retry-After of a week counts as one of a day", answered(503, "604800"), 86_400],
+  ["a Retry-After that is no time asks for nothing", answered(503, "soon"), 5],
   ["a negative Retry-After asks for nothing", answered(503, "-5"), 5],
 ];
 
 for (const [name, outcome, expected] of cases) {
-  test(name, () => assert.equal(waitOf(outcome), expected));
+  const then =
+    expected === "delivered" ? "no attempt follows" : `the next attempt is due after ${expected} s`;
+  test(`${name}: ${then}`, () => assert.equal(waitOf(outcome), expected));
 }
 
 test("no attempt is planned past the purge: the last one comes a minute before it", () => {

@@ -95,7 +95,8 @@ const refuses = (env: string, value: string, says: RegExp): void =>
   );
 
 for (const [env, value, says] of wrong) {
-  test(`${env}=${value.slice(0, 40)} is refused by name`, () => refuses(env, value, says));
+  test(`${env}=${value.slice(0, 40)} is refused by the name of the setting`, () =>
+    refuses(env, value, says));
 }
 
 test("a database is reached by host or by socket", () => {
@@ -117,7 +118,7 @@ test("the highest ports are free for those who give the metrics one of their own
   assert.equal(parse({ PORT: "65535", METRICS_PORT: "9090" }).metricsPort, 9090);
 });
 
-test("figures are not shown at the port of the service", () => {
+test("the metrics cannot have the port of the service", () => {
   refuses("METRICS_PORT", "4000", /^METRICS_PORT must be another port than PORT$/);
 });
 
@@ -205,12 +206,12 @@ test("in production limits count for loopback too", () => {
   assert.equal(parse({ ...production, LIMIT_LOOPBACK: "false" }).limitLoopback, false);
 });
 
-test("dev stays on localhost", () => {
+test("the profile dev takes no BASE_URL but one of this machine", () => {
   assert.throws(() => parse({ BASE_URL: "https://id.example.com" }), ConfigError);
   assert.equal(parse({ BASE_URL: "http://127.0.0.1:4000" }).baseUrl, "http://127.0.0.1:4000");
 });
 
-test("lists are trimmed", () => {
+test("the entries of a list lose the spaces around them, and empty ones are left out", () => {
   const config = parse({ TRUSTED_PROXIES: " 10.0.0.0/8 , ::1," });
   assert.deepEqual(config.trustedProxies, ["10.0.0.0/8", "::1"]);
 });

@@ -16,7 +16,7 @@ const [old, current, next] = [key("a", 5), key("b", 1_000_000), key("c", 1_001_0
 
 const plan = (...keys: ScheduledKey[]) => planKeys(keys, { now, lifetimeSeconds: 1000 });
 
-test("plans one key per slot, a successor for it, and promotes what is published already", () => {
+test("a plan has one key per slot and a successor for it, and begins with what is published already", () => {
   assert.deepEqual(plan(), { start: null, make: [1_000_000, 1_001_000] });
   assert.deepEqual(plan(current), { start: null, make: [1_001_000] });
   assert.deepEqual(plan(current, next), { start: null, make: [] });

@@ -151,7 +151,7 @@ const refused: readonly (readonly [string, string])[] = [
 test("URLs outside the address policy are refused, with the reason", async (t) => {
   assert.ok(refused.length >= 60);
   for (const [text, reason] of refused) {
-    await t.test(JSON.stringify(text.slice(0, 80)), () => {
+    await t.test(`${JSON.stringify(text.slice(0, 80))} is refused as ${reason}`, () => {
       assert.equal(outcome(text, production), reason);
     });
   }
