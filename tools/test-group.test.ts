@@ -109,7 +109,7 @@ test("an error that nobody awaits fails the run and is told", async () => {
   assert.deepEqual(ran, { lines: ["c"], failed: [], statuses: [1], unawaited });
 });
 
-test("so does one that comes before the first test", async () => {
+test("an error that nobody awaits before the first test fails the run and is told", async () => {
   const faults = {
     "left alone": 'void Promise.reject(new Error("left alone"));',
     "thrown alone": 'setImmediate(() => { throw new Error("thrown alone"); });',
