@@ -28,6 +28,9 @@ export function pointsAt<Point extends CrashPoint>(
 const times = { statement: "not deferrable", commit: "deferrable initially deferred" } as const;
 export type GateTime = keyof typeof times;
 
+/** When a process dies, as the names of tests say it. */
+export const whenOf = (time: GateTime): string => (time === "statement" ? "before" : "after");
+
 export interface Gates extends AsyncDisposable {
   close(point: CrashPoint): Promise<void>;
   /** Waits until a process stands at the gate. */

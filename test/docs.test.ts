@@ -79,12 +79,21 @@ async function runPage(path: string): Promise<Visitor | null> {
 
 test("the transcripts print what they say", { concurrency: true }, async (t) => {
   await Promise.all([
-    t.test("of the README, which end with the shop's greeting", async () => {
-      const visitor = await runPage("README.md");
-      assert.match((await visitor?.goOn()) ?? "", /<h1>Hello 0x/);
-    }),
-    t.test("of the wallet's guide", async () => void (await runPage("docs/guides/wallet.md"))),
-    t.test("of the operator's guide", async () => void (await runPage("docs/guides/operate.md"))),
+    t.test(
+      "the transcripts of the README print what they say, and end with the shop's greeting",
+      async () => {
+        const visitor = await runPage("README.md");
+        assert.match((await visitor?.goOn()) ?? "", /<h1>Hello 0x/);
+      },
+    ),
+    t.test(
+      "the transcripts of the wallet's guide print what they say",
+      async () => void (await runPage("docs/guides/wallet.md")),
+    ),
+    t.test(
+      "the transcripts of the operator's guide print what they say",
+      async () => void (await runPage("docs/guides/operate.md")),
+    ),
   ]);
 });
 

@@ -21,7 +21,7 @@ export interface Row {
 /** A test for every row, which fails where a test that it names is not there. */
 export function showRows(rows: readonly Row[]): void {
   for (const { name, shownBy, reasons = [] } of rows)
-    test(name, () => {
+    test(`tests show "${name}"`, () => {
       const quotes = shownBy.flatMap(([file, ...titles]) =>
         titles.map((title) => ({ file, title })),
       );

@@ -146,7 +146,7 @@ const dataRows: readonly Row[] = [
       [data, "a cancelled request frees its money, is announced, and takes no vote"],
       [
         votes,
-        "a suspension against the deciding vote: released or failed, and money goes with a release alone",
+        "a request whose business is suspended while the deciding vote comes is released and paid, or fails",
       ],
       [votes, "two approvals at the same instant on two processes release and charge once"],
     ],
@@ -164,7 +164,7 @@ const dataRows: readonly Row[] = [
         "races/kyb-money-storm.test.ts",
         "whatever happens at the same time, the ledger is right at every moment, and nothing is held at the end",
       ],
-      ["faults/kyb-data-crash-points.test.ts", "kill -9 at every write of a data request"],
+      ["faults/kyb-data-crash-points.test.ts", "a data request survives kill -9 at every write"],
     ],
   },
   {

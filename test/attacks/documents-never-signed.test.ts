@@ -186,16 +186,16 @@ const refusedDocuments: [string, Asked][] = [
     data(documentOf(types, { domain: { name: "Token", version: "1", chainId } })),
   ]),
   ...[1, "1", "0x1", "31338", 31_337.5e3].map((other): [string, Asked] => [
-    `chain ${other}`,
+    `typed data for the chain ${JSON.stringify(other)}`,
     data(documentOf(terms, { domain: { name: "Terms", chainId: other } })),
   ]),
   ...["evil.example", "shop.example.evil.example", "shop.example:8443", "xshop.example", ""].map(
-    (site): [string, Asked] => [`sign-in to "${site}"`, text(signIn(site))],
+    (site): [string, Asked] => [`a sign-in to "${site}"`, text(signIn(site))],
   ),
-  ["sign-in with a scheme", text(signIn("https://evil.example"))],
-  ["sign-in after blank lines", text(`\n \n${signIn("evil.example")}`)],
+  ["a sign-in with a scheme", text(signIn("https://evil.example"))],
+  ["a sign-in after blank lines", text(`\n \n${signIn("evil.example")}`)],
   [
-    "sign-in of another chain's account",
+    "a sign-in of another chain's account",
     text(signIn("evil.example").replace("Ethereum", "Solana")),
   ],
 ];
@@ -227,16 +227,19 @@ const taken: [string, Asked][] = [
   ["terms in Greek and with a face", text("Όροι 🙂")],
   ["the largest text", text("é".repeat(2048))],
   ["a sign-in to the asker's own domain", text(signIn(domain))],
-  ["the same with its scheme", text(signIn(`https://${domain}`))],
+  ["a sign-in to the asker's own domain with its scheme", text(signIn(`https://${domain}`))],
   ["typed terms of this chain", data(documentOf(terms))],
-  ["typed terms, its number in hex", data(documentOf(terms, { domain: { chainId: "0x7a69" } }))],
+  [
+    "typed terms of this chain by its number in hex",
+    data(documentOf(terms, { domain: { chainId: "0x7a69" } })),
+  ],
   ["typed terms of no chain", data(documentOf(terms, { domain: { name: "Terms" } }))],
   ["typed terms without a domain", data(documentOf(terms, { domain: {} }))],
   ["a type that only shares a name with ours", data(documentOf({ Login: "string session" }))],
 ];
 
 for (const [name, asked] of taken)
-  await test(`${name}: taken by the service, and approved by the wallet`, () => {
+  await test(`${name} may be signed: the service takes it, and the wallet approves it`, () => {
     assert.equal(serviceRefusal(asked), null);
     assert.equal(walletRefusal(asked), null);
   });
@@ -285,15 +288,27 @@ const malformed: [string, Asked | Value][] = [
   ["a type named as a plain one", data({ ...plain, types: { uint256: fieldsOf("bool x") } })],
   ["a member named twice", data({ ...plain, types: { Terms: fieldsOf("bool x,bool x") } })],
   ["a name that hides a member", data({ ...plain, types: { "Terms(bool x)Y": [] } })],
-  ["many dimensions", data({ ...plain, types: nested(9), message: { x: [] } })],
+  ["typed data of nine dimensions", data({ ...plain, types: nested(9), message: { x: [] } })],
   [
     "an undeclared member of the domain",
     data({ ...plain, types: { ...(plain["types"] as Value), EIP712Domain: [] } }),
   ],
-  ["an override of direction in it", data({ ...plain, message: { text: "\u202e", version: 1 } })],
-  ["the same in its domain", data({ ...plain, domain: { name: "a\u202eb", chainId } })],
-  ["control characters in it", data({ ...plain, message: { text: "a\u0007", version: 1 } })],
-  ["more than 64 KiB", data({ ...plain, message: { text: "x".repeat(65_536), version: 1 } })],
+  [
+    "typed data with an override of direction",
+    data({ ...plain, message: { text: "\u202e", version: 1 } }),
+  ],
+  [
+    "typed data with an override of direction in its domain",
+    data({ ...plain, domain: { name: "a\u202eb", chainId } }),
+  ],
+  [
+    "typed data with a control character",
+    data({ ...plain, message: { text: "a\u0007", version: 1 } }),
+  ],
+  [
+    "typed data of more than 64 KiB",
+    data({ ...plain, message: { text: "x".repeat(65_536), version: 1 } }),
+  ],
 ];
 
 for (const [name, asked] of malformed)

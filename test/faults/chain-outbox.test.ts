@@ -118,7 +118,7 @@ test("a transaction that the node dropped is handed over again with the same byt
   ]);
 });
 
-test("one that waits for a minute is outbid under its nonce, and either form may be mined", async () => {
+test("a transaction that waits for a minute is outbid under its nonce, and either form may be mined", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();
@@ -333,7 +333,7 @@ test("what nobody pays for leaves half of the day's cap to the rest, and has as 
   );
 });
 
-test("one that reverts is sent after five refusals, however many processes hear each, and announced as reverted when that is final", async () => {
+test("a transaction that reverts is sent after five refusals, whoever hears them, and announced once that is final", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();

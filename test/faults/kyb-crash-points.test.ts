@@ -8,7 +8,14 @@ import { type Address, decodeCharter } from "@svc/protocol";
 import { http } from "viem";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { advanceClock } from "../../service/src/platform/clock.ts";
-import { type CrashPoint, type Gates, type GateTime, openGates, pointsAt } from "../crash-gates.ts";
+import {
+  type CrashPoint,
+  type Gates,
+  type GateTime,
+  openGates,
+  pointsAt,
+  whenOf,
+} from "../crash-gates.ts";
 import { nodePid, openContextOf } from "../embedded-chain.ts";
 import { type InboxItem, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import type { ServerProcess } from "../world.ts";
@@ -32,9 +39,9 @@ const foundingPoints: readonly CrashPoint[] = [
     when: "old.status = 'inviting' and new.status = 'deploying'",
     isSeen: true,
   },
-  { name: "the chain takes its making", ...mined },
+  { name: "the chain takes the making of the wallet", ...mined },
   {
-    name: "it is active",
+    name: "the business is active",
     on: "update on business",
     when: "old.status = 'deploying' and new.status = 'active'",
   },
@@ -202,14 +209,17 @@ async function reachEpoch(stage: Stage, address: Address, epoch: number): Promis
 async function dieWhileFounding(t: TestContext, stage: Stage): Promise<Address> {
   let last: Address | null = null;
   for (const point of pointsAt(foundingPoints, stage.time))
-    await t.test(`the service dies while ${point.name}`, async () => {
-      await dieAt(stage, point, async () => {
-        last = await found(stage);
-      });
-      assert.ok(last !== null);
-      await assertWhole(stage, last, 0);
-      assert.equal(await countOf(stage, "business.create", last), 1);
-    });
+    await t.test(
+      `the business is founded once where the service dies ${whenOf(stage.time)} it commits that ${point.name}`,
+      async () => {
+        await dieAt(stage, point, async () => {
+          last = await found(stage);
+        });
+        assert.ok(last !== null);
+        await assertWhole(stage, last, 0);
+        assert.equal(await countOf(stage, "business.create", last), 1);
+      },
+    );
   assert.ok(last !== null);
   return last;
 }
@@ -221,22 +231,25 @@ async function dieWhileGoverning(t: TestContext, stage: Stage, address: Address)
     votingRights: true,
   }));
   for (const [at, point] of pointsAt(governancePoints, stage.time).entries())
-    await t.test(`the service dies while ${point.name}`, async () => {
-      const rules = { data_requests: at % 2 === 0 ? "UNANIMOUS" : "MAJORITY" };
-      const request = { operation: "changeCharter", members: roster, rules };
-      let id = "";
-      await dieAt(stage, point, async () => {
-        id = await govern(stage, address, request);
-        await reachEpoch(stage, address, at + 1);
-      });
-      await assertWhole(stage, address, at + 1);
-      assert.equal(await countOf(stage, "business.govern", id), 1);
-      const { proposals } = await look(stage, address);
-      assert.deepEqual(
-        proposals.filter(({ status }) => status === "open" || status === "relaying"),
-        [],
-      );
-    });
+    await t.test(
+      `the change is made once where the service dies ${whenOf(stage.time)} it commits that ${point.name}`,
+      async () => {
+        const rules = { data_requests: at % 2 === 0 ? "UNANIMOUS" : "MAJORITY" };
+        const request = { operation: "changeCharter", members: roster, rules };
+        let id = "";
+        await dieAt(stage, point, async () => {
+          id = await govern(stage, address, request);
+          await reachEpoch(stage, address, at + 1);
+        });
+        await assertWhole(stage, address, at + 1);
+        assert.equal(await countOf(stage, "business.govern", id), 1);
+        const { proposals } = await look(stage, address);
+        assert.deepEqual(
+          proposals.filter(({ status }) => status === "open" || status === "relaying"),
+          [],
+        );
+      },
+    );
 }
 
 async function dieWhileRemoving(t: TestContext, stage: Stage): Promise<void> {
@@ -244,20 +257,23 @@ async function dieWhileRemoving(t: TestContext, stage: Stage): Promise<void> {
   const member = world.person("carol").address;
   const businesses: Address[] = [];
   for (const point of pointsAt(removalPoints, stage.time))
-    await t.test(`the service dies while ${point.name}`, async () => {
-      const address = await found(stage);
-      businesses.push(address);
-      await govern(stage, address, { operation: "startRemoval", member });
-      await world.until("the removal is shown", async () => (await look(stage, address)).removal);
-      await stage.advance(29 * 86_400);
-      assert.equal((await look(stage, address)).removal?.member, member);
-      await dieAt(stage, point, async () => {
-        await stage.advance(2 * 86_400);
-        await reachEpoch(stage, address, 1);
-      });
-      await assertWhole(stage, address, 1);
-      assert.equal(await countOf(stage, "business.remove", address), 1);
-    });
+    await t.test(
+      `the member is removed once where the service dies ${whenOf(stage.time)} it commits that ${point.name}`,
+      async () => {
+        const address = await found(stage);
+        businesses.push(address);
+        await govern(stage, address, { operation: "startRemoval", member });
+        await world.until("the removal is shown", async () => (await look(stage, address)).removal);
+        await stage.advance(29 * 86_400);
+        assert.equal((await look(stage, address)).removal?.member, member);
+        await dieAt(stage, point, async () => {
+          await stage.advance(2 * 86_400);
+          await reachEpoch(stage, address, 1);
+        });
+        await assertWhole(stage, address, 1);
+        assert.equal(await countOf(stage, "business.remove", address), 1);
+      },
+    );
   if (businesses.length === 0) return;
   await stage.kill();
   await stage.start();
@@ -313,13 +329,13 @@ function killChain(pid: number): void {
   }
 }
 
-test("kill -9 at every step of a business", { concurrency: true }, async (t) => {
+test("a business survives kill -9 at every step", { concurrency: true }, async (t) => {
   const before = t.test(
-    "before the step is written: it is done again, by another process",
+    "a step that is killed before it is written is done again, by another process",
     (each) => dieEverywhere(each, "statement"),
   );
   const after = t.test(
-    "after it is written and before anybody is told: it is not done again",
+    "a step that is killed after it is written and before anybody is told is not done again",
     (each) => dieEverywhere(each, "commit"),
   );
   await Promise.all([before, after]);

@@ -5,7 +5,14 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
-import { type CrashPoint, type Gates, type GateTime, openGates, pointsAt } from "../crash-gates.ts";
+import {
+  type CrashPoint,
+  type Gates,
+  type GateTime,
+  openGates,
+  pointsAt,
+  whenOf,
+} from "../crash-gates.ts";
 import { openContextOf } from "../embedded-chain.ts";
 import { type DataWorld, openDataWorld, requestsPath } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
@@ -172,7 +179,8 @@ async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
   let server = await start();
   let charged = 0;
   for (const [index, point] of pointsAt(points, time).entries()) {
-    await t.test(point.name, async () => {
+    const title = `the request ends once where the service dies ${whenOf(time)} it commits "${point.name}"`;
+    await t.test(title, async () => {
       const played = playedAt(world, point, businesses[index] as Address);
       await gates.close(point);
       const over = runRequest(world, played, String(index));
@@ -197,15 +205,15 @@ async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
 }
 
 await test(
-  "kill -9 at every write of a data request, and of a signature request until it is signed",
+  "a data request survives kill -9 at every write, and a signature request until it is signed",
   { concurrency: true },
   async (t) => {
     const before = t.test(
-      "before it is committed: it is done again, by another process",
+      "a write that is killed before it is committed is done again, by another process",
       async (each) => dieEverywhere(each, "statement"),
     );
     const after = t.test(
-      "after it is committed and before anybody is told: it is not done again",
+      "a write that is killed after it is committed and before anybody is told is not done again",
       async (each) => dieEverywhere(each, "commit"),
     );
     await Promise.all([before, after]);

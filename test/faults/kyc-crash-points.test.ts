@@ -3,7 +3,7 @@
 // nobody was told. Another process goes on, callers ask again, and nothing is lost or doubled.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { type CrashPoint, type GateTime, openGates, pointsAt } from "../crash-gates.ts";
+import { type CrashPoint, type GateTime, openGates, pointsAt, whenOf } from "../crash-gates.ts";
 import { type KillableOrders, openKillableOrders, processName } from "../killable-orders.ts";
 import { checkOrders } from "../order-invariants.ts";
 import { untilOver } from "../order-traffic.ts";
@@ -29,7 +29,7 @@ const closed = (phase: string): Omit<CrashPoint, "name"> => ({
 const crashPoints: readonly OrderPoint[] = [
   { name: "the order is created", ...reached("PENDING"), isSeen: true },
   {
-    name: "the wallet opens it",
+    name: "the wallet opens the request",
     on: "update on kyc_token",
     when: "new.request_object is not null",
     isSeen: true,
@@ -80,29 +80,32 @@ async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
   await using gates = await openGates(databaseUrl, { points: crashPoints, time, processName });
   let server = await world.startMain();
   for (const point of pointsAt(crashPoints, time)) {
-    await t.test(`the server dies while ${point.name}`, async () => {
-      await gates.close(point);
-      const over = runOrders(world, point);
-      over.catch(() => undefined);
-      await gates.untilReached(point);
-      await server.kill();
-      await gates.open(point);
-      server = await world.startMain();
-      await over;
-      await untilOver(world);
-      const tally = await checkOrders(world.evidence);
-      assert.equal(tally.orders, world.asked.length);
-    });
+    await t.test(
+      `every order ends right where the server dies ${whenOf(time)} it commits that ${point.name}`,
+      async () => {
+        await gates.close(point);
+        const over = runOrders(world, point);
+        over.catch(() => undefined);
+        await gates.untilReached(point);
+        await server.kill();
+        await gates.open(point);
+        server = await world.startMain();
+        await over;
+        await untilOver(world);
+        const tally = await checkOrders(world.evidence);
+        assert.equal(tally.orders, world.asked.length);
+      },
+    );
   }
 }
 
-test("kill -9 at every step of an order", { concurrency: true }, async (t) => {
+test("an order survives kill -9 at every step", { concurrency: true }, async (t) => {
   const before = t.test(
-    "before the step is written: it is done again, by another process",
+    "a step that is killed before it is written is done again, by another process",
     (each) => dieEverywhere(each, "statement"),
   );
   const after = t.test(
-    "after it is written and before anybody is told: it is not done again",
+    "a step that is killed after it is written and before anybody is told is not done again",
     (each) => dieEverywhere(each, "commit"),
   );
   await Promise.all([before, after]);

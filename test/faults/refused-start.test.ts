@@ -26,7 +26,7 @@ async function refuses(environment: NodeJS.ProcessEnv, says: RegExp): Promise<vo
   });
 }
 
-test("a port that is in use at one of the addresses", async () => {
+test("npm start is refused in one line where its port is in use at one of its addresses", async () => {
   await using place = await openDemoPlace();
   for (const { address } of await lookup("localhost", { all: true })) {
     const taken = createServer().listen(Number(place.environment.PORT), address);
@@ -37,21 +37,21 @@ test("a port that is in use at one of the addresses", async () => {
   }
 });
 
-test("a database that does not answer", async () => {
+test("npm start is refused in one line where the database does not answer", async () => {
   await using place = await openDemoPlace();
   const { PORT } = place.environment;
   const nowhere = { DATABASE_URL: `postgresql://localhost:${PORT}/svc` };
   await refuses({ ...place.environment, ...nowhere }, /ECONNREFUSED/);
 });
 
-test("a database of another name", async () => {
+test("npm start is refused in one line where the server has no database of that name", async () => {
   await using place = await openDemoPlace();
   const url = new URL(place.environment["DATABASE_URL"] ?? "");
   url.pathname = "/nowhere";
   await refuses({ ...place.environment, DATABASE_URL: url.href }, /"nowhere" does not exist/);
 });
 
-test("a database that a newer version migrated", async () => {
+test("npm start is refused in one line where a newer version migrated the database", async () => {
   await using place = await openDemoPlace();
   await using db = openDb({ connectionString: place.environment["DATABASE_URL"], connections: 1 });
   await db.query(
@@ -60,7 +60,7 @@ test("a database that a newer version migrated", async () => {
   await refuses(place.environment, /holds migration 9999, which this version does not know/);
 });
 
-test("a master key that did not seal what is in the database", async () => {
+test("npm start is refused in one line where another master key sealed what is in the database", async () => {
   await using place = await openDemoPlace();
   const before = parseConfig({ ...place.environment, MASTER_KEY: "11".repeat(32) });
   await (await openContext(before))[Symbol.asyncDispose]();
@@ -68,7 +68,7 @@ test("a master key that did not seal what is in the database", async () => {
   await refuses(after, /its master key is not configured/);
 });
 
-test("an embedded database that is not where it was", async () => {
+test("npm start is refused in one line where the embedded database is not where it was", async () => {
   await using place = await openDemoPlace();
   const postgres = join(place.environment.DATA_DIR, "postgres");
   mkdirSync(postgres);
@@ -76,14 +76,14 @@ test("an embedded database that is not where it was", async () => {
   await refuses({ ...place.environment, DATABASE_URL: "" }, /lies in \/nowhere/);
 });
 
-test("a directory that is a file", async () => {
+test("npm start is refused in one line where its directory is a file", async () => {
   await using place = await openDemoPlace();
   const file = join(place.environment.DATA_DIR, "file");
   writeFileSync(file, "");
   await refuses({ ...place.environment, DATA_DIR: file }, /file already exists[^\n]+file/);
 });
 
-test("the profile production, before a demo world begins in its database", async () => {
+test("npm start refuses the profile production in one line before it makes anything in its directory", async () => {
   await using place = await openDemoPlace();
   await refuses(
     {

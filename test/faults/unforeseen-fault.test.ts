@@ -44,7 +44,7 @@ async function checkLogged(requestId: string, route: string): Promise<void> {
 const idOf = (answer: Response): string => answer.headers.get("x-request-id") ?? "";
 const cause = /relation|exist|wallet_session|token_family|42P01/;
 
-test("a call of a merchant or wallet is answered by the envelope", async () => {
+test("a wallet's call that fails as nobody foresaw is answered in the envelope, and the log says why", async () => {
   const headers = await openWalletSession(world.baseUrl, newIdentity());
   const answer = await callWithout("wallet_session", async () =>
     fetch(`${server.url}/w/logins`, { headers }),
@@ -57,7 +57,7 @@ test("a call of a merchant or wallet is answered by the envelope", async () => {
   await checkLogged(idOf(answer), "/w/logins");
 });
 
-test("a call of a client is answered as OAuth says", async () => {
+test("a client's call that fails as nobody foresaw is answered as OAuth says, and the log says why", async () => {
   const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
   const headers = { authorization: `Bearer ${tokens.access_token}` };
   const answer = await callWithout("token_family", async () =>
@@ -73,7 +73,7 @@ test("a call of a client is answered as OAuth says", async () => {
   assert.equal((await fetch(`${server.url}/userinfo`, { headers })).status, 200);
 });
 
-test("a person sees a page that names the request", async () => {
+test("a person's page that fails as nobody foresaw names the request, and the log says why", async () => {
   const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
   const login = authorizationUrl(server.url, world.client, makePkce());
   const logout = `${server.url}/oauth2/sessions/logout?id_token_hint=${tokens.id_token}`;

@@ -340,7 +340,7 @@ const memberRows: readonly Row[] = [
         governance,
         "whoever proposed something takes it back until it is decided, and may propose anew",
       ],
-      [memberRoutes, "409: a member has five proposals open, and twenty foundings"],
+      [memberRoutes, "409: a member has at most five proposals open, and at most twenty foundings"],
       [governance, "members and rules change when the members decided and the chain has it"],
       [
         governance,

@@ -128,7 +128,7 @@ test("an address that no webhook may go to is refused, and the endpoint stays as
   assert.deepEqual((await world.call("GET", path)).body, shown);
 });
 
-test("it belongs to one client domain; managing it takes no more than kyb:read", async () => {
+test("an endpoint belongs to one client domain, and seeing it takes no more than kyb:read", async () => {
   const { ctx, organizationId } = world;
   for (const entitlement of ["kyb:data-request", "kyb:pii", "kyb:signature"] as const)
     await setEntitlement(ctx, { organizationId, entitlement, isGranted: false }, "test");

@@ -49,7 +49,7 @@ test("401: no route for members accepts an act without a wallet session, and an 
   assert.ok(refused.size >= 3, [...refused].join());
 });
 
-test("409: a member has five proposals open, and twenty foundings", async () => {
+test("409: a member has at most five proposals open, and at most twenty foundings", async () => {
   const path = `/w/businesses/${world.business.address}/proposals`;
   const members = ["alice", "bob", "dave"].map((name) => {
     const { address } = world.person(name);
@@ -66,7 +66,7 @@ test("409: a member has five proposals open, and twenty foundings", async () => 
   assert.deepEqual(reasonOf(await found()), [409, "too_many"]);
 });
 
-test("409: a business has twenty proposals, those among them that are on their way to the chain", async () => {
+test("409: a business has at most twenty proposals, with those that are on their way to the chain", async () => {
   const members = ["ann", "ben", "cleo", "dora", "emil"];
   const { address } = await world.found({ members });
   const roster = members.map((name) => ({

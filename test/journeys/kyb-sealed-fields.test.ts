@@ -74,7 +74,7 @@ async function loseKey(): Promise<Buffer> {
   return before;
 }
 
-await test("one whose value is under a master key that comes too late ends as expired when its approvals do, and not before", async () => {
+await test("an approved request whose value nobody can open ends as expired when its approvals do, and not before", async () => {
   const before = await loseKey();
   const id = await askAndApprove();
   await world.advance(25 * 3600 - 60);

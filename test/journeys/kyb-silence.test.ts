@@ -171,7 +171,7 @@ for (const [kind, path] of [
   ["a signature", signaturesPath],
 ] as const)
   for (const [name, end] of Object.entries(ends))
-    await test(`asked for ${kind}, and ${name}: nothing tells whether nobody, one or all but one had voted`, async () => {
+    await test(`where a business is asked for ${kind} and ${name}, nothing tells whether nobody, one or all but one had voted`, async () => {
       const businesses = await insertBusinesses(world, turnouts.length, everybody, "UNANIMOUS");
       const seen = [];
       for (const [index, votes] of turnouts.entries())

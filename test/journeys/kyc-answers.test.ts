@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import { getBuiltInIssuer, revokeCredential } from "../../service/src/credentials/index.ts";
 import { openGates, type CrashPoint, type Gates } from "../crash-gates.ts";
 import { promisedBy } from "../document-rows.ts";
 import { openReceiver } from "../kyb-receiver.ts";
@@ -71,7 +72,7 @@ test("an approval that is sent twice is answered the same, also where the first 
   assert.equal(await (await quick()).text(), answer);
 });
 
-test("200 verified and valid: the literal messages over HTTP", async () => {
+test("200 verified and valid: the answers over HTTP have the literal messages", async () => {
   const { address, held } = world.person;
   const path = `/api/v1/blockchain/verified?user=${address}`;
   const both = await world.call("GET", `${path}&items=EMAIL&items=PASSPORT_NAME`);
@@ -173,7 +174,7 @@ test("200: a waiting order is cancelled, and its transfer is free again", async 
   assert.equal((await world.ask({ sourceKey, fields: ["EMAIL"] })).status, 200);
 });
 
-test("422: there is already an ongoing request while it is INITIATING and CONFIRMING", async () => {
+test("422: an order that is INITIATING or CONFIRMING is ongoing, and is neither asked for again nor cancelled", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });
   const referenceKey = String(asked.body.data?.["referenceKey"]);
@@ -181,7 +182,6 @@ test("422: there is already an ongoing request while it is INITIATING and CONFIR
   await gates.close(confirming);
   for (const status of ["INITIATING", "CONFIRMING"]) {
     await world.reach(referenceKey, status);
-    // The ongoing request goes before the verification: nothing is told of the user's fields.
     const again = await world.ask({ user: person.address });
     const refusal = "there is already an ongoing request";
     assert.deepEqual([again.status, again.body.error?.message], [422, refusal], status);
@@ -195,6 +195,22 @@ test("422: there is already an ongoing request while it is INITIATING and CONFIR
   await gates.open(confirming);
   await world.reach(referenceKey, "CONFIRMED");
   assert.equal((await world.ask({ user: person.address })).status, 200);
+});
+
+test("422: that an order is ongoing is told before what of its fields is no longer verified", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
+  const { credentialId = "" } = person.held.find(({ field }) => field === "EMAIL") ?? {};
+  await revokeCredential(
+    world.ctx,
+    await getBuiltInIssuer(world.ctx, "demo", "live"),
+    credentialId,
+  );
+  const again = await world.ask({ user: person.address });
+  assert.deepEqual([again.status, again.body.error?.reason], [422, "order_ongoing"]);
+  const other = await world.ask({ user: person.address, fields: ["EMAIL"] });
+  assert.deepEqual([other.status, other.body.error?.reason], [422, "unverified_fields"]);
 });
 
 test("an order that was opened is still PENDING, and nothing is announced", async () => {
@@ -299,7 +315,7 @@ test("400: every name that is no KYC field is told, of both lists", async () => 
   assert.deepEqual(listed.split(/, ?/).toSorted(), ['""', "SHOE_SIZE", "email"]);
 });
 
-test("404: an order that is not there, on every route that takes one", async () => {
+test("404: an order that is not there is not found, on every route that takes one", async () => {
   for (const refusal of await askEveryRoute("0".repeat(64), world.apiKey))
     assert.deepEqual(refusal, [404, "order not found"]);
 });
@@ -317,7 +333,7 @@ async function askEveryRoute(referenceKey: string, apiKey: string) {
   return answers.map(({ status, body }) => [status, body.error?.message]);
 }
 
-test("404: an order of another domain of the same organization, on every route that takes one", async () => {
+test("404: an order of another domain is not found, on every route that takes one, nor in a list", async () => {
   const person = await world.verify();
   const { body } = await world.ask({ user: person.address });
   assert.equal((await approve(person, body.data?.["link"])).status, 200);
@@ -338,7 +354,7 @@ async function keyOfOtherDomain(): Promise<string> {
   return (await createApiKey(ctx, { clientDomainId, name: "Other" }, "test")).key;
 }
 
-test("404: a receipt before the first transaction, and an event that never was", async () => {
+test("404: a receipt before the first transaction is not found, nor is an event that never was", async () => {
   const person = await world.verify();
   const { body } = await world.ask({ user: person.address });
   const referenceKey = String(body.data?.["referenceKey"]);
@@ -362,7 +378,7 @@ async function refusalOf(route: string, init: RequestInit): Promise<[number, unk
   return [answer.status, body.error.reason];
 }
 
-test("401, 405, 413, 415: every route, in the envelope", async () => {
+test("401, 405, 413, 415: every route refuses in the envelope", async () => {
   const { apiKey } = world;
   const { routes } = promisedBy("Verified fields", () => true);
   for (const route of routes) {
@@ -388,11 +404,9 @@ test("401, 405, 413, 415: every route, in the envelope", async () => {
       headers: { authorization: apiKey, "content-type": "application/json" },
       ...(isPost ? {} : { body: "{}" }),
     });
-    assert.deepEqual(
-      [other.status, other.headers.get("allow")?.includes(method)],
-      [405, true],
-      route,
-    );
+    const { success } = (await other.json()) as { success: boolean };
+    const refused = [other.status, other.headers.get("allow")?.includes(method), success];
+    assert.deepEqual(refused, [405, true, false], route);
     if (!isPost) continue;
     assert.deepEqual(await as(apiKey, { body: "{" }), [400, "malformed_request"], route);
     const form = { authorization: apiKey, "content-type": "application/x-www-form-urlencoded" };

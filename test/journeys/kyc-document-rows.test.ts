@@ -13,7 +13,7 @@ const wrongAnswers = "test/journeys/kyc-wrong-answers.test.ts";
 const answers = "test/journeys/kyc-answers.test.ts";
 const onChain = "test/journeys/order-on-chain.test.ts";
 
-const keyed = "401, 405, 413, 415: every route, in the envelope";
+const keyed = "401, 405, 413, 415: every route refuses in the envelope";
 
 const rows: readonly Row[] = [
   // Endpoints and what they answer.
@@ -26,7 +26,7 @@ const rows: readonly Row[] = [
         "200 verified: an answer has both lists, the literal message, and the names as they were asked",
         "200 verified: a list that is empty is omitted, and a repeated name counts once",
       ],
-      [answers, "200 verified and valid: the literal messages over HTTP"],
+      [answers, "200 verified and valid: the answers over HTTP have the literal messages"],
     ],
   },
   {
@@ -102,7 +102,7 @@ const rows: readonly Row[] = [
         "200 valid: a field is REVOKED when its user has withdrawn it",
         "is UNKNOWN",
       ],
-      [answers, "200 verified and valid: the literal messages over HTTP"],
+      [answers, "200 verified and valid: the answers over HTTP have the literal messages"],
     ],
   },
   {
@@ -216,7 +216,7 @@ const rows: readonly Row[] = [
       [answers, keyed],
       [
         orders,
-        "401, 403, 404, 405: keys, foreign orders, other methods and earlier paths in the envelope",
+        "401, 404, 405: keys, foreign orders, earlier paths and other methods are refused in the envelope",
       ],
     ],
   },
@@ -228,17 +228,17 @@ const rows: readonly Row[] = [
   {
     name: "404 `source key not found`: unknown, or of another domain",
     reasons: ["source_key_not_found"],
-    shownBy: [[orders, "the Source Key is unknown", "401, 403, 404, 405: keys, foreign orders"]],
+    shownBy: [[orders, "the Source Key is unknown", "401, 404, 405: keys, foreign orders"]],
   },
   {
     name: "404 `order not found`: an unknown `referenceKey`, or another domain's",
     reasons: ["order_not_found"],
     shownBy: [
-      [orders, "401, 403, 404, 405: keys, foreign orders"],
+      [orders, "401, 404, 405: keys, foreign orders"],
       [
         answers,
-        "404: an order that is not there, on every route that takes one",
-        "404: an order of another domain of the same organization, on every route that takes one",
+        "404: an order that is not there is not found, on every route that takes one",
+        "404: an order of another domain is not found, on every route that takes one, nor in a list",
       ],
     ],
   },
@@ -246,7 +246,10 @@ const rows: readonly Row[] = [
     name: "404: a receipt before there is one, an event that never was",
     reasons: ["receipt_not_found", "event_not_found"],
     shownBy: [
-      [answers, "404: a receipt before the first transaction, and an event that never was"],
+      [
+        answers,
+        "404: a receipt before the first transaction is not found, nor is an event that never was",
+      ],
     ],
   },
   {
@@ -254,7 +257,7 @@ const rows: readonly Row[] = [
     shownBy: [
       [
         orders,
-        "401, 403, 404, 405: keys, foreign orders, other methods and earlier paths in the envelope",
+        "401, 404, 405: keys, foreign orders, earlier paths and other methods are refused in the envelope",
       ],
       [
         checks,
@@ -300,7 +303,10 @@ const rows: readonly Row[] = [
     name: "422 `there is already an ongoing request`: INITIATING, INITIATED, CONFIRMING",
     reasons: ["order_ongoing"],
     shownBy: [
-      [answers, "422: there is already an ongoing request while it is INITIATING and CONFIRMING"],
+      [
+        answers,
+        "422: an order that is INITIATING or CONFIRMING is ongoing, and is neither asked for again nor cancelled",
+      ],
       [rules, "an order is ongoing from the approval to its end"],
     ],
   },
@@ -309,7 +315,10 @@ const rows: readonly Row[] = [
     reasons: ["order_not_cancellable"],
     shownBy: [
       [answers, "200: a waiting order is cancelled, and its transfer is free again"],
-      [answers, "422: there is already an ongoing request while it is INITIATING and CONFIRMING"],
+      [
+        answers,
+        "422: an order that is INITIATING or CONFIRMING is ongoing, and is neither asked for again nor cancelled",
+      ],
     ],
   },
   {

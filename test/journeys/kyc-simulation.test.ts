@@ -115,7 +115,7 @@ for (const [play, reason] of [
   ["expire", "EXPIRED"],
   ["wrong-data", "INVALID_CONFIRM_DATA"],
 ] as const)
-  test(`${play} is played`, async () => {
+  test(`a play of ${play} ends the order as ${reason}`, async () => {
     const order = await ask({ fields: ["EMAIL", "IDCARD_NAME", "PHONE"] });
     assert.equal((await svc("simulate", play, order)).status, 0);
     assert.equal((await statusOf(order))["failureReason"], reason);

@@ -34,13 +34,16 @@ function tamper(person: Person, changed: Partial<HeldField>): Person {
 
 const otherPepper: Hex32 = `0x${"5c".repeat(32)}`;
 const wrongAnswers: Record<string, (person: Person, opened: OpenedRequest) => object> = {
-  "a required field is missing": (person, opened) =>
+  "that lacks a required field": (person, opened) =>
     shareResult(person, opened, { fields: ["EMAIL"] }),
-  "another value than was issued": (person, opened) =>
+  "with another value than was issued": (person, opened) =>
     shareResult(tamper(person, { data: "perla@elsewhere.example" }), opened),
-  "another pepper than was issued": (person, opened) =>
+  "with another pepper than was issued": (person, opened) =>
     shareResult(tamper(person, { pepper: otherPepper }), opened),
-  "a value that was issued to nobody, by a wallet that tells what it signed": (person, opened) => {
+  "with a value that was issued to nobody, by a wallet that tells what it signed": (
+    person,
+    opened,
+  ) => {
     const data: Hex32 = `0x${"77".repeat(32)}`;
     const wrong = tamper(person, { data: "perla@elsewhere.example" });
     return shareResult(wrong, opened, { changed: { data }, sent: { data } });
@@ -49,7 +52,7 @@ const wrongAnswers: Record<string, (person: Person, opened: OpenedRequest) => ob
 
 test("the fourth validly signed answer ends the attempt", async (t) => {
   for (const [title, answerWrongly] of Object.entries(wrongAnswers))
-    await t.test(title, async () => {
+    await t.test(`an attempt ends at the fourth answer ${title}`, async () => {
       const person = await world.verify();
       const asked = await world.ask({ user: person.address });
       const referenceKey = String(asked.body.data?.["referenceKey"]);

@@ -116,7 +116,7 @@ await test("a create that is sent 20 times with one Idempotency-Key makes one re
   await checkMoney(ctx);
 });
 
-await test("a cancellation against the deciding vote: the request has one end, and its money too", async () => {
+await test("a request that is cancelled while the deciding vote comes has one end, and so has its money", async () => {
   const asked = await Promise.all(
     businesses
       .slice(10, 30)

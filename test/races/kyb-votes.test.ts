@@ -225,7 +225,7 @@ await test("approvals and refusals of several members at the same instant come t
   await checkMoney(ctx);
 });
 
-await test("a suspension against the deciding vote: released or failed, and money goes with a release alone", async () => {
+await test("a request whose business is suspended while the deciding vote comes is released and paid, or fails", async () => {
   const businesses = await insertBusinesses(world, rounds, members);
   const ids = await askAll(businesses);
   await Promise.all(ids.map(async (id) => world.voteAs("alice", id)));
@@ -245,7 +245,7 @@ await test("a suspension against the deciding vote: released or failed, and mone
   await checkMoney(ctx);
 });
 
-await test("the end of time against the deciding vote: released or expired, and nothing in between", async () => {
+await test("a request whose time ends while the deciding vote comes is released, or ends without a release", async () => {
   const ids = await askAll(await insertBusinesses(world, rounds, members));
   await Promise.all(ids.map(async (id) => world.voteAs("alice", id)));
   const items = await Promise.all(ids.map(async (id) => world.findVote("bob", id)));
@@ -265,7 +265,7 @@ await test("the end of time against the deciding vote: released or expired, and 
   await checkMoney(ctx);
 });
 
-await test("a signature is cancelled against the deciding vote: signed or cancelled, told once", async () => {
+await test("a signature that is cancelled while the deciding vote comes is signed or cancelled, and told once", async () => {
   const ids = await askSignatures(5, "Cancelled");
   await Promise.all(ids.map(async (id) => world.voteAs("alice", id)));
   await Promise.all(
