@@ -172,7 +172,7 @@ test("a clock or an issuer that cannot be is the caller's mistake", async () => 
     );
 });
 
-test("a flipped character anywhere is refused", async () => {
+test("an attestation with a changed character anywhere is refused", async () => {
   const attestation = await sign();
   for (let at = 0; at < attestation.length; at += 37) {
     const flipped = attestation[at] === "A" ? "B" : "A";

@@ -122,7 +122,7 @@ test("a change anywhere in a receipt is refused", async () => {
   }
 });
 
-test("a member that is missing is refused", async () => {
+test("a receipt that lacks any member is refused, and so is what is no receipt", async () => {
   for (const path of pathsOf(order.receipt)) {
     const changed = changedAt(order.receipt, path, () => undefined);
     await assert.rejects(verify(changed), refused(), path.join("."));

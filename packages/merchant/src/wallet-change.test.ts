@@ -156,7 +156,7 @@ test("a release is no move, and a move is no release", async () => {
   });
 });
 
-test("an envelope of another kind is refused", async () => {
+test("a move in an envelope of another kind is refused", async () => {
   const { livemode, eventId, streamId, seq, timestamp, data } = event;
   const unknown = { event: "unknown", name: "kyb.endpoint.test" } as const;
   const other = { ...unknown, livemode, eventId, streamId, seq, timestamp, data };

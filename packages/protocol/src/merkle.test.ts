@@ -83,7 +83,7 @@ test("what is not 32 bytes in hex is refused and never thrown at a verifier", ()
   }
 });
 
-test("hex digits may have any case", () => {
+test("leaves, proofs and roots are read in any case of their hex digits", () => {
   const shouted = {
     leaf: upper(given.leaf),
     proof: given.proof.map(upper),

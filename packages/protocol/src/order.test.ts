@@ -92,7 +92,7 @@ test("order ids and leaves equal viem's, whatever they hold and in any order of 
   );
 });
 
-test("what does not fit its member is refused", () => {
+test("a value that does not fit its member of an order is refused", () => {
   assert.throws(() => orderIdOf({ ...order, referenceKey: `0x${order.referenceKey}` }), TypeError);
   assert.throws(() => orderIdOf({ ...order, attempt: 2 ** 32 }), TypeError);
   assert.throws(() => orderIdOf({ ...order, salt: "0x00" }), TypeError);

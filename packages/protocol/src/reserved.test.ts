@@ -102,7 +102,7 @@ test("32 bytes that a screen cannot show are a blind hash, also where they are v
   assert.deepEqual(warningsOfMessage(new Uint8Array(32)), ["blind-hash"]);
 });
 
-test("a link is judged as its content", () => {
+test("a link is refused or warned about as what it asks to sign", () => {
   const sign = {
     action: "sign",
     returnType: "callback",

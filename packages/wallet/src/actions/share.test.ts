@@ -124,7 +124,7 @@ await test("a field is withheld in any spelling; a required or unasked one canno
   assert.equal(fields.status, "PENDING");
 });
 
-await test("everything optional may go out as well", async () => {
+await test("an approval that withholds nothing shares everything optional as well", async () => {
   fresh();
   await (await aliceWallet()).approve(fields.link());
   assert.equal(fields.shared.length, 3);
@@ -263,7 +263,7 @@ await test("a forged request object is refused, and nothing is sent", async (t) 
   }
 });
 
-await test("an object by another key, type or algorithm is refused", async () => {
+await test("a request object by another key, type or algorithm is refused", async () => {
   for (const forge of [
     () => (fields.signer = makeKey(broker.key.kid)),
     () => (fields.signer = makeKey("unknown")),
@@ -278,7 +278,7 @@ await test("an object by another key, type or algorithm is refused", async () =>
   }
 });
 
-await test("an object that is over is refused", async () => {
+await test("a request object that is over is refused", async () => {
   fresh();
   fields.object = { exp: now };
   await refuses((await aliceWallet()).approve(fields.link()), "expired");
