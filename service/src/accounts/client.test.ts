@@ -96,7 +96,7 @@ void test("addresses that this service calls are kept in the form that was check
 
 const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
 
-void test("either live secret is recognised, and nothing else", () => {
+void test("either live secret of a client is recognised, and nothing else", () => {
   const client = {
     secrets: [
       { id: "old", sha256: sha256("one") },

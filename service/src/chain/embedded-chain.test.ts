@@ -69,7 +69,7 @@ test("a lost chain comes back with the same block hashes, and goes on", async ()
   await settled(node, 4n);
 });
 
-test("what is newest is final", async () => {
+test("the newest block of the embedded chain is final", async () => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
   await using node = await openEmbeddedChain(ctx);

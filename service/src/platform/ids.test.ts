@@ -47,10 +47,12 @@ test("a random id has at least 128 bits", () => {
   assert.throws(() => randomId(random, 15));
 });
 
-test("chance stays in its bounds", () => {
+test("a random number stays below its bound, and each below it comes", () => {
+  const drawn = new Set<number>();
   for (let round = 0; round < 1000; round += 1) {
-    assert.ok(random.below(3) < 3);
+    drawn.add(random.below(3));
     const fraction = random.fraction();
     assert.ok(fraction >= 0 && fraction < 1);
   }
+  assert.deepEqual(drawn, new Set([0, 1, 2]));
 });

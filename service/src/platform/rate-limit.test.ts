@@ -224,7 +224,7 @@ test("a cost is taken whole or not at all", async () => {
   await assert.rejects(limiter.take(name, small, 0), /fits the burst/);
 });
 
-test("names have buckets of their own", async () => {
+test("each name has a limit of its own", async () => {
   const [limiter] = openLimiters(openClock());
   const tight = { perSecond: 1, burst: 1 };
   assert.ok((await limiter.take(newName(), tight)).ok);

@@ -97,7 +97,7 @@ await test("the table does not hold what takes a box", async () => {
   await take(body["id"]);
 });
 
-await test("a look at the path takes nothing", async () => {
+await test("a look at the path of a box takes nothing", async () => {
   const { body } = await leave();
   const path = `/w/mailbox/${String(body["id"])}/take`;
   for (const method of ["GET", "HEAD"] as const)

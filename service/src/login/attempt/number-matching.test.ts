@@ -31,7 +31,7 @@ test("a QR login needs the digits unless its client does without, and a code tha
     assert.equal(needsNumber({ numberMatching }, { channel, isStatic }), expected);
 });
 
-test("digits are two, also below ten", () => {
+test("a number has two digits, also below ten", () => {
   assert.equal(drawDigits({ below: () => 7 }), "07");
 });
 

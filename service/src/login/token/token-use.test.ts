@@ -172,7 +172,7 @@ test("a token that some key of ours signed for another purpose is no access toke
   refused(await userinfo(`${header}.${access.split(".")[1]}.AAAA`), 401, "invalid_token");
 });
 
-test("tokens end with their hour", async () => {
+test("an access token ends after its hour", async () => {
   const tokens = await tokensOf(client);
   login.clock.advance(3599);
   assert.equal((await userinfo(tokens["access_token"])).status, 200);

@@ -348,7 +348,7 @@ test("client credentials are refused to public clients, with scopes, and for for
   refused(await post(login, "/oauth2/token", { form: both, headers }), 400, "invalid_target");
 });
 
-test("bodies of another kind are refused", async () => {
+test("a token request whose body is no form, or is missing, is refused", async () => {
   const headers = { authorization: client.basic, "content-type": "application/json" };
   refused(await post(login, "/oauth2/token", { form: {}, headers }), 400, "invalid_request");
   refused(

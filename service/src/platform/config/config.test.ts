@@ -31,7 +31,7 @@ test("nothing has to be set in the profile dev", () => {
   );
 });
 
-test("what is not given follows the port", () => {
+test("addresses and ports that are not given follow the port", () => {
   const config = parse({ PORT: "5000" });
   assert.deepEqual(
     [config.baseUrl, config.metricsPort, config.walletOrigin],

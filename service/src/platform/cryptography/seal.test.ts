@@ -22,7 +22,7 @@ test("what was sealed opens at its place", () => {
   }
 });
 
-test("the same value never looks the same", () => {
+test("a value that is sealed twice looks different each time", () => {
   const seal = createSeal([oldKey]);
   const [one, two] = [seal.seal(plain, place), seal.seal(plain, place)];
   assert.notDeepEqual(one.subarray(65), two.subarray(65));

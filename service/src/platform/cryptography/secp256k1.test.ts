@@ -18,7 +18,7 @@ const wordOf = (value: bigint): string => value.toString(16).padStart(64, "0");
 const signatureOf = (r: bigint, s: bigint, v: "1b" | "1c" = "1b"): string =>
   `0x${wordOf(r)}${wordOf(s)}${v}`;
 
-test("whoever signed is recovered", () => {
+test("the address of whoever signed a digest is recovered from the signature", () => {
   for (let round = 0; round < 20; round += 1) {
     const key = randomBytes(32);
     const digest = randomBytes(32);

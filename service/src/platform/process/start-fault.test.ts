@@ -45,7 +45,7 @@ test("of a port that somebody else has it is said which one, and what to do", as
   assert.match(said, /\bPORT\b.*METRICS_PORT/);
 });
 
-test("a fault of ours is not foreseen", () => {
+test("a fault of our own code is described as nothing that an operator can mend", () => {
   assert.equal(describeStartFault(new TypeError("x is not a function")), null);
   const ours = Object.assign(new Error("unknown column"), { code: "42703" });
   assert.equal(describeStartFault(ours), null);

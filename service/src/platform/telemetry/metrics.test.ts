@@ -36,7 +36,7 @@ test("metrics are served as Prometheus text on a port of their own", async () =>
   assert.match((await read(server.port, "/metrics")).text, /^database_calls_total 5$/m);
 });
 
-test("nothing but the metrics is served there", async () => {
+test("nothing but the metrics is served at their port", async () => {
   await using server = await serveMetrics(createMetrics(), { host: "127.0.0.1", port: 0 });
   assert.equal((await read(server.port, "/")).status, 404);
   const posted = await fetch(`http://127.0.0.1:${server.port}/metrics`, { method: "POST" });
