@@ -208,7 +208,7 @@ const entitlementRows: readonly Row[] = [
   {
     name: "401: every route takes the API key; there is no separate one",
     reasons: ["apikey_missing", "apikey_invalid"],
-    shownBy: [[matrix, "nobody can call any of them without a valid key"]],
+    shownBy: [[matrix, "no KYB route can be called without a valid key"]],
   },
   {
     name: "403 `kyb_not_entitled`, `kyb_signature_not_entitled`: `kyb:read` is there from the start, the others are granted",

@@ -181,9 +181,9 @@ await test("the routes are those that the service describes, no more and no fewe
   assert.deepEqual(routes.map(({ name }) => name).toSorted(), Object.keys(matrix).toSorted());
 });
 
-await test("nobody can call any of them without a valid key", async () => {
+await test("no KYB route can be called without a valid key", async () => {
   const [kind = "", environment = "", ...rest] = world.apiKey.split("_");
-  const other = environment === "live" ? "sandbox" : "live";
+  const other = environment === "live" ? "test" : "live";
   const revoked = await newMerchant();
   await revokeOf(revoked);
   const wrong: [string | null, string][] = [
