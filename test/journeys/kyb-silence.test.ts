@@ -136,9 +136,9 @@ async function look(asked: Asked): Promise<string[]> {
 type End = (asked: Asked) => Promise<unknown>;
 
 const ends: Readonly<Record<string, End>> = {
-  "it is cancelled": async ({ path, id }) =>
+  "the request is cancelled": async ({ path, id }) =>
     world.call("POST", `${path}/${id}/cancel`, { body: {} }),
-  "its business is suspended": async ({ business }) => suspendBusiness(ctx, business, "test"),
+  "the business is suspended": async ({ business }) => suspendBusiness(ctx, business, "test"),
   "its time is over": async () => world.advance(daySeconds + 1),
 };
 
@@ -171,7 +171,7 @@ for (const [kind, path] of [
   ["a signature", signaturesPath],
 ] as const)
   for (const [name, end] of Object.entries(ends))
-    await test(`where a business is asked for ${kind} and ${name}, nothing tells whether nobody, one or all but one had voted`, async () => {
+    await test(`where ${kind} is asked for and ${name}, nothing tells whether nobody, one or all but one had voted`, async () => {
       const businesses = await insertBusinesses(world, turnouts.length, everybody, "UNANIMOUS");
       const seen = [];
       for (const [index, votes] of turnouts.entries())
