@@ -70,7 +70,7 @@ export async function tokenRoutes(
     tokenRoute(ctx, scope, successors);
     introspectionRoute(ctx, scope);
     revocationRoute(ctx, scope);
-    userinfoRoutes(ctx, scope);
+    await scope.register(async (resource: Http) => userinfoRoutes(ctx, resource));
   });
   await http.register(async (scope: Http) => logoutRoutes(ctx, scope));
   documentRoutes(ctx, http);
@@ -139,6 +139,7 @@ function revocationRoute(ctx: TokenContext, scope: Http): void {
 }
 
 function userinfoRoutes(ctx: TokenContext, scope: Http): void {
+  useOAuthErrors(ctx, scope, { challenge: "Bearer" });
   const summary = "Who the user behind an access token is";
   const response = { 200: UserinfoBody, ...userinfoFailures };
   scope.get(userinfoPath, { schema: { response, tags, summary } }, async (request, reply) =>

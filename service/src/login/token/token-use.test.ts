@@ -152,6 +152,25 @@ test("userinfo refuses with the challenge of RFC 6750", async () => {
   assert.match(String(answer.headers["www-authenticate"]), /error="insufficient_scope"/);
 });
 
+test("userinfo challenges also a call whose form cannot be read as one token", async () => {
+  const access = String((await tokensOf(client))["access_token"]);
+  const json = { headers: { "content-type": "application/json" } };
+  const calls = [
+    { form: { access_token: [access, access] } },
+    { form: { access_token: "x".repeat(8193) } },
+    { form: { access_token: "\0" } },
+    json,
+  ];
+  for (const call of calls) {
+    const answer = await post(login, "/userinfo", call);
+    refused(answer, 400, "invalid_request");
+    const challenge = String(answer.headers["www-authenticate"]);
+    assert.match(challenge, /^Bearer realm="svc", error="invalid_request", error_description="/);
+  }
+  const elsewhere = await post(login, "/oauth2/token", json);
+  assert.equal(elsewhere.headers["www-authenticate"], undefined);
+});
+
 test("a token that some key of ours signed for another purpose is no access token", async () => {
   const access = String((await tokensOf(client))["access_token"]);
   const claims = claimsOf(access);

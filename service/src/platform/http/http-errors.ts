@@ -130,25 +130,29 @@ export function oauthProblemOf(error: unknown): OAuthProblem | null {
   return new OAuthProblem("invalid_request", found.message, { status: found.status, headers });
 }
 
+/** @param failure.challenge the scheme to ask for where a request is malformed and its fault names none */
 export async function answerOAuthError(
   ctx: Ctx,
-  { error, request, reply }: Failure,
+  { error, request, reply, challenge }: Failure & { readonly challenge?: "Bearer" },
 ): Promise<FastifyReply> {
   const found = oauthProblemOf(error);
   if (found === null) logFault(ctx, error, request);
   const problem =
     found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
   if (problem.status === 413) readOn(reply);
-  if (problem.options.challenge !== undefined)
-    void reply.header("www-authenticate", oauthChallengeOf(problem));
+  const scheme =
+    problem.options.challenge ?? (problem.code === "invalid_request" ? challenge : undefined);
+  if (scheme !== undefined)
+    void reply.header("www-authenticate", oauthChallengeOf(problem, scheme));
   return reply
     .code(problem.status)
     .headers({ "cache-control": "no-store", pragma: "no-cache", ...problem.options.headers })
     .send({ error: problem.code, error_description: problem.message });
 }
 
-function oauthChallengeOf(problem: OAuthProblem): string {
-  const scheme = problem.options.challenge ?? "Bearer";
+type Scheme = NonNullable<OAuthProblem["options"]["challenge"]>;
+
+function oauthChallengeOf(problem: OAuthProblem, scheme: Scheme): string {
   if (scheme === "Basic") return 'Basic realm="svc", charset="UTF-8"';
   const extra = scheme === "DPoP" ? ', algs="ES256 RS256"' : "";
   return `${scheme} realm="svc", error="${problem.code}", error_description="${problem.message}"${extra}`;

@@ -160,10 +160,19 @@ function makeRequestId(): string {
   return id;
 }
 
-/** Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope. */
-export function useOAuthErrors(ctx: Ctx, scope: Http): void {
+/**
+ * Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope.
+ *
+ * @param resource.challenge the scheme to ask for where a fault names none: a resource tells also a malformed request how
+ * to authenticate (RFC 6750 section 3)
+ */
+export function useOAuthErrors(
+  ctx: Ctx,
+  scope: Http,
+  resource: { readonly challenge?: "Bearer" } = {},
+): void {
   scope.setErrorHandler((error, request, reply) =>
-    answerOAuthError(ctx, { error, request, reply }),
+    answerOAuthError(ctx, { error, request, reply, ...resource }),
   );
 }
 
