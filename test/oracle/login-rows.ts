@@ -30,6 +30,11 @@ const prompt: readonly Row[] = [
   },
   { name: "max_age 3600", set: { max_age: "3600" }, theirs: "page" },
   { name: "max_age 0", set: { max_age: "0" }, theirs: "page" },
+  {
+    name: "max_age of ten digits",
+    set: { max_age: "2147483647" },
+    theirs: "page",
+  },
   { name: "max_age negative", set: { max_age: "-1" }, theirs: "redirect invalid_request" },
   { name: "max_age a fraction", set: { max_age: "1.5" }, theirs: "redirect invalid_request" },
   { name: "max_age a word", set: { max_age: "old" }, theirs: "redirect invalid_request" },

@@ -60,7 +60,7 @@ const authorizationParameters = {
   prompt: short(
     "`none` asks nobody: without a session the answer is `login_required`. `login`, `consent` and `select_account` always ask the wallet. Without it, a session may answer.",
   ),
-  max_age: short("Oldest approval that will do, in seconds; whole number of up to 9 digits."),
+  max_age: short("Oldest approval that will do, in seconds; whole number of up to 15 digits."),
   acr_values: short(
     "Proximities that will do, separated by spaces: `urn:svc:acr:qr`, `urn:svc:acr:qr-near`, `urn:svc:acr:same-device`. The weakest of them is demanded; unknown ones are ignored.",
   ),

@@ -177,7 +177,7 @@ const checkPrompt: Check = (given, draft) => {
 const checkMaxAge: Check = (given, draft) => {
   const age = valueOf(given, "max_age");
   if (age === undefined) return;
-  if (!/^\d{1,9}$/.test(age)) fail("invalid_request", "max_age must be a whole number of seconds");
+  if (!/^\d{1,15}$/.test(age)) fail("invalid_request", "max_age must be a whole number of seconds");
   draft.maxAge = Number(age);
 };
 
