@@ -251,6 +251,11 @@ const requestObject: readonly Row[] = [
     theirs: "redirect request_not_supported",
   },
   {
+    name: "request of 5000 characters",
+    set: { request: "x".repeat(5000) },
+    theirs: "redirect request_not_supported",
+  },
+  {
     name: "request_uri of somebody else",
     set: { request_uri: "https://client.example/request.jwt" },
     theirs: "redirect request_uri_not_supported",
@@ -275,6 +280,11 @@ const requestObject: readonly Row[] = [
   {
     name: "registration",
     set: { registration: "{}" },
+    theirs: "redirect registration_not_supported",
+  },
+  {
+    name: "registration of 5000 characters",
+    set: { registration: "{}".padEnd(5000) },
     theirs: "redirect registration_not_supported",
   },
 ];

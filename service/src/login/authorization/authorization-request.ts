@@ -223,9 +223,10 @@ const checks: readonly Check[] = [
   takeState,
   refuseUnpushed,
   refuseRepeated,
+  // However long it is, a client that sends one has to learn that there are none.
+  refuseUnsupported,
   refuseLong,
   refuseLongNonce,
-  refuseUnsupported,
   checkResponseType,
   checkResponseMode,
   checkScope,
