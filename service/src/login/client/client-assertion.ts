@@ -56,9 +56,11 @@ interface Asked {
 
 type Check = (asked: Asked) => string | null;
 
+/** A media type: neither case nor the prefix counts (RFC 7515 section 4.1.9). */
 const checkType: Check = ({ jwt }) => {
-  const typ = jwt.header["typ"];
-  const isKnown = typ === undefined || typ === "JWT" || typ === "client-authentication+jwt";
+  const { typ = "JWT" } = jwt.header;
+  const isKnown =
+    typeof typ === "string" && /^(?:application\/)?(?:client-authentication\+)?jwt$/i.test(typ);
   return isKnown ? null : "typ must be JWT or client-authentication+jwt";
 };
 

@@ -326,6 +326,18 @@ test("an assertion that does not hold in every part is refused", async (t) => {
   );
 });
 
+test("an assertion's typ is a media type: neither its case nor its prefix counts", async () => {
+  const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
+  const statusOf = async (typ: unknown): Promise<number> => {
+    const assertion = await assertionOf(client.id, { header: { typ } });
+    return (await ask({ client_assertion: assertion, client_assertion_type: type })).status;
+  };
+  for (const typ of ["jwt", "application/JWT", "Application/Client-Authentication+JWT", undefined])
+    assert.equal(await statusOf(typ), 200, String(typ));
+  for (const typ of ["text/jwt", "application/at+jwt", "jwt ", "", null])
+    assert.equal(await statusOf(typ), 401, String(typ));
+});
+
 /** A client whose keys are behind its `jwks_uri`, where `published` is found. */
 async function addPublisher() {
   const jwksUri = `https://shop.example/${randomUUID()}`;
