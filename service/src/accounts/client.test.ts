@@ -79,6 +79,20 @@ for (const [name, change] of Object.entries(refused)) {
   });
 }
 
+const checkOf = (changed: Partial<ClientSettings>) => () =>
+  checkClientSettings({ ...settings, ...changed }, policy);
+
+void test("an address has no parameter of its own that the answer to it adds", () => {
+  for (const name of ["code", "state", "iss", "error", "error_description"])
+    assert.throws(
+      checkOf({ redirectUris: [`https://example.com/?${name}=1`] }),
+      new RegExp(`redirectUris\\[0\\] holds the parameter ${name}, which the answer adds`),
+    );
+  const back = "https://example.com/bye";
+  assert.throws(checkOf({ postLogoutRedirectUris: [`${back}?a=1&state=2`] }), /parameter state/);
+  assert.doesNotThrow(checkOf({ postLogoutRedirectUris: [`${back}?code=1`] }));
+});
+
 void test("a name has up to 100 characters, and each of 20 audiences 500", () => {
   const name = "a".repeat(100);
   const audiences = Array.from({ length: 20 }, (_each, at) => String(at).padStart(500, "a"));

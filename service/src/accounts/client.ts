@@ -125,11 +125,13 @@ export function checkClientSettings(given: ClientSettings, policy: ClientPolicy)
       ...policy,
       authenticationMethod,
       setting: "redirectUris",
+      added: ["code", "state", "iss", "error", "error_description"],
     }),
     postLogoutRedirectUris: checkRedirectUris(given.postLogoutRedirectUris, {
       ...policy,
       authenticationMethod,
       setting: "postLogoutRedirectUris",
+      added: ["state"],
     }),
     audiences: checkAudiences(given.audiences),
     backchannelLogoutUri: checkCalledUrl(

@@ -8,6 +8,7 @@ const production: RedirectPolicy = {
   authenticationMethod: "client_secret_basic",
   domain: "example.com",
   setting: "redirectUris",
+  added: ["code", "iss"],
 };
 const native: RedirectPolicy = { ...production, authenticationMethod: "none" };
 const dev: RedirectPolicy = { ...production, profile: "dev", domain: null };
@@ -26,6 +27,7 @@ function faultOf(uri: string, policy: RedirectPolicy): string | null {
 const taken: [uri: string, policy: RedirectPolicy][] = [
   ["https://example.com", production],
   ["https://example.com/callback?tenant=1", production],
+  ["https://example.com/callback?issuer=1&CODE=2", production],
   ["https://shop.example.com:8443/callback", production],
   ["com.example.app:/callback", native],
   ["com.example.app://callback", native],
@@ -46,6 +48,9 @@ const refused: [uri: string, policy: RedirectPolicy, fault: string][] = [
   ["//example.com/callback", dev, "is not an absolute URL"],
   ["https://example.com/callback#top", production, "holds a fragment"],
   ["https://example.com/callback#", production, "holds a fragment"],
+  ["https://example.com/?iss=x", production, "holds the parameter iss, which the answer adds"],
+  ["https://example.com/?a&c%6fde", dev, "holds the parameter code, which the answer adds"],
+  ["com.example.app:/?code=1", native, "holds the parameter code, which the answer adds"],
   ["https://*.example.com/callback", production, "holds a wildcard"],
   ["https://user@example.com/callback", production, "holds a user name"],
   ["https://@example.com/callback", production, "holds a user name"],

@@ -10,6 +10,8 @@ export interface RedirectPolicy {
   readonly domain: string | null;
   /** Name of the setting, for the message. */
   readonly setting: string;
+  /** Parameters that the answer adds to the address: none may be there twice (RFC 6749 section 3.1). */
+  readonly added: readonly string[];
 }
 
 const urisMax = 20;
@@ -47,6 +49,8 @@ function faultOf(uri: string, policy: RedirectPolicy): string | null {
   if (url === null) return "is not an absolute URL";
   if (url.username !== "" || url.password !== "" || /^[^/]*\/\/[^/?]*@/.test(uri))
     return "holds a user name";
+  const added = policy.added.find((name) => url.searchParams.has(name));
+  if (added !== undefined) return `holds the parameter ${added}, which the answer adds`;
   if (url.protocol === "https:" || url.protocol === "http:") return webFault(uri, url, policy);
   return privateSchemeFault(url, policy);
 }
