@@ -154,7 +154,7 @@ test("openid-client binds its tokens to a DPoP key, and nobody else uses them", 
   );
   await assert.rejects(
     async () => logIn(config),
-    (error: openid.ResponseBodyError) => error.error === "invalid_dpop_proof",
+    (error: openid.ResponseBodyError) => error.error === "invalid_request",
   );
 });
 

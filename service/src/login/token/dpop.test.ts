@@ -219,12 +219,12 @@ test("a login that named its key is finished with that key alone", async () => {
 
 test("a client that must bind its tokens gets none without a proof", async () => {
   const strict = await addClient(login, { dpopRequired: true });
-  refused(await redeemWith(strict, undefined), 400, "invalid_dpop_proof");
+  refused(await redeemWith(strict, undefined), 400, "invalid_request");
   assert.equal((await redeemWith(strict, await proofOf())).status, 200);
   const form = { grant_type: "client_credentials" };
   const ask = async (headers: Record<string, string>): Promise<Answer> =>
     post(login, "/oauth2/token", { form, headers: { authorization: strict.basic, ...headers } });
-  refused(await ask({}), 400, "invalid_dpop_proof");
+  refused(await ask({}), 400, "invalid_request");
   assert.equal((await ask({ dpop: await proofOf() })).body["token_type"], "DPoP");
 });
 

@@ -45,7 +45,7 @@ export const tokenPath = "/oauth2/token";
 export async function readTokenRequest(ctx: TokenContext, call: TokenCall): Promise<TokenRequest> {
   const { client, isConfidential, oneTime } = await authenticateClient(ctx, call);
   if (client.dpopRequired && call.dpop === undefined)
-    throw new OAuthProblem("invalid_dpop_proof", "this client must send a DPoP proof");
+    throw new OAuthProblem("invalid_request", "this client must send a DPoP proof");
   const now = ctx.clock.now();
   const url = `${ctx.config.baseUrl}${tokenPath}`;
   const proof =
