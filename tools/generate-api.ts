@@ -16,6 +16,7 @@ interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
   readonly enum?: readonly string[];
   readonly const?: string;
 }
@@ -200,7 +201,8 @@ function objectOf(schema: Schema): Schema {
 
 /** What a body may be: the forms that a route chooses between, or the one that it has. */
 function formsOf(schema: Schema): readonly Schema[] {
-  const forms = schema.anyOf?.filter(({ properties }) => properties !== undefined) ?? [];
+  const choices = schema.oneOf ?? schema.anyOf ?? [];
+  const forms = choices.filter(({ properties }) => properties !== undefined);
   return forms.length > 0 ? forms : [schema];
 }
 

@@ -49,6 +49,29 @@ test("401: no route for members accepts an act without a wallet session, and an 
   assert.ok(refused.size >= 3, [...refused].join());
 });
 
+test("400: a proposal is held against the operation that it names: what it lacks, and what is unknown to it, is said by name", async () => {
+  const path = `/w/businesses/${world.business.address}/proposals`;
+  const successor = world.business.address;
+  const hash = `0x${"11".repeat(32)}`;
+  const operations = "changeCharter, moveTo, startRemoval, withdraw";
+  const faults: readonly (readonly [Record<string, unknown>, string])[] = [
+    [{}, "operation is missing"],
+    [{ operation: 5 }, `operation must be one of ${operations}`],
+    [{ operation: "execute" }, `operation must be one of ${operations}`],
+    [{ operation: "changeCharter" }, "members is missing"],
+    [{ operation: "moveTo" }, "successor is missing"],
+    [{ operation: "moveTo", successor, members: [] }, "members is unknown"],
+    [{ operation: "startRemoval", member: 5 }, "member must be string"],
+    [{ operation: "withdraw" }, "hash is missing"],
+    [{ operation: "withdraw", hash, reason: "x" }, "reason is unknown"],
+  ];
+  for (const [body, fault] of faults) {
+    const answer = await world.walletCall("alice", "POST", path, { body });
+    assert.deepEqual(reasonOf(answer), [400, "invalid_request"], fault);
+    assert.equal(answer.body.error?.message, `Invalid Request: ${fault}`);
+  }
+});
+
 test("409: a member has at most five proposals open, and at most twenty foundings", async () => {
   const path = `/w/businesses/${world.business.address}/proposals`;
   const members = ["alice", "bob", "dave"].map((name) => {

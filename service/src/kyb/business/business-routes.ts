@@ -1,4 +1,4 @@
-import { Type } from "../../platform/http/schema.ts";
+import { chosenBy, Type } from "../../platform/http/schema.ts";
 import { isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
 import { networkOfCaller } from "../../platform/http/large-answers.ts";
@@ -173,37 +173,40 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
 const operationOf = <T extends string>(name: T, description: string) =>
   Type.Literal(name, { description });
 
-const ProposalBody = Type.Union([
-  Type.Object(
-    {
-      operation: operationOf("changeCharter", "All members from then on, and rules."),
-      members: MembersBody,
-      rules: Type.Optional(rulesBody("Those not named stay.")),
-    },
-    { additionalProperties: false },
-  ),
-  Type.Object(
-    {
-      operation: operationOf("moveTo", "The business goes on in another wallet."),
-      successor: Type.String({ maxLength: 100, description: "Another active business." }),
-    },
-    { additionalProperties: false },
-  ),
-  Type.Object(
-    {
-      operation: operationOf("startRemoval", "Removes a member who seems lost, after 30 days."),
-      member: Type.String({ maxLength: 100, description: "The address." }),
-    },
-    { additionalProperties: false },
-  ),
-  Type.Object(
-    {
-      operation: operationOf("withdraw", "Takes a signature of the business back."),
-      hash: Type.String({ maxLength: 66, description: "The digest that was signed." }),
-    },
-    { additionalProperties: false },
-  ),
-]);
+const ProposalBody = chosenBy(
+  "operation",
+  Type.Union([
+    Type.Object(
+      {
+        operation: operationOf("changeCharter", "All members from then on, and rules."),
+        members: MembersBody,
+        rules: Type.Optional(rulesBody("Those not named stay.")),
+      },
+      { additionalProperties: false },
+    ),
+    Type.Object(
+      {
+        operation: operationOf("moveTo", "The business goes on in another wallet."),
+        successor: Type.String({ maxLength: 100, description: "Another active business." }),
+      },
+      { additionalProperties: false },
+    ),
+    Type.Object(
+      {
+        operation: operationOf("startRemoval", "Removes a member who seems lost, after 30 days."),
+        member: Type.String({ maxLength: 100, description: "The address." }),
+      },
+      { additionalProperties: false },
+    ),
+    Type.Object(
+      {
+        operation: operationOf("withdraw", "Takes a signature of the business back."),
+        hash: Type.String({ maxLength: 66, description: "The digest that was signed." }),
+      },
+      { additionalProperties: false },
+    ),
+  ]),
+);
 
 function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.post(

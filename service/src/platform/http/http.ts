@@ -81,6 +81,7 @@ export function createHttp(ctx: Ctx): Http {
         removeAdditional: false,
         useDefaults: false,
         allErrors: false,
+        discriminator: true,
       },
       plugins: [countWhereNeeded],
     },

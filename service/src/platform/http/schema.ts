@@ -1,4 +1,4 @@
-import type { Type as TypeBox } from "@fastify/type-provider-typebox";
+import type { TSchema, Type as TypeBox } from "@fastify/type-provider-typebox";
 
 export type { Static, TObject, TSchema } from "@fastify/type-provider-typebox";
 
@@ -52,3 +52,22 @@ const builders = {
  */
 // The types are the library's: they say which type a schema describes, which the value does not.
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;
+
+/**
+ * Of a union of objects, each with a word of its own for one member: a body is held against the form that it names, so
+ * that a refusal is about that form. Needs Ajv's option `discriminator`.
+ */
+export function chosenBy<Union extends TSchema>(member: string, union: Union): Union {
+  const { anyOf: oneOf, ...options } = union as unknown as Choice;
+  const words = builders.Union(oneOf.map(({ properties }) => properties[member] ?? {}));
+  const choice = objectOf(
+    { [member]: words },
+    { ...options, discriminator: { propertyName: member }, oneOf },
+  );
+  // The same bodies as those of the union.
+  return choice as unknown as Union;
+}
+
+interface Choice {
+  readonly anyOf: readonly { readonly properties: Readonly<Record<string, Schema>> }[];
+}
