@@ -1,10 +1,11 @@
 import type { Ctx } from "../../platform/context.ts";
 
-const delaySeconds = { min: 5, max: 30 };
+/** Counted from the vote's second, rounded down: up to one second of the first has passed when the vote comes. */
+const delaySeconds = { min: 6, max: 30 };
 
 /**
- * How long after the deciding vote a refusal is announced, 5 to 30 seconds at random (decisions section 6, States), so
- * that its time does not reveal who refused, or when.
+ * The second at which a refusal is announced, after that of the deciding vote: 5 to 30 seconds after the vote, at random
+ * (decisions section 6, States), so that its time does not reveal who refused, or when.
  */
 export function refusalDelay(random: Pick<Ctx["random"], "below">): number {
   const { min, max } = delaySeconds;
