@@ -5,33 +5,62 @@ import {IBusinessWallet} from "../src/interfaces/IBusinessWallet.sol";
 import {BusinessCrew, GOVERNANCE, MAJORITY, SIGNATURE, START} from "./BusinessCrew.sol";
 import {assertEq, vm} from "./Vm.sol";
 
-/// Members sign, change, lose and remove each other at random; a plain record says what must hold.
+/// Members sign, take back, change, lose and remove each other at random, and try what counted once again; a plain record
+/// says what must hold.
 contract BusinessActor is BusinessCrew {
     uint256 public constant PEOPLE = 5;
 
     IBusinessWallet public immutable WALLET;
     uint256[] private _keys = _crew(PEOPLE);
+    address[] public persons;
     /// Bit i: person i is a member; and may vote.
     uint256 private _members = 7;
     uint256 private _voters = 7;
     uint8 private _rule = MAJORITY;
     uint48 private _time = START;
+    uint64 public epoch;
+    uint256 public nonce;
+    /// The removal under way; the address zero where there is none.
+    address public removing;
+    uint48 public removingEndsAt;
+    uint256 public removingNonce;
+    mapping(address member => uint48) public protectedUntil;
     bytes32[] public recorded;
+    /// Zero once it was taken back.
+    mapping(bytes32 hash => uint48) public recordedAt;
+    /// Every call that carried signatures and was taken.
+    bytes[] private _taken;
     /// Approvals of the epoch before, kept to be tried again.
     bytes private _old;
     bytes32 private _oldHash;
 
     constructor() {
+        for (uint256 i = 0; i < PEOPLE; ++i) {
+            persons.push(vm.addr(_keys[i]));
+        }
         WALLET = IBusinessWallet(_factory.create(_present(), bytes32("actor")));
     }
 
     function record(uint256 seed) external {
-        bytes32 hash = keccak256(abi.encode("hash", seed));
-        if (WALLET.recordedAt(hash) != 0) return;
-        WALLET.record(
-            hash, _time, _approvalsOf(_voters, _needed(), _digest(WALLET, SIGNATURE, hash, WALLET.epoch(), _time))
-        );
+        bytes32 hash = keccak256(abi.encode("hash", recorded.length));
+        uint256 signers = _someOf(_voters, _needed(_rule, _voters), seed);
+        bytes memory approvals = _approvalsOf(signers, _digest(WALLET, SIGNATURE, hash, epoch, _time));
+        _take(abi.encodeCall(IBusinessWallet.record, (hash, _time, approvals)));
+        _noteAnswer(signers);
         recorded.push(hash);
+        recordedAt[hash] = _time;
+    }
+
+    function withdraw(uint256 seed) external {
+        if (recorded.length == 0) return;
+        bytes32 hash = recorded[seed % recorded.length];
+        if (recordedAt[hash] == 0) return;
+        uint256 signers = _someOf(_voters, _needed(_rule, _voters), seed);
+        bytes memory approvals = _govern(signers, "withdraw(bytes32)", abi.encode(hash));
+        _take(abi.encodeCall(IBusinessWallet.withdraw, (hash, _time, approvals)));
+        _noteAnswer(signers);
+        recordedAt[hash] = 0;
+        ++nonce;
     }
 
     function change(uint256 seed) external {
@@ -40,38 +69,55 @@ contract BusinessActor is BusinessCrew {
         if (votes == 0) votes = next;
         uint8 rule = uint8((seed >> 16) & 1);
         _oldHash = keccak256(abi.encode("old", seed));
-        _old = _approvalsOf(_voters, _needed(), _digest(WALLET, SIGNATURE, _oldHash, WALLET.epoch(), type(uint48).max));
-        uint256 needed = (_rule | rule) == MAJORITY ? _count(_voters) / 2 + 1 : _count(_voters);
-        uint256 before = _voters;
+        uint256 enough = _someOf(_voters, _needed(_rule, _voters), seed);
+        _old = _approvalsOf(enough, _digest(WALLET, SIGNATURE, _oldHash, epoch, type(uint48).max));
+        uint256 signers = _someOf(_voters, _needed(_rule | rule, _voters), seed);
         (_members, _voters, _rule) = (next, votes, rule);
         bytes memory charter = _present();
-        bytes32 hash = _governance("changeCharter(bytes)", abi.encode(charter), WALLET.nonce());
-        bytes32 digest = _digest(WALLET, GOVERNANCE, hash, WALLET.epoch(), _time);
-        WALLET.changeCharter(charter, _time, _approvalsOf(before, needed, digest));
+        bytes memory approvals = _govern(signers, "changeCharter(bytes)", abi.encode(charter));
+        _take(abi.encodeCall(IBusinessWallet.changeCharter, (charter, _time, approvals)));
+        _noteAnswer(signers);
+        if (_members & _maskOf(removing) == 0) removing = address(0);
+        ++nonce;
+        ++epoch;
     }
 
     function lose(uint256 seed) external {
         uint256 person = seed % PEOPLE;
-        (address open,,) = WALLET.removal();
-        address member = vm.addr(_keys[person]);
+        address member = persons[person];
         bool isMember = (_members >> person) & 1 == 1;
-        if (open != address(0) || !isMember || _count(_voters) < 2 || WALLET.protectedUntil(member) > _time) return;
+        if (removing != address(0) || !isMember || _count(_voters) < 2 || protectedUntil[member] > _time) return;
         uint256 others = _voters & ~(1 << person);
-        bytes32 hash = _governance("startRemoval(address)", abi.encode(member), WALLET.nonce());
-        bytes32 digest = _digest(WALLET, GOVERNANCE, hash, WALLET.epoch(), _time);
-        WALLET.startRemoval(member, _time, _approvalsOf(others, _count(others) / 2 + 1, digest));
+        uint256 signers = _someOf(others, _needed(MAJORITY, others), seed);
+        bytes memory approvals = _govern(signers, "startRemoval(address)", abi.encode(member));
+        _take(abi.encodeCall(IBusinessWallet.startRemoval, (member, _time, approvals)));
+        (removing, removingEndsAt, removingNonce) = (member, _time + 30 days, nonce);
+        ++nonce;
+    }
+
+    function keep() external {
+        if (removing == address(0)) return;
+        uint256 member = _maskOf(removing);
+        for (uint256 i = 0; i < PEOPLE; ++i) {
+            if (member == 1 << i) _take(abi.encodeCall(IBusinessWallet.keep, (_keep(WALLET, _keys[i]))));
+        }
+        _noteAnswer(member);
     }
 
     function finish() external {
-        (address open, uint48 endsAt,) = WALLET.removal();
-        if (open == address(0) || _time < endsAt) return;
-        uint256 left = _members;
-        for (uint256 i = 0; i < PEOPLE; ++i) {
-            if (vm.addr(_keys[i]) == open) left &= ~(1 << i);
-        }
-        if (_voters & left == 0) return;
+        uint256 left = _members & ~_maskOf(removing);
+        if (removing == address(0) || _time < removingEndsAt || _voters & left == 0) return;
         WALLET.finishRemoval();
-        (_members, _voters) = (left, _voters & left);
+        (_members, _voters, removing) = (left, _voters & left, address(0));
+        ++nonce;
+        ++epoch;
+    }
+
+    /// What counted once does not count again, however much has changed since.
+    function again(uint256 seed) external {
+        if (_taken.length == 0) return;
+        (bool isTaken,) = address(WALLET).call(_taken[seed % _taken.length]);
+        assert(!isTaken);
     }
 
     function wait_(uint32 seconds_) external {
@@ -95,30 +141,53 @@ contract BusinessActor is BusinessCrew {
     /// What looks like enough approvals of this epoch and is not: one voter as often as needed, and one signer among
     /// them who may not vote. Empty where there can be none.
     function forged(bytes32 hash) external view returns (bytes memory doubled, bytes memory silent) {
-        uint256 needed = _needed();
+        uint256 needed = _needed(_rule, _voters);
         bytes32 digest = _digest(WALLET, SIGNATURE, hash, WALLET.epoch(), type(uint48).max);
         uint256 first = _voters & (~_voters + 1);
         for (uint256 i = 0; needed > 1 && i < needed; ++i) {
-            doubled = bytes.concat(doubled, _approvalsOf(first, 1, digest));
+            doubled = bytes.concat(doubled, _approvalsOf(first, digest));
         }
         uint256 others = (2 ** PEOPLE - 1) & ~_voters;
         if (others == 0) return (doubled, "");
-        uint256 signers = others & (~others + 1);
-        uint256 left = needed - 1;
-        for (uint256 i = 0; i < PEOPLE && left > 0; ++i) {
-            if ((_voters >> i) & 1 == 0) continue;
-            signers |= 1 << i;
-            --left;
-        }
-        silent = _approvalsOf(signers, needed, digest);
+        uint256 signers = (others & (~others + 1)) | _someOf(_voters, needed - 1, 0);
+        silent = _approvalsOf(signers, digest);
     }
 
     function votersCount() external view returns (uint256) {
         return _count(_voters);
     }
 
-    function _needed() private view returns (uint256) {
-        return _rule == MAJORITY ? _count(_voters) / 2 + 1 : _count(_voters);
+    function _take(bytes memory data) private {
+        (bool isTaken,) = address(WALLET).call(data);
+        assert(isTaken);
+        _taken.push(data);
+    }
+
+    function _govern(uint256 signers, string memory operation, bytes memory arguments)
+        private
+        view
+        returns (bytes memory)
+    {
+        return
+            _approvalsOf(signers, _digest(WALLET, GOVERNANCE, _governance(operation, arguments, nonce), epoch, _time));
+    }
+
+    /// Whoever signs is not lost.
+    function _noteAnswer(uint256 signers) private {
+        if (signers & _maskOf(removing) == 0) return;
+        protectedUntil[removing] = _time + 90 days;
+        removing = address(0);
+    }
+
+    function _maskOf(address person) private view returns (uint256) {
+        for (uint256 i = 0; i < PEOPLE; ++i) {
+            if (persons[i] == person) return 1 << i;
+        }
+        return 0;
+    }
+
+    function _needed(uint8 rule, uint256 voters) private pure returns (uint256) {
+        return rule == MAJORITY ? _count(voters) / 2 + 1 : _count(voters);
     }
 
     function _count(uint256 people) private pure returns (uint256 count) {
@@ -127,11 +196,20 @@ contract BusinessActor is BusinessCrew {
         }
     }
 
-    function _approvalsOf(uint256 people, uint256 count, bytes32 digest) private view returns (bytes memory all) {
+    /// So many of these people; which of them, the seed says.
+    function _someOf(uint256 people, uint256 count, uint256 seed) private pure returns (uint256 some) {
         for (uint256 i = 0; i < PEOPLE && count > 0; ++i) {
-            if ((people >> i) & 1 == 0) continue;
-            all = bytes.concat(all, _sign(_keys[i], digest));
+            uint256 person = 1 << ((seed % PEOPLE + i) % PEOPLE);
+            if (people & person == 0) continue;
+            some |= person;
             --count;
+        }
+    }
+
+    /// Of all these people, in the order of their addresses.
+    function _approvalsOf(uint256 people, bytes32 digest) private view returns (bytes memory all) {
+        for (uint256 i = 0; i < PEOPLE; ++i) {
+            if ((people >> i) & 1 == 1) all = bytes.concat(all, _sign(_keys[i], digest));
         }
     }
 
@@ -139,7 +217,7 @@ contract BusinessActor is BusinessCrew {
         charter = abi.encodePacked(_rule, _rule, _rule);
         for (uint256 i = 0; i < PEOPLE; ++i) {
             if ((_members >> i) & 1 == 0) continue;
-            charter = abi.encodePacked(charter, uint8((_voters >> i) & 1), vm.addr(_keys[i]));
+            charter = abi.encodePacked(charter, uint8((_voters >> i) & 1), persons[i]);
         }
     }
 }
@@ -153,17 +231,33 @@ contract BusinessWalletInvariants {
     }
 
     /// forge-config: default.invariant.fail-on-revert = true
-    function invariant_whatWasSignedStaysSigned() external view {
+    function invariant_whatWasSignedStaysSignedUntilItIsTakenBack() external view {
         IBusinessWallet wallet = _actor.WALLET();
         for (uint256 i = 0; i < _actor.recordedCount(); ++i) {
             bytes32 hash = _actor.recorded(i);
-            assert(wallet.isValidSignature(hash, abi.encodePacked(uint8(1), hash)) == 0x1626ba7e);
+            uint48 signedAt = _actor.recordedAt(hash);
+            assertEq(wallet.recordedAt(hash), signedAt);
+            bool isSigned = wallet.isValidSignature(hash, abi.encodePacked(uint8(1), hash)) == 0x1626ba7e;
+            assert(isSigned == (signedAt != 0));
         }
     }
 
     /// forge-config: default.invariant.fail-on-revert = true
-    function invariant_theCharterIsWhatWasDecided() external view {
-        assertEq(keccak256(_actor.WALLET().charter()), keccak256(_actor.present()));
+    function invariant_theWalletIsWhatWasDecided() external view {
+        IBusinessWallet wallet = _actor.WALLET();
+        assertEq(keccak256(wallet.charter()), keccak256(_actor.present()));
+        assertEq(wallet.epoch(), _actor.epoch());
+        assertEq(wallet.nonce(), _actor.nonce());
+        (address member, uint48 endsAt, uint48 keepNonce) = wallet.removal();
+        assertEq(member, _actor.removing());
+        if (member != address(0)) {
+            assertEq(endsAt, _actor.removingEndsAt());
+            assertEq(keepNonce, _actor.removingNonce());
+        }
+        for (uint256 i = 0; i < _actor.PEOPLE(); ++i) {
+            address person = _actor.persons(i);
+            assertEq(wallet.protectedUntil(person), _actor.protectedUntil(person));
+        }
     }
 
     /// forge-config: default.invariant.fail-on-revert = true
@@ -175,6 +269,7 @@ contract BusinessWalletInvariants {
         } catch {}
     }
 
+    /// forge-config: default.invariant.runs = 16
     /// forge-config: default.invariant.fail-on-revert = true
     function invariant_onlyDistinctVotersCount() external {
         bytes32 hash = keccak256("forged");
@@ -183,6 +278,7 @@ contract BusinessWalletInvariants {
         if (silent.length > 0) _refuse(hash, silent, IBusinessWallet.ApprovalRefused.selector);
     }
 
+    /// forge-config: default.invariant.runs = 16
     /// forge-config: default.invariant.fail-on-revert = true
     function invariant_theThresholdIsFromOneToAllVoters() external {
         bytes memory reason = _refuse(keccak256("none"), "", IBusinessWallet.ApprovalsMiscounted.selector);
