@@ -57,8 +57,6 @@ export interface WalletCalls {
     wallet: Address,
     asked: { hash: Hex32; since: number },
   ): Promise<{ transactionHash: Hex32; at: number } | "behind" | null>;
-  /** The epoch at the head of the chain, which may not be final yet. */
-  epochOf(ctx: ChainContext, wallet: Address): Promise<number>;
   /** Until when a member is safe from removal, Unix seconds. */
   protectedUntil(ctx: ChainContext, wallet: Address, member: Address): Promise<number>;
 }
@@ -111,8 +109,6 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
         throw new Error(`the chain's node has no event for what ${address} recorded`);
       return { transactionHash, at };
     },
-    epochOf: async ({ chain }, address) =>
-      Number(await readContract(chain, { abi: views.abi, address, functionName: "epoch" })),
     isRecorded: async ({ chain }, address, hash) =>
       isFinallyRecorded(chain, views, { address, hash }),
     protectedUntil: async ({ chain }, address, member) => {
