@@ -217,3 +217,23 @@ test("a removal that its member ends by a call of its own is no longer shown", a
   await callAsStranger(world, address, (await loadWalletCalls()).keep(signature));
   await world.until("the removal has ended", async () => ((await open()) === null ? true : null));
 });
+
+test("a removal that its member only answered by a vote is finished by whoever asks the contract after 30 days", async () => {
+  const { address } = await world.found({ members: ["vera", "wim", "xaver"] });
+  const removal = { operation: "startRemoval", member: world.person("xaver").address };
+  await world.govern("vera", removal, { business: address, voters: ["vera", "wim"] });
+  const open = async () =>
+    (await world.businessOf("xaver", address))["removal"] as { hasAnswered: boolean } | null;
+  await world.until("the removal is shown", open);
+  const change = { operation: "changeCharter", members: rosterOf(["vera", "wim"]) };
+  const id = await world.govern("vera", change, { business: address, voters: [] });
+  await world.voteAs("xaver", id, { vote: "reject" });
+  assert.equal((await open())?.hasAnswered, true);
+  await world.advance(31 * 86_400);
+  await callAsStranger(world, address, (await loadWalletCalls()).finishRemoval());
+  const row = await world.until("the member is gone", async () => {
+    const found = await findBusiness(world.ctx.db, address);
+    return found?.epoch === 1 ? found : null;
+  });
+  assert.equal(row.charter.members.length, 2);
+});
