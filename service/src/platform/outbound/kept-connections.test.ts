@@ -29,6 +29,25 @@ test("a kept connection is used again, and only where the name leads to the same
   assert.equal(receiver.requests.length, 3);
 });
 
+test("a kept connection whose peer sends 100 before each answer is used again", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => {
+    response.writeContinue();
+    response.end("ok");
+  });
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress]),
+    connect: fakeInternet(),
+  });
+  for (let each = 0; each < 3; each += 1) {
+    const result = await outbound.send(get(receiver.url, { keepAlive: true }));
+    assert.ok(result.kind === "answered");
+    assert.equal(Buffer.from(result.body).toString(), "ok");
+    await nextTurn();
+  }
+  assert.equal(receiver.sockets.length, 1);
+  assert.equal(receiver.requests.length, 3);
+});
+
 test("a kept connection that the peer closed meanwhile is replaced, once", async (t) => {
   let answers = 0;
   const receiver = await openReceiver(t, (request, response) => {

@@ -272,12 +272,43 @@ test("a flood is cut off by its size, long before the time limit", async (t) => 
     flood("HTTP/1.1 200 ", "z".repeat(1024)),
     flood(`${chunked}1;`, "z".repeat(1024)),
     flood("", interim),
+    flood("", "HTTP/1.1 100 Continue\r\n\r\n"),
   ]) {
     for (const keepAlive of [false, true]) {
       const raw = await openRaw(t, answer);
       const result = await outbound.send(get(raw.url, { timeoutMs: 10_000, keepAlive }));
       assert.deepEqual(withoutHead(result), failed("too_large"));
       await closed(raw.sockets[0]);
+    }
+  }
+});
+
+const inBytes = (answer: string) => (socket: Socket) => {
+  socket.setNoDelay(true);
+  const writeFrom = (at: number): void => {
+    if (at < answer.length) socket.write(answer.slice(at, at + 1), () => writeFrom(at + 1));
+  };
+  writeFrom(0);
+};
+
+test("interim answers are skipped, in whatever pieces they arrive", async (t) => {
+  const again = "HTTP/1.1 100 Continue\r\n\r\n";
+  const hints = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
+  const final = "HTTP/1.1 202 Accepted\r\ncontent-length: 12\r\n\r\nHTTP/1.1 100";
+  const outbound = open(t, "dev");
+  for (const interim of ["", again, again.replace("1.1", "1.0"), hints, again + hints + again]) {
+    for (const answer of [
+      (socket: Socket) => void socket.write(interim + final),
+      (socket: Socket) => void socket.write(interim, () => socket.write(final)),
+      inBytes(interim + final),
+    ]) {
+      for (const keepAlive of [false, true]) {
+        const raw = await openRaw(t, answer);
+        const result = await outbound.send({ ...get(raw.url, { keepAlive }), method: "POST" });
+        assert.ok(result.kind === "answered", interim);
+        assert.equal(result.status, 202);
+        assert.equal(Buffer.from(result.body).toString(), "HTTP/1.1 100");
+      }
     }
   }
 });

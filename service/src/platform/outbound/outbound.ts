@@ -8,7 +8,7 @@ import type { LookupFunction } from "node:net";
 import type * as Undici from "undici";
 import { isPublicAddress, isPublicName, parsePublicUrl } from "./address-policy.ts";
 import type { OutboundProfile } from "./address-policy.ts";
-import { answerBytesMax, boundedConnector } from "./answer-bound.ts";
+import { boundedConnector } from "./answer-bound.ts";
 import { KeptConnections } from "./kept-connections.ts";
 
 export type { OutboundProfile } from "./address-policy.ts";
@@ -246,9 +246,9 @@ function boundsOf(
   undici: typeof Undici,
   connect: Undici.buildConnector.BuildOptions,
 ) {
-  const bytesMax = answerBytesMax({ headerBytes: headerBytesMax, bodyBytes: responseBytesMax });
+  const longest = { headerBytes: headerBytesMax, bodyBytes: responseBytesMax };
   return {
-    connect: boundedConnector(undici, { ...connect, allowH2: false }, bytesMax),
+    connect: boundedConnector(undici, { ...connect, allowH2: false }, longest),
     allowH2: false,
     maxHeaderSize: headerBytesMax,
     maxResponseSize: responseBytesMax,
