@@ -1,9 +1,19 @@
-// What other sites would send to the forms of the login page, and what the page's own forms look like.
+// What other sites would send to the forms of the login page or, as forms, to wallet routes, and what the page's own
+// forms look like.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { claimOf } from "@svc/protocol";
 import { openJar } from "../cookie-jar.ts";
-import { approveByQr, authorizationUrl, logIn, makePkce, openPage, redeem } from "../login-flow.ts";
-import { newIdentity } from "../raw-wallet.ts";
+import {
+  approveByQr,
+  authorizationUrl,
+  logIn,
+  makePkce,
+  openPage,
+  redeem,
+  statusOf,
+} from "../login-flow.ts";
+import { newIdentity, scan } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -141,4 +151,26 @@ test("a client's form with prompt=none is answered from the session, with a hint
     const redeemed = await redeem(world.baseUrl, world.client, { code, verifier: pkce.verifier });
     assert.equal(redeemed.status, 200, await redeemed.text());
   }
+});
+
+test("wallet routes take no form, which any site could have a browser post without asking by CORS", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { session, connection } = scan(page.qr);
+  const claim = {
+    session,
+    svcID: newIdentity().address,
+    claim: claimOf(Buffer.alloc(32).toString("base64url")),
+  };
+  const call = { jsonrpc: "2.0", id: "1", method: "eth_chainId" };
+  for (const [url, members] of [
+    [`${connection}/claim`, claim],
+    [connection, { error: "access_denied", session }],
+    [`${world.baseUrl}/w/session/challenge`, { any: "thing" }],
+    [`${world.baseUrl}/w/chain`, call],
+  ] as const) {
+    const answer = await fetch(url, { method: "POST", body: new URLSearchParams(members) });
+    const { error } = (await answer.json()) as { error?: { reason: string } };
+    assert.deepEqual([answer.status, error?.reason], [415, "unsupported_media_type"], url);
+  }
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "waiting");
 });

@@ -114,7 +114,7 @@ export function createHttp(ctx: Ctx): Http {
   });
   refuseUnreadableQueries(http);
   allowMissingBodies(http);
-  refuseFormsInApi(http);
+  acceptOnlyJson(http);
   boundLargeBodies(ctx, http, bodyBytesMax);
   boundLargeAnswers(ctx, http);
   answerUnknownRoutes(http);
@@ -208,10 +208,13 @@ const refuseUnreadableQuery: onRequestHookHandler = (request, _reply, done) => {
   done(queryFaultOf(request.query) ?? undefined);
 };
 
-/** The API accepts only JSON; forms are for the login's routes. */
-function refuseFormsInApi(http: Http): void {
+/**
+ * API and wallet routes accept only JSON; forms are for the login's routes. Any site may have a browser post a form, so
+ * one that a wallet route took would bypass CORS.
+ */
+function acceptOnlyJson(http: Http): void {
   http.addHook("onRoute", (route) => {
-    if (!route.url.startsWith("/api/") || route.method === "GET") return;
+    if (!/^\/(?:api|w)\//.test(route.url) || route.method === "GET") return;
     const own = [route.onRequest ?? []].flat();
     route.onRequest = [...own, refuseForm];
   });
