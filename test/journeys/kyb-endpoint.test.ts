@@ -68,6 +68,21 @@ test("a test event arrives signed, and its stream has no gap", async () => {
   );
 });
 
+test("nothing sent is a missing body, whatever type a client names for it", async () => {
+  const types = [
+    "application/x-www-form-urlencoded",
+    "text/plain; charset=utf-8",
+    "application/json",
+  ];
+  for (const type of types) {
+    const headers = { authorization: world.apiKey, "content-type": type };
+    const sent = { method: "POST", headers, body: "" };
+    const answer = await fetch(`${world.baseUrl}${path}/reactivate`, sent);
+    const { error } = (await answer.json()) as Answer["body"];
+    assert.deepEqual([answer.status, error?.reason], [409, "endpoint_not_quarantined"], type);
+  }
+});
+
 test("a rotation answers a new secret; repeated under its Idempotency-Key the same one", async () => {
   const headers = { "idempotency-key": "rotation-1" };
   const first = await world.call("POST", `${path}/rotate-secret`, { headers });

@@ -216,9 +216,15 @@ function acceptOnlyJson(http: Http): void {
   http.addHook("onRoute", (route) => {
     if (!/^\/(?:api|w)\//.test(route.url) || route.method === "GET") return;
     const own = [route.onRequest ?? []].flat();
-    route.onRequest = [...own, refuseForm];
+    route.onRequest = [...own, ignoreTypeOfNothing, refuseForm];
   });
 }
+
+/** Some clients name a type even if they send nothing, curl and .NET among them: that is a missing body. */
+const ignoreTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
+  if (headers["content-length"] === "0") delete headers["content-type"];
+  done();
+};
 
 const refuseForm: onRequestHookHandler = (request, _reply, done) => {
   const type = request.headers["content-type"] ?? "";
