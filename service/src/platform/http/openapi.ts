@@ -59,6 +59,9 @@ const schemeOfRefusal = {
 } as const satisfies Partial<Record<Reason | OAuthCode, keyof typeof securitySchemes>>;
 
 const idempotencyKey = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: "^[!-~]+$",
   description:
     "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours; a call that changes nothing is answered anew.",
 });
