@@ -88,6 +88,31 @@ test("a call that is refused without a key says that the key is required", () =>
   );
 });
 
+test("every route has a name of its own for generated clients", () => {
+  const names = routes.map(({ operation }) => operation.operationId ?? "");
+  for (const name of names)
+    assert.match(name, /^(?:get|post|put|delete)(?:[A-Z0-9][a-z0-9A-Z]*)+$/);
+  assert.equal(new Set(names).size, routes.length);
+});
+
+test("every route says whether it authenticates its callers", () => {
+  const silent = routes.filter(({ operation }) => operation.security === undefined);
+  assert.deepEqual(
+    silent.map(({ path }) => path),
+    [],
+  );
+});
+
+test("a choice between fixed texts is one type for generated clients", () => {
+  assert.doesNotMatch(
+    JSON.stringify(routes),
+    /"anyOf":\[(?:\{"type":"string","enum":\["[^"]*"\]\},?)+\]/,
+  );
+  const list = routes.find(({ path }) => path === "/api/v1/kyb/events") ?? assert.fail();
+  const status = list.operation.parameters?.find(({ name }) => name === "status");
+  assert.deepEqual(status?.schema, { type: "string", enum: ["delivered", "undelivered"] });
+});
+
 test("a lookup that is refused without a user or a field says that both are required, and the user given once", () => {
   for (const path of ["/api/v1/blockchain/verified", "/api/v1/blockchain/proof"]) {
     const { operation } = routes.find((route) => route.path === path) ?? assert.fail(path);

@@ -37,6 +37,7 @@ interface Answer {
 }
 
 interface Operation {
+  readonly operationId?: string;
   readonly summary?: string;
   readonly description?: string;
   readonly tags?: readonly string[];

@@ -81,7 +81,7 @@ function withCaller(schema: FastifySchema): FastifySchema {
     ...(refuses("invalid_dpop_proof") ? { dpop: Type.Optional(dpopProof) } : {}),
   };
   return {
-    ...(named === undefined ? {} : { security: [{ [named[1]]: [] }] }),
+    security: named === undefined ? [] : [{ [named[1]]: [] }],
     ...(Object.keys(headers).length === 0 ? {} : { headers: Type.Object(headers) }),
     ...schema,
   };
@@ -118,8 +118,35 @@ async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): 
       components: { securitySchemes },
     },
   });
-  for (const { method, url, schema = {} } of routes)
-    catalogue.route({ method, url, schema: withCaller(schema), handler });
+  for (const { method: methods, url, schema = {} } of routes)
+    for (const method of [methods].flat())
+      catalogue.route({
+        method,
+        url,
+        schema: { operationId: operationId(method, url), ...withCaller(schema) },
+        handler,
+      });
   await catalogue.ready();
-  return JSON.stringify(catalogue.swagger());
+  return JSON.stringify(catalogue.swagger(), withEnum);
+}
+
+/** What generated clients call the route. */
+function operationId(method: string, url: string): string {
+  const words = url.match(/[a-z0-9]+/gi) ?? [];
+  return (
+    method.toLowerCase() + words.map((word) => word[0]?.toUpperCase() + word.slice(1)).join("")
+  );
+}
+
+/** A choice between fixed texts as one type: generators of clients make a type of each member of an `anyOf`. */
+function withEnum(_name: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !("anyOf" in value)) return value;
+  const { anyOf, ...rest } = value;
+  const texts = (Array.isArray(anyOf) ? anyOf : []).map(textOf);
+  return texts.includes(undefined) ? value : { type: "string", enum: texts, ...rest };
+}
+
+/** The only text that a schema allows. */
+function textOf(schema: { type?: unknown; enum?: readonly unknown[] }): unknown {
+  return schema.type === "string" && schema.enum?.length === 1 ? schema.enum[0] : undefined;
 }
