@@ -95,6 +95,17 @@ test("every route has a name of its own for generated clients", () => {
   assert.equal(new Set(names).size, routes.length);
 });
 
+test("a form of OAuth says what every call needs", () => {
+  const needed = ["auth", "token", "introspect", "revoke"].map((name) => {
+    const route = routes.find(
+      ({ path, method }) => path === `/oauth2/${name}` && method === "POST",
+    );
+    const [form] = Object.values(route?.operation.requestBody?.content ?? {});
+    return form?.schema.required;
+  });
+  assert.deepEqual(needed, [["client_id"], ["grant_type"], ["token"], ["token"]]);
+});
+
 test("every route says whether it authenticates its callers", () => {
   const silent = routes.filter(({ operation }) => operation.security === undefined);
   assert.deepEqual(

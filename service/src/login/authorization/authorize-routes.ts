@@ -14,7 +14,8 @@ import { authorize, type AuthorizeOutcome } from "./authorize.ts";
 import { isPersonal, urlOf } from "./request-url.ts";
 import { limitAddress } from "./start-limits.ts";
 
-const AuthorizationForm = Type.Object(authorizationMembers);
+/** A pushed request has all but the client behind its `request_uri`. */
+const AuthorizationForm = Type.Object(authorizationMembers, { required: ["client_id"] });
 const redirectFaults = [...authorizationFaults, "request_uri_not_supported", "login_required"]
   .map((each) => `\`${each}\``)
   .join(", ");

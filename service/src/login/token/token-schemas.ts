@@ -32,7 +32,10 @@ export const anyClient: Record<string, string[]>[] = [{ client: [] }, {}];
 /** Unknown members are ignored (RFC 6749 section 3.2); a repeated one is a list, which no schema here takes. */
 export const TokenForm = Type.Object({
   ...clientMembers,
-  grant_type: text(200, "`authorization_code`, `refresh_token` or `client_credentials`. Required."),
+  grant_type: Type.String({
+    maxLength: 200,
+    description: "`authorization_code`, `refresh_token` or `client_credentials`.",
+  }),
   // Longer than ours are, so that a token of another kind is answered as one that is not good here.
   code: text(4096, "The code; with `authorization_code`."),
   redirect_uri: text(2048, "That of the authorization request; with `authorization_code`."),
@@ -51,7 +54,7 @@ export const TokenForm = Type.Object({
 /** Of revocation and introspection. */
 export const TokenNameForm = Type.Object({
   ...clientMembers,
-  token: text(8192, "The token. Required."),
+  token: Type.String({ maxLength: 8192, description: "The token." }),
   token_type_hint: text(100, "Ignored: a token says itself what it is."),
 });
 
