@@ -1,3 +1,6 @@
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
+import { nextSigningKeyColumn, signingKeyColumn } from "./packages.ts";
+
 export { acquaint, forgetAcquaintances, isAcquainted } from "./acquaintance-store.ts";
 export { type ApiKey, makeApiKey, type ManagementKey } from "./api-key.ts";
 export { type OrganizationLimits, setLimits } from "./organization-limits.ts";
@@ -95,7 +98,12 @@ export {
   getPackage,
   listPackages,
   makeNextSigningKey,
-  packageSealedColumns,
   readSigningKeys,
   switchSigningKey,
 } from "./packages.ts";
+
+/** The sealed columns of this slice. */
+export const accountsSealedColumns: readonly SealedColumn[] = [
+  nextSigningKeyColumn,
+  signingKeyColumn,
+];

@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { lockDomain } from "./client-domain-store.ts";
 import { getDomain } from "./client-domains.ts";
 import { spend } from "./ledger.ts";
@@ -12,11 +12,17 @@ import * as store from "./package-store.ts";
 const packagesMax = 100;
 const keyBytes = 32;
 
-/** The sealed columns of this part of the slice. */
-export const packageSealedColumns: readonly SealedColumn[] = [
-  { table: "kyc_package", idColumn: "id", column: "signing_key_sealed" },
-  { table: "kyc_package", idColumn: "id", column: "next_signing_key_sealed" },
-];
+export const signingKeyColumn: SealedColumn = {
+  table: "kyc_package",
+  idColumn: "id",
+  column: "signing_key_sealed",
+};
+
+export const nextSigningKeyColumn: SealedColumn = {
+  table: "kyc_package",
+  idColumn: "id",
+  column: "next_signing_key_sealed",
+};
 
 /** A package at the moment it is bought, the only time that its signing key is shown. */
 export interface BoughtPackage {
@@ -68,7 +74,7 @@ export async function buyPackage(
       const amountRappen = given.priceRappen;
       await spend(ctx, tx, { purse, kind: "package", subject: id, amountRappen });
     }
-    const place = { table: "kyc_package", id, column: "signing_key_sealed" };
+    const place = placeIn(signingKeyColumn, id);
     const signingKeySealed = ctx.seal.seal(Buffer.from(signingKey), place);
     await store.insertPackage(tx, { ...kycPackage, signingKeySealed });
     await ctx.audit.record(tx, {
@@ -110,9 +116,8 @@ export async function readSigningKeys(
   const rows = await store.listSigningKeys(ctx.db, ids);
   const keys = new Map<string, string>();
   for (const { id, signing_key_sealed: sealed } of rows) {
-    const place = { table: "kyc_package", id, column: "signing_key_sealed" };
     try {
-      keys.set(id, ctx.seal.open(sealed, place).toString());
+      keys.set(id, ctx.seal.open(sealed, placeIn(signingKeyColumn, id)).toString());
     } catch (error) {
       ctx.log.error({ err: error, packageId: id }, "the signing key of a package does not open");
     }
@@ -133,7 +138,7 @@ export async function makeNextSigningKey(
 ): Promise<string> {
   const { id: uuid } = await getPackage(ctx, of.id);
   const key = `whk_${ctx.random.bytes(keyBytes).toString("base64url")}`;
-  const place = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
+  const place = placeIn(nextSigningKeyColumn, uuid);
   await ctx.db.transaction(async (tx) => {
     const isFree = (await store.findNextKey(tx, uuid)) === null;
     if (!isFree && of.isReplacing !== true)
@@ -153,9 +158,8 @@ export async function switchSigningKey(ctx: Ctx, id: string, actor: string): Pro
     const sealed = await store.findNextKey(tx, uuid);
     if (sealed === null)
       throw invalidRequest("the package has no next signing key; make one first");
-    const from = { table: "kyc_package", id: uuid, column: "next_signing_key_sealed" };
-    const to = { table: "kyc_package", id: uuid, column: "signing_key_sealed" };
-    await store.switchKey(tx, uuid, ctx.seal.seal(ctx.seal.open(sealed, from), to));
+    const key = ctx.seal.open(sealed, placeIn(nextSigningKeyColumn, uuid));
+    await store.switchKey(tx, uuid, ctx.seal.seal(key, placeIn(signingKeyColumn, uuid)));
     await ctx.audit.record(tx, { actor, action: "package.switch-key", subject: uuid });
   });
 }

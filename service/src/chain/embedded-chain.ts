@@ -1,5 +1,6 @@
 import { type Address, type Hex, type Hex32, isRecord, parseAddress } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
+import { placeIn } from "../platform/cryptography/seal.ts";
 import { addressOfPrivateKey } from "../platform/cryptography/secp256k1.ts";
 import { checkTurn, readTransaction } from "./admission.ts";
 import { type AnvilProcess, removeLeftovers, startAnvilProcess } from "./anvil-process.ts";
@@ -30,8 +31,7 @@ const openWithinMs = 30_000;
 /** A block is mined when the shared clock jumps by this much or more. */
 const jumpMs = 500;
 
-/** What is kept sealed: the faucet's key. */
-const faucetPlace = { table: "embedded_chain", id: "true", column: "faucet_key_sealed" };
+const faucetKeyPlace = placeIn(store.faucetKeyColumn, "true");
 
 /**
  * Opens the embedded chain. Of all processes over the database one owns it (by an advisory lock): it runs the node,
@@ -59,7 +59,7 @@ function newIdentity(ctx: Ctx): store.EmbeddedIdentity {
     chainId: 2 ** 30 + ctx.random.below(2 ** 30),
     genesisTime: ctx.clock.now(),
     faucetAddress: addressOfPrivateKey(key),
-    faucetKeySealed: ctx.seal.seal(key, faucetPlace),
+    faucetKeySealed: ctx.seal.seal(key, faucetKeyPlace),
   };
 }
 
@@ -486,6 +486,6 @@ export async function findFaucet(
 ): Promise<{ address: Address; privateKey: Uint8Array; chainId: number } | null> {
   const identity = await store.findIdentity(ctx.db);
   if (identity === null) return null;
-  const privateKey = ctx.seal.open(identity.faucetKeySealed, faucetPlace);
+  const privateKey = ctx.seal.open(identity.faucetKeySealed, faucetKeyPlace);
   return { address: identity.faucetAddress, privateKey, chainId: identity.chainId };
 }

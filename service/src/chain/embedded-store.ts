@@ -1,6 +1,13 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
+
+export const faucetKeyColumn: SealedColumn = {
+  table: "embedded_chain",
+  idColumn: "only_row",
+  column: "faucet_key_sealed",
+};
 
 /** What was decided at the first start. */
 export interface EmbeddedIdentity {

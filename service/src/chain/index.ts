@@ -1,9 +1,11 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import type { ChainReport } from "./chain.ts";
 import type { Chain, ChainContext } from "./context.ts";
+import { faucetKeyColumn } from "./embedded-store.ts";
+import { signerKeyColumn } from "./signer-key-store.ts";
 
 export type { Chain, ChainContext } from "./context.ts";
 export { enqueueTransaction } from "./enqueue.ts";
@@ -15,11 +17,8 @@ export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
 export { findStatus as findTransactionStatus } from "./transaction-store.ts";
 
-/** What this slice keeps sealed. */
-export const chainSealedColumns: readonly SealedColumn[] = [
-  { table: "chain_signer_key", idColumn: "name", column: "sealed" },
-  { table: "embedded_chain", idColumn: "only_row", column: "faucet_key_sealed" },
-];
+/** The sealed columns of this slice. */
+export const chainSealedColumns: readonly SealedColumn[] = [faucetKeyColumn, signerKeyColumn];
 
 /**
  * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the

@@ -1,6 +1,7 @@
 import { bytesOfHex } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { addressOfPrivateKey, signDigest } from "../platform/cryptography/secp256k1.ts";
+import { placeIn } from "../platform/cryptography/seal.ts";
 import { digestOf, type Signer, withSignature } from "./signer.ts";
 import * as store from "./signer-key-store.ts";
 
@@ -24,7 +25,7 @@ export async function openSigner(ctx: Ctx): Promise<Signer> {
 }
 
 const keyName = "operator";
-const keyPlace = { table: "chain_signer_key", id: keyName, column: "sealed" };
+const keyPlace = placeIn(store.signerKeyColumn, keyName);
 
 /** Processes that start together end with the same key. */
 async function readOrMakeKey(ctx: Ctx): Promise<Uint8Array> {

@@ -1,4 +1,11 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
+
+export const signerKeyColumn: SealedColumn = {
+  table: "chain_signer_key",
+  idColumn: "name",
+  column: "sealed",
+};
 
 export async function findSignerKey(db: Queryable, name: string): Promise<Buffer | null> {
   const [row] = await db.query<{ sealed: Buffer }>(

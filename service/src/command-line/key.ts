@@ -1,4 +1,4 @@
-import { packageSealedColumns } from "../accounts/index.ts";
+import { accountsSealedColumns } from "../accounts/index.ts";
 import { chainSealedColumns } from "../chain/index.ts";
 import { credentialSealedColumns } from "../credentials/index.ts";
 import {
@@ -14,27 +14,24 @@ import {
   listSigningKeys,
   revokeSigningKey,
   rotateSigningKey,
-  signingKeyColumns,
+  signingKeyColumn,
 } from "../login/index.ts";
-import {
-  platformSealedColumns,
-  rewrapAll,
-  type SealedColumn,
-} from "../platform/cryptography/sealed-columns.ts";
-import { pushSealedColumns } from "../wallets/index.ts";
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
+import { platformSealedColumns, rewrapAll } from "../platform/cryptography/sealed-columns.ts";
+import { walletSealedColumns } from "../wallets/index.ts";
 import { webhookSealedColumns } from "../webhooks/index.ts";
 import { actor, choiceOf, type Verb } from "./verb.ts";
 
 /** Everything that is sealed under the master key; a slice that seals adds its columns here. */
 const sealedColumns: readonly SealedColumn[] = [
   ...platformSealedColumns,
-  ...signingKeyColumns,
+  signingKeyColumn,
   ...chainSealedColumns,
   ...credentialSealedColumns,
-  ...packageSealedColumns,
+  ...accountsSealedColumns,
   ...kycSealedColumns,
   ...kybSealedColumns,
-  ...pushSealedColumns,
+  ...walletSealedColumns,
   ...webhookSealedColumns,
 ];
 

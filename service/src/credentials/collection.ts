@@ -5,7 +5,8 @@ import { Problem } from "../platform/http/problems.ts";
 import { leavesOfTree } from "./checks.ts";
 import { type CredentialStatus, readValues, statusOfCredential } from "./credential.ts";
 import * as store from "./credential-store.ts";
-import { placeOfValues } from "./issue.ts";
+import { placeIn } from "../platform/cryptography/seal.ts";
+import { credentialValuesColumn } from "./issue.ts";
 
 /** A credential as its user sees it. */
 export interface OwnCredential {
@@ -94,7 +95,9 @@ function toFields(
   sealed: store.SealedRow | undefined,
 ): OwnField[] {
   if (sealed === undefined) return leaves.map(({ field, expiresAt }) => ({ field, expiresAt }));
-  const values = readValues(ctx.seal.open(sealed.values_sealed, placeOfValues(sealed.id)));
+  const values = readValues(
+    ctx.seal.open(sealed.values_sealed, placeIn(credentialValuesColumn, sealed.id)),
+  );
   const tree = buildTree(leavesOfTree(sealed.tree));
   return leaves.map(({ field, expiresAt, leaf }) => {
     const value = values.get(field);

@@ -9,9 +9,10 @@ import {
 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
+import { placeIn } from "../platform/cryptography/seal.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { type FieldProof, proveLeaves } from "./checks.ts";
-import { placeOfCompanyValue } from "./company-issue.ts";
+import { companyValueColumn } from "./company-issue.ts";
 import { readValue } from "./company-record.ts";
 import * as store from "./company-store.ts";
 import { statusOfLeaf } from "./leaf.ts";
@@ -47,7 +48,7 @@ export async function listCompanyFields(
 ): Promise<CompanyField[]> {
   const rows = await store.listLiveFields(db, question);
   return rows.map(({ id, valueSealed, issuerName, ...row }) => {
-    const { data, pepper } = readValue(ctx.seal.open(valueSealed, placeOfCompanyValue(id)));
+    const { data, pepper } = readValue(ctx.seal.open(valueSealed, placeIn(companyValueColumn, id)));
     const { subjectType, basis } = entryOfBusinessField(row.name);
     const provenance = basis === "declared" ? "declared" : issuerName;
     return Object.assign(row, { subjectType, value: data, pepper, provenance });

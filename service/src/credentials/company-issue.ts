@@ -1,6 +1,7 @@
 import { hexOfBytes, leafFieldOf } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/http/problems.ts";
 import {
@@ -17,6 +18,12 @@ import * as store from "./credential-store.ts";
 import type { CompanyCallbacks } from "./credentials-context.ts";
 import { type Idempotency, type IssuedCredential, issueOnce } from "./issue.ts";
 import { type Issuer, isTrusted } from "./issuer.ts";
+
+export const companyValueColumn: SealedColumn = {
+  table: "company_field",
+  idColumn: "id",
+  column: "value_sealed",
+};
 
 /** The context for issuing; a verb of the command line passes the callbacks itself. */
 export type CompanyIssueContext = Pick<Ctx, "db" | "clock" | "random" | "seal" | "keys" | "audit"> &
@@ -70,7 +77,10 @@ function prepareRecord(
     const leaf = leaves.get(field);
     if (leaf === undefined) throw new Error("a planted tree lacks a leaf");
     const fieldId = uuidv7(ctx.clock, ctx.random);
-    const valueSealed = ctx.seal.seal(writeValue({ data, pepper }), placeOfCompanyValue(fieldId));
+    const valueSealed = ctx.seal.seal(
+      writeValue({ data, pepper }),
+      placeIn(companyValueColumn, fieldId),
+    );
     return { id: fieldId, name, subject, leaf, valueSealed };
   });
   const { id: issuerId, environment } = issuer;
@@ -116,9 +126,4 @@ async function storeRecord(
     details: { business, fields: [...new Set(record.fields.map(({ name }) => name))], vouches },
   });
   return { id, root: planted.root, isRepeated: false };
-}
-
-/** Where one value of a record is sealed. */
-export function placeOfCompanyValue(id: string): { table: string; id: string; column: string } {
-  return { table: "company_field", id, column: "value_sealed" };
 }

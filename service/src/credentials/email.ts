@@ -4,6 +4,7 @@ import { limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
 import type { Mailer } from "../platform/mail.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
@@ -15,6 +16,18 @@ import { prepareCredential, storeCredential } from "./issue.ts";
 import { findBuiltInIssuer } from "./issuer-store.ts";
 
 type EmailContext = Ctx & Pick<CredentialsContext, "mailer">;
+
+export const emailColumn: SealedColumn = {
+  table: "email_verification",
+  idColumn: "id",
+  column: "email_sealed",
+};
+
+export const codeColumn: SealedColumn = {
+  table: "email_verification",
+  idColumn: "id",
+  column: "code_sealed",
+};
 
 const codeLifetimeSeconds = 600;
 const codesTotal = 1_000_000;
@@ -58,9 +71,9 @@ export async function startVerification(
       id,
       user,
       environment: given.environment,
-      emailSealed: ctx.seal.seal(Buffer.from(email), placeOf(id, "email_sealed")),
+      emailSealed: ctx.seal.seal(Buffer.from(email), placeIn(emailColumn, id)),
       codeMac: macOf(ctx, { id, user, code }),
-      codeSealed: ctx.seal.seal(Buffer.from(code), placeOf(id, "code_sealed")),
+      codeSealed: ctx.seal.seal(Buffer.from(code), placeIn(codeColumn, id)),
       createdAt: now,
       expiresAt,
     }),
@@ -106,7 +119,7 @@ export async function finishVerification(
     if (tried === null) throw new Problem("verification_over");
     // The try has to stay used up, so nothing is thrown before the transaction has ended.
     if (!equalBytes(tried.codeMac, macOf(ctx, { id, user, code }))) return null;
-    const email = ctx.seal.open(tried.emailSealed, placeOf(id, "email_sealed")).toString();
+    const email = ctx.seal.open(tried.emailSealed, placeIn(emailColumn, id)).toString();
     const issuer = await findBuiltInIssuer(tx, "email", tried.environment);
     if (issuer === null) throw new Error("the built-in issuer of e-mail addresses is missing");
     const prepared = prepareCredential(ctx, issuer, {
@@ -142,8 +155,8 @@ export async function sendMessages(ctx: Ctx, mailer: Mailer): Promise<void> {
 
 async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Promise<void> {
   const { id, user } = due;
-  const to = ctx.seal.open(due.emailSealed, placeOf(id, "email_sealed")).toString();
-  const code = ctx.seal.open(due.codeSealed, placeOf(id, "code_sealed")).toString();
+  const to = ctx.seal.open(due.emailSealed, placeIn(emailColumn, id)).toString();
+  const code = ctx.seal.open(due.codeSealed, placeIn(codeColumn, id)).toString();
   try {
     await mailer.send({ to, subject: `${code} is your code`, text: messageText(user, code) });
   } catch (error) {
@@ -171,11 +184,4 @@ function messageText(user: Address, code: string): string {
 export async function purgeVerifications(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - codeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteVerifications(ctx.db, before, limit));
-}
-
-function placeOf(
-  id: string,
-  column: "email_sealed" | "code_sealed",
-): { table: string; id: string; column: string } {
-  return { table: "email_verification", id, column };
 }

@@ -2,9 +2,12 @@ import type { AccountsContext } from "../accounts/index.ts";
 import type { ChainContext } from "../chain/index.ts";
 import type { Http } from "../platform/http/http.ts";
 import { createMailer } from "../platform/mail.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
 import { checkRoutes } from "./check-routes.ts";
+import { companyValueColumn } from "./company-issue.ts";
 import type { CredentialsCallbacks, CredentialsContext } from "./credentials-context.ts";
+import { codeColumn, emailColumn } from "./email.ts";
+import { credentialValuesColumn } from "./issue.ts";
 import { openIssuerKeys } from "./issuer-key-lookup.ts";
 import { issuerRoutes } from "./issuer-routes.ts";
 import { ensureBuiltInIssuers } from "./issuers.ts";
@@ -67,10 +70,10 @@ export { credentialWalletRoutes, type WalletCaller } from "./wallet-routes.ts";
 
 /** The sealed columns of this slice. */
 export const credentialSealedColumns: readonly SealedColumn[] = [
-  { table: "credential", idColumn: "id", column: "values_sealed" },
-  { table: "company_field", idColumn: "id", column: "value_sealed" },
-  { table: "email_verification", idColumn: "id", column: "email_sealed" },
-  { table: "email_verification", idColumn: "id", column: "code_sealed" },
+  codeColumn,
+  companyValueColumn,
+  credentialValuesColumn,
+  emailColumn,
 ];
 
 /** The slice of one process, which has to be closed. */

@@ -2,6 +2,7 @@ import { type Address, type FieldName, type Hex32, hexOfBytes, isFieldName } fro
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
 import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
@@ -37,6 +38,13 @@ export interface IssuedCredential {
   /** Whether an earlier call with the same key issued it. */
   readonly isRepeated: boolean;
 }
+
+/** The values of a credential, until its user's wallet collects them. */
+export const credentialValuesColumn: SealedColumn = {
+  table: "credential",
+  idColumn: "id",
+  column: "values_sealed",
+};
 
 const fieldsMax = 100;
 /** The longest lifetime of a document. */
@@ -139,7 +147,7 @@ export function prepareCredential(
     createdAt: now,
     expiresAt,
     planted: plantTree(user, salted, () => ctx.random.bytes(32)),
-    valuesSealed: ctx.seal.seal(writeValues(salted), placeOfValues(id)),
+    valuesSealed: ctx.seal.seal(writeValues(salted), placeIn(credentialValuesColumn, id)),
     actor: `issuer:${issuer.id}`,
   };
 }
@@ -155,11 +163,6 @@ export async function storeCredential(
   const details = { user, document, fields: planted.leaves.map(({ field }) => field) };
   await ctx.audit.record(tx, { actor, action: "credential.issue", subject: id, details });
   return { id, root: planted.root, isRepeated: false };
-}
-
-/** Where a credential's values are sealed. */
-export function placeOfValues(id: string): { table: string; id: string; column: string } {
-  return { table: "credential", id, column: "values_sealed" };
 }
 
 interface Checked {

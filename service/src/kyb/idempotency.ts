@@ -5,7 +5,7 @@ import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { callerOf } from "./caller.ts";
 import * as store from "./idempotency-store.ts";
 
@@ -15,10 +15,12 @@ export interface Answer<Body> {
   readonly body: Body;
 }
 
-/** The sealed columns: answers may hold secrets. */
-export const idempotencySealedColumns: readonly SealedColumn[] = [
-  { table: "kyb_idempotency", idColumn: "id", column: "answer_sealed" },
-];
+/** Answers may hold secrets. */
+export const idempotentAnswerColumn: SealedColumn = {
+  table: "kyb_idempotency",
+  idColumn: "id",
+  column: "answer_sealed",
+};
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
 const lifetimeSeconds = 86_400;
@@ -52,11 +54,14 @@ export async function idempotently<Body extends object>(
     if (request.routeOptions.config.onlyReads === true) return run(tx);
     if (known === null) {
       const made = await run(tx);
-      const sealed = ctx.seal.seal(Buffer.from(JSON.stringify(made.body)), placeOf(id));
+      const sealed = ctx.seal.seal(
+        Buffer.from(JSON.stringify(made.body)),
+        placeIn(idempotentAnswerColumn, id),
+      );
       await store.keepAnswer(tx, { id, sealed });
       return made;
     }
-    const opened = ctx.seal.open(known.answerSealed, placeOf(known.id));
+    const opened = ctx.seal.open(known.answerSealed, placeIn(idempotentAnswerColumn, known.id));
     return { status: 200, body: JSON.parse(opened.toString()) as Body };
   });
   void reply.code(answer.status);
@@ -83,8 +88,4 @@ function readKey(request: FastifyRequest, isRequired: boolean): string | null {
 /** Method and path with the body: a key belongs to one call. */
 function contentOf({ method, url, body }: FastifyRequest): string {
   return JSON.stringify([method, url, body ?? null]);
-}
-
-function placeOf(id: string): { table: string; id: string; column: string } {
-  return { table: "kyb_idempotency", id, column: "answer_sealed" };
 }

@@ -1,8 +1,8 @@
 import type { FinalHandlers } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
 import type { Http } from "../platform/http/http.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
-import { attestationKeySealedColumns, createAttestationKeys } from "./release/attestation-keys.ts";
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
+import { attestationKeyColumn, createAttestationKeys } from "./release/attestation-keys.ts";
 import { attestationRoutes } from "./release/attestation-routes.ts";
 import type { BallotRules } from "./ballot/ballot.ts";
 import { billingRoutes } from "./billing/billing-routes.ts";
@@ -15,20 +15,20 @@ import { endpointRoutes } from "./event/endpoint-routes.ts";
 import { eventRoutes } from "./event/event-routes.ts";
 import { foundingFinalHandlers } from "./business/founding.ts";
 import { governanceFinalHandlers, governanceRules } from "./business/governance.ts";
-import { idempotencySealedColumns } from "./idempotency.ts";
+import { idempotentAnswerColumn } from "./idempotency.ts";
 import { inboxRoutes } from "./ballot/inbox-routes.ts";
 import type { KybCallbacks, KybContext, WalletCaller } from "./kyb-context.ts";
 import { lookupRoutes } from "./business/lookup-routes.ts";
-import { memberSealedColumns } from "./business/members.ts";
+import { memberNameColumn } from "./business/members.ts";
 import { offerRoutes } from "./offer/offer-routes.ts";
 import { offerWalletRoutes } from "./offer/offer-wallet-routes.ts";
-import { offerSealedColumns } from "./offer/offers.ts";
-import { proposalSealedColumns } from "./business/shown-proposal.ts";
+import { offeredRequestColumn } from "./offer/offers.ts";
+import { proposalNamesColumn } from "./business/shown-proposal.ts";
 import { releaseHistoryRoutes } from "./release/release-history-routes.ts";
-import { releaseSealedColumns } from "./release/releases.ts";
+import { attestationColumn } from "./release/releases.ts";
 import { removalFinalHandlers } from "./business/removal.ts";
 import { signatureBallots, signatureFinalHandlers } from "./request/signature-ballots.ts";
-import { signatureSealedColumns } from "./request/signature-requests.ts";
+import { documentColumn } from "./request/signature-requests.ts";
 import { signatureRoutes } from "./request/signature-routes.ts";
 import { validRoutes } from "./release/valid-routes.ts";
 
@@ -59,13 +59,13 @@ export { holdCompany, noteCompanyRecord } from "./business/company-standing.ts";
 
 /** The sealed columns of this slice. */
 export const kybSealedColumns: readonly SealedColumn[] = [
-  ...attestationKeySealedColumns,
-  ...idempotencySealedColumns,
-  ...memberSealedColumns,
-  ...offerSealedColumns,
-  ...proposalSealedColumns,
-  ...releaseSealedColumns,
-  ...signatureSealedColumns,
+  attestationColumn,
+  attestationKeyColumn,
+  documentColumn,
+  idempotentAnswerColumn,
+  memberNameColumn,
+  offeredRequestColumn,
+  proposalNamesColumn,
 ];
 
 /** What happens when transactions that this slice has sent to the chain are final. */

@@ -22,6 +22,7 @@ import { verifySignature } from "../chain/index.ts";
 import { listSupposedLeaves, matchLeaves } from "../credentials/index.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { Problem } from "../platform/http/problems.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { isComplete } from "./completeness.ts";
 import * as store from "./consent-store.ts";
@@ -29,6 +30,13 @@ import type { KycContext } from "./kyc-context.ts";
 import { mismatchesForgiven, steps } from "./order.ts";
 import { connectionOf, hashOfToken } from "./order-connection.ts";
 import { moveOrders } from "./transitions.ts";
+
+/** What a user has released, until it is handed over. */
+export const payloadColumn: SealedColumn = {
+  table: "kyc_payload",
+  idColumn: "order_id",
+  column: "sealed",
+};
 
 /**
  * Returns the signed request object of a link, which says who asks for what. It is made once per link and stored, so
@@ -262,7 +270,6 @@ async function keepApproval(
 ): Promise<void> {
   const { order } = opened;
   const at = ctx.clock.now();
-  const place = { table: "kyc_payload", id: order.id, column: "sealed" };
   // Encoded anew instead of the wallet's own text: other parsers may read repeated keys, or keys of another case,
   // differently.
   const payload = Buffer.from(encodeInfos(infos));
@@ -285,7 +292,7 @@ async function keepApproval(
       requester: opened.requester,
       deadline: opened.expiration,
       signature: bufferOfHex(result.signature),
-      payloadSealed: ctx.seal.seal(payload, place),
+      payloadSealed: ctx.seal.seal(payload, placeIn(payloadColumn, order.id)),
       createdAt: at,
     });
   });

@@ -1,5 +1,6 @@
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
-import { syntheticIdentitySealedColumns } from "./synthetic-identity.ts";
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
+import { payloadColumn } from "./consent.ts";
+import { syntheticFieldsColumn, syntheticKeyColumn } from "./synthetic-identity.ts";
 
 export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
 export { announceInvalidated, listHandedOver } from "./handed-over.ts";
@@ -12,8 +13,9 @@ export { settlementFinalHandlers } from "./settlement.ts";
 export { makeSyntheticIdentity } from "./synthetic-identity.ts";
 export { kycWalletRoutes } from "./wallet-routes.ts";
 
-/** What this slice keeps sealed. */
+/** The sealed columns of this slice. */
 export const kycSealedColumns: readonly SealedColumn[] = [
-  { table: "kyc_payload", idColumn: "order_id", column: "sealed" },
-  ...syntheticIdentitySealedColumns,
+  payloadColumn,
+  syntheticFieldsColumn,
+  syntheticKeyColumn,
 ];

@@ -5,8 +5,9 @@ import { findLiveLeaves } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { createDeferred, type Deferred } from "../platform/deferred.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import { mayOpenElsewhere, SealBroken } from "../platform/cryptography/seal.ts";
+import { mayOpenElsewhere, placeIn, SealBroken } from "../platform/cryptography/seal.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
+import { payloadColumn } from "./consent.ts";
 import { dataTransferred } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { initiateWithinSeconds, steps, type Trigger } from "./order.ts";
@@ -190,8 +191,7 @@ function open(
 ): { infos: string } | "broken" | "waiting" {
   if (sealed === null) return "broken";
   try {
-    const place = { table: "kyc_payload", id, column: "sealed" };
-    return { infos: ctx.seal.open(sealed, place).toString() };
+    return { infos: ctx.seal.open(sealed, placeIn(payloadColumn, id)).toString() };
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error;
     return mayOpenElsewhere(error, ctx.clock.now() - initiatedAt) ? "waiting" : "broken";

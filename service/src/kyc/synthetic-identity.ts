@@ -9,14 +9,20 @@ import {
 } from "../credentials/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/http/problems.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import * as store from "./synthetic-identity-store.ts";
 
-/** What is kept sealed of these identities. */
-export const syntheticIdentitySealedColumns: readonly SealedColumn[] = [
-  { table: "synthetic_identity", idColumn: "user_address", column: "key_sealed" },
-  { table: "synthetic_identity", idColumn: "user_address", column: "held_sealed" },
-];
+export const syntheticKeyColumn: SealedColumn = {
+  table: "synthetic_identity",
+  idColumn: "user_address",
+  column: "key_sealed",
+};
+
+export const syntheticFieldsColumn: SealedColumn = {
+  table: "synthetic_identity",
+  idColumn: "user_address",
+  column: "held_sealed",
+};
 
 /** A field as a wallet holds it. */
 export interface HeldField extends Info {
@@ -63,12 +69,6 @@ const documents = [
   },
 ] as const;
 
-const placeOf = (user: Address, column: "key_sealed" | "held_sealed") => ({
-  table: "synthetic_identity",
-  id: user,
-  column,
-});
-
 /**
  * Makes an identity with verified fields for a sandbox domain. They count as soon as a running service has attested
  * them.
@@ -89,8 +89,11 @@ export async function makeSyntheticIdentity(
   for (const { document, fields } of documents)
     await issueCredential(ctx, issuer, { user, document, fields, expiresAt });
   const held = await collectAll(ctx, user);
-  const heldSealed = ctx.seal.seal(Buffer.from(JSON.stringify(held)), placeOf(user, "held_sealed"));
-  const keySealed = ctx.seal.seal(key, placeOf(user, "key_sealed"));
+  const heldSealed = ctx.seal.seal(
+    Buffer.from(JSON.stringify(held)),
+    placeIn(syntheticFieldsColumn, user),
+  );
+  const keySealed = ctx.seal.seal(key, placeIn(syntheticKeyColumn, user));
   await ctx.db.transaction(async (tx) => {
     const identity = { user, clientDomainId: domain.id, keySealed, heldSealed };
     const now = ctx.clock.now();
@@ -122,9 +125,9 @@ export async function findSyntheticUser(
 ): Promise<SyntheticUser | null> {
   const identity = await store.findIdentity(ctx.db, user, clientDomainId);
   if (identity === null) return null;
-  const held = ctx.seal.open(identity.heldSealed, placeOf(user, "held_sealed"));
+  const held = ctx.seal.open(identity.heldSealed, placeIn(syntheticFieldsColumn, user));
   return {
-    key: ctx.seal.open(identity.keySealed, placeOf(user, "key_sealed")),
+    key: ctx.seal.open(identity.keySealed, placeIn(syntheticKeyColumn, user)),
     held: JSON.parse(held.toString()) as HeldField[],
   };
 }

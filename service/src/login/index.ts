@@ -26,7 +26,7 @@ export { deleteUser } from "./user-deletion.ts";
 export { keyPurposes } from "./keys/signing-key.ts";
 export { limitContractSignatures } from "./contract-signature-limits.ts";
 export { signRequestObject } from "./attempt/request-object.ts";
-export { signingKeyColumns } from "./keys/signing-keys.ts";
+export { signingKeyColumn } from "./keys/signing-keys.ts";
 
 /** The login slice of one process. */
 export type Login = BaseContext & { readonly successors: RefreshSuccessors };

@@ -8,15 +8,17 @@ import type { Ctx } from "../platform/context.ts";
 import { purgeByPages, purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import { pushKeyOf } from "./push-key.ts";
 import * as store from "./push-store.ts";
 
-/** The sealed columns of this part: addresses of devices. */
-export const pushSealedColumns: readonly SealedColumn[] = [
-  { table: "push_subscription", idColumn: "id", column: "subscription_sealed" },
-];
+/** Addresses of devices. */
+export const subscriptionColumn: SealedColumn = {
+  table: "push_subscription",
+  idColumn: "id",
+  column: "subscription_sealed",
+};
 
 /** What a browser gives a page that has subscribed. */
 export interface GivenSubscription {
@@ -72,7 +74,7 @@ export async function subscribePush(
     id,
     user,
     endpointSha256: sha256(endpoint),
-    subscriptionSealed: ctx.seal.seal(Buffer.from(content), placeOf(id)),
+    subscriptionSealed: ctx.seal.seal(Buffer.from(content), placeIn(subscriptionColumn, id)),
     createdAt: ctx.clock.now(),
   };
   await ctx.db.transaction(async (tx) => store.keepSubscription(tx, row, subscriptionsMax));
@@ -159,7 +161,9 @@ async function sendHint(
   ctx: Ctx,
   { id, subscriptionSealed, endsAt }: store.DueHint,
 ): Promise<void> {
-  const subscription = readSubscription(ctx.seal.open(subscriptionSealed, placeOf(id)));
+  const subscription = readSubscription(
+    ctx.seal.open(subscriptionSealed, placeIn(subscriptionColumn, id)),
+  );
   const lifetimeSeconds = Math.min(Math.max(endsAt - ctx.clock.now(), 0), hintSecondsMax);
   const { headers, body } = await encryptHint(ctx, subscription, lifetimeSeconds);
   const result = await ctx.outbound.send({
@@ -221,8 +225,4 @@ function readSubscription(bytes: Uint8Array): PushSubscription {
   const value: unknown = JSON.parse(Buffer.from(bytes).toString());
   if (!isRecord(value)) throw new Error("a push subscription cannot be read");
   return value as unknown as PushSubscription;
-}
-
-function placeOf(id: string): { table: string; id: string; column: string } {
-  return { table: "push_subscription", id, column: "subscription_sealed" };
 }

@@ -1,4 +1,5 @@
 import type { OutboundResult } from "../platform/outbound/outbound.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { openBody } from "./events.ts";
 import { nameOf, nextStepOf, type Outcome } from "./schedule.ts";
 import { headersOf } from "./signature.ts";
@@ -10,6 +11,12 @@ import type { WebhooksContext } from "./webhooks-context.ts";
 const timeoutMs = 15_000;
 const answerBytesMax = 16 * 1024;
 const answerBytesKept = 4 * 1024;
+
+export const attemptAnswerColumn: SealedColumn = {
+  table: "webhook_attempt",
+  idColumn: "id",
+  column: "answer_sealed",
+};
 
 interface Exchange {
   readonly outcome: Outcome;
@@ -131,8 +138,8 @@ function sealAnswer(
   answer: Uint8Array | null,
 ): Buffer | null {
   if (answer === null || answer.length === 0) return null;
-  const place = { table: "webhook_attempt", id: attemptId, column: "answer_sealed" };
-  return ctx.seal.seal(answer.subarray(0, answerBytesKept), place);
+  const kept = answer.subarray(0, answerBytesKept);
+  return ctx.seal.seal(kept, placeIn(attemptAnswerColumn, attemptId));
 }
 
 function tellGivenUp(ctx: WebhooksContext, delivery: store.Delivery): void {

@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 
 /** What signs; the receiver tells secrets apart by their versions. */
 export interface Secret {
@@ -23,10 +23,11 @@ export interface SecretRow {
 export const overlapSeconds = 86_400;
 const secretBytes = 32;
 
-/** Secrets of endpoints are kept sealed. */
-export const endpointSealedColumns: readonly SealedColumn[] = [
-  { table: "kyb_endpoint_secret", idColumn: "id", column: "secret_sealed" },
-];
+export const endpointSecretColumn: SealedColumn = {
+  table: "kyb_endpoint_secret",
+  idColumn: "id",
+  column: "secret_sealed",
+};
 
 /** A new secret: 64 hex digits. */
 export function makeSecret(
@@ -35,7 +36,7 @@ export function makeSecret(
 ): { secret: string; row: SecretRow } {
   const id = uuidv7(ctx.clock, ctx.random);
   const secret = Buffer.from(ctx.random.bytes(secretBytes)).toString("hex");
-  const secretSealed = ctx.seal.seal(Buffer.from(secret), placeOf(id));
+  const secretSealed = ctx.seal.seal(Buffer.from(secret), placeIn(endpointSecretColumn, id));
   return { secret, row: { id, version, secretSealed, expiresAt: null } };
 }
 
@@ -50,8 +51,6 @@ export function openSecrets(
     .toSorted((a, b) => b.version - a.version)
     .map(({ id, version, secretSealed }) => ({
       version,
-      secret: ctx.seal.open(secretSealed, placeOf(id)).toString(),
+      secret: ctx.seal.open(secretSealed, placeIn(endpointSecretColumn, id)).toString(),
     }));
 }
-
-const placeOf = (id: string) => ({ table: "kyb_endpoint_secret", id, column: "secret_sealed" });

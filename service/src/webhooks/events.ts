@@ -3,19 +3,17 @@ import type { Queryable } from "../platform/database/db.ts";
 import { ulid } from "../platform/ids.ts";
 import { Type } from "../platform/http/schema.ts";
 import { Problem } from "../platform/http/problems.ts";
-import type { SealedColumn } from "../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { endpointIdOf } from "./endpoint.ts";
-import { endpointSealedColumns } from "./endpoint-secret.ts";
 import { isLarge, type NewEvent, purgeTimeOf } from "./event.ts";
 import * as store from "./event-store.ts";
 import { cursorAfter, type StreamPlace } from "./stream-page.ts";
 
-/** What this slice keeps sealed. */
-export const webhookSealedColumns: readonly SealedColumn[] = [
-  { table: "webhook_event", idColumn: "id", column: "body_sealed" },
-  { table: "webhook_attempt", idColumn: "id", column: "answer_sealed" },
-  ...endpointSealedColumns,
-];
+export const eventBodyColumn: SealedColumn = {
+  table: "webhook_event",
+  idColumn: "id",
+  column: "body_sealed",
+};
 
 /** An id for a new event: `evt_` and a ULID. */
 export function newEventId(ctx: Pick<Ctx, "clock" | "random">): string {
@@ -37,7 +35,7 @@ export async function enqueueEvents(
   const now = ctx.clock.now();
   const rows = events.map((event) => ({
     ...event,
-    ...placeOf(event),
+    ...destinationOf(event),
     isLarge: isLarge(event),
     purgeAt: purgeTimeOf(event, now),
     body: event.isPersonal ? null : event.body,
@@ -47,7 +45,7 @@ export async function enqueueEvents(
 }
 
 /** Where it goes, as far as the event itself says. */
-function placeOf(event: NewEvent): {
+function destinationOf(event: NewEvent): {
   endpointId: string;
   keyId: string | null;
   url: string | null;
@@ -278,7 +276,7 @@ export function sealBody(
   ctx: Pick<Ctx, "seal">,
   { id, body }: { id: string; body: string },
 ): Buffer {
-  return ctx.seal.seal(Buffer.from(body), bodyPlace(id));
+  return ctx.seal.seal(Buffer.from(body), placeIn(eventBodyColumn, id));
 }
 
 /** The body of an event that has one. @throws {SealBroken} */
@@ -288,11 +286,9 @@ export function openBody(
 ): string {
   if (row.body !== null) return row.body;
   if (row.bodySealed === null) throw new Error(`the event ${row.id} has no body`);
-  return ctx.seal.open(row.bodySealed, bodyPlace(row.id)).toString();
+  return ctx.seal.open(row.bodySealed, placeIn(eventBodyColumn, row.id)).toString();
 }
 
 function isOver(row: { purgeAt: number | null }, now: number): boolean {
   return row.purgeAt === null || row.purgeAt <= now;
 }
-
-const bodyPlace = (id: string) => ({ table: "webhook_event", id, column: "body_sealed" });

@@ -1,3 +1,8 @@
+import type { SealedColumn } from "../platform/cryptography/seal.ts";
+import { attemptAnswerColumn } from "./attempt.ts";
+import { endpointSecretColumn } from "./endpoint-secret.ts";
+import { eventBodyColumn } from "./events.ts";
+
 export {
   enqueueEvents,
   listKybEvents,
@@ -10,7 +15,6 @@ export {
   moveEvents,
   newEventId,
   redeliverEvents,
-  webhookSealedColumns,
   shownEvent,
 } from "./events.ts";
 export { afterSequence, readPlace, streamCursor } from "./stream-page.ts";
@@ -28,3 +32,10 @@ export { webhookJobs } from "./jobs.ts";
 export { forgetStreams } from "./retention.ts";
 export { Sender } from "./sender.ts";
 export type { WebhooksContext } from "./webhooks-context.ts";
+
+/** The sealed columns of this slice. */
+export const webhookSealedColumns: readonly SealedColumn[] = [
+  attemptAnswerColumn,
+  endpointSecretColumn,
+  eventBodyColumn,
+];

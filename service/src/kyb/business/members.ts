@@ -2,18 +2,20 @@ import type { Address } from "@svc/protocol";
 import type { Ctx } from "../../platform/context.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import type { BusinessMember } from "./business.ts";
 import * as store from "./business-store.ts";
 
-/** Sealed columns: what the others call a member. */
-export const memberSealedColumns: readonly SealedColumn[] = [
-  { table: "business_member", idColumn: "id", column: "name_sealed" },
-];
+/** What the others call a member. */
+export const memberNameColumn: SealedColumn = {
+  table: "business_member",
+  idColumn: "id",
+  column: "name_sealed",
+};
 
 /** Seals the name of a new row. */
 export function sealMemberName(ctx: Pick<Ctx, "seal">, id: string, name: string): Buffer {
-  return ctx.seal.seal(Buffer.from(name), placeOf(id));
+  return ctx.seal.seal(Buffer.from(name), placeIn(memberNameColumn, id));
 }
 
 /** The roster by name, in the order of the addresses. */
@@ -59,9 +61,5 @@ export function openMemberName(
   ctx: Pick<Ctx, "seal">,
   row: { readonly id: string; readonly nameSealed: Buffer },
 ): string {
-  return ctx.seal.open(row.nameSealed, placeOf(row.id)).toString();
-}
-
-function placeOf(id: string): { table: string; id: string; column: string } {
-  return { table: "business_member", id, column: "name_sealed" };
+  return ctx.seal.open(row.nameSealed, placeIn(memberNameColumn, row.id)).toString();
 }

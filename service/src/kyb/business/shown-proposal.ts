@@ -1,16 +1,18 @@
 // A proposal as members see it.
 import { governanceFunctions, type Address } from "@svc/protocol";
-import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { listBusinessesAt } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";
 import { charterOf, type Proposal } from "./proposal.ts";
 import { shownCharter } from "./shown-charter.ts";
 
-/** What governance keeps sealed: names of members to be. */
-export const proposalSealedColumns: readonly SealedColumn[] = [
-  { table: "business_proposal", idColumn: "id", column: "names_sealed" },
-];
+/** Names of members to be. */
+export const proposalNamesColumn: SealedColumn = {
+  table: "business_proposal",
+  idColumn: "id",
+  column: "names_sealed",
+};
 
 /** An address with what it is called. */
 interface Named {
@@ -73,7 +75,9 @@ export function namesOf(
   { id, namesSealed }: Proposal,
 ): readonly Named[] {
   if (namesSealed === null) return [];
-  return JSON.parse(ctx.seal.open(namesSealed, placeOf(id)).toString()) as Named[];
+  return JSON.parse(
+    ctx.seal.open(namesSealed, placeIn(proposalNamesColumn, id)).toString(),
+  ) as Named[];
 }
 
 export function sealNames(
@@ -82,9 +86,5 @@ export function sealNames(
   names: readonly Named[],
 ): Buffer {
   const kept = names.map(({ address, name }) => ({ address, name }));
-  return ctx.seal.seal(Buffer.from(JSON.stringify(kept)), placeOf(id));
-}
-
-function placeOf(id: string): { table: string; id: string; column: string } {
-  return { table: "business_proposal", id, column: "names_sealed" };
+  return ctx.seal.seal(Buffer.from(JSON.stringify(kept)), placeIn(proposalNamesColumn, id));
 }

@@ -4,7 +4,7 @@ import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { holdBusiness } from "../business/business-store.ts";
 import { checkEntitled } from "../caller.ts";
 import { knownFields } from "../request/data-request-terms.ts";
@@ -22,10 +22,11 @@ import * as store from "./offer-store.ts";
 import { refuseUnheard } from "../request/request-checks.ts";
 import { requestSignature, signingRequesterOf } from "../request/signature-requests.ts";
 
-/** The sealed columns of offers. */
-export const offerSealedColumns: readonly SealedColumn[] = [
-  { table: "kyb_offer", idColumn: "id", column: "request_sealed" },
-];
+export const offeredRequestColumn: SealedColumn = {
+  table: "kyb_offer",
+  idColumn: "id",
+  column: "request_sealed",
+};
 
 /** An offer with what it asks for; null once that has been purged. */
 export interface OpenedOffer {
@@ -68,7 +69,10 @@ export async function makeOffer(
     requestId: null,
     digest: request.kind === "signature_request" ? request.digest : null,
   };
-  const sealed = ctx.seal.seal(Buffer.from(JSON.stringify(request)), placeOf(id));
+  const sealed = ctx.seal.seal(
+    Buffer.from(JSON.stringify(request)),
+    placeIn(offeredRequestColumn, id),
+  );
   await store.insertOffer(tx, offer, sealed);
   return { offer, request };
 }
@@ -250,8 +254,6 @@ async function findByToken(ctx: KybContext, token: string): Promise<OpenedOffer>
 function open(ctx: Pick<KybContext, "seal">, stored: store.StoredOffer): OpenedOffer {
   const { offer, requestSealed } = stored;
   if (requestSealed === null) return { offer, request: null };
-  const written = ctx.seal.open(requestSealed, placeOf(offer.id)).toString();
+  const written = ctx.seal.open(requestSealed, placeIn(offeredRequestColumn, offer.id)).toString();
   return { offer, request: JSON.parse(written) as OfferedRequest };
 }
-
-const placeOf = (id: string) => ({ table: "kyb_offer", id, column: "request_sealed" });

@@ -17,8 +17,7 @@ import {
 } from "../../platform/cryptography/key-schedule.ts";
 import { randomId } from "../../platform/ids.ts";
 import { type PublishedDocument, serialiseKeySet } from "../../platform/http/published-document.ts";
-import type { Place } from "../../platform/cryptography/seal.ts";
-import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import * as store from "./attestation-key-store.ts";
 
 /** The keys that sign attestations: none of them signs anything else (decisions section 6, Attestation). */
@@ -62,10 +61,11 @@ const freshSeconds = 15;
 const generateKeyPair = promisify(generateKeyPairWithCallback);
 const sign = promisify(signWithCallback);
 
-/** The sealed columns of the keys. */
-export const attestationKeySealedColumns: readonly SealedColumn[] = [
-  { table: "attestation_key", idColumn: "kid", column: "private_sealed" },
-];
+export const attestationKeyColumn: SealedColumn = {
+  table: "attestation_key",
+  idColumn: "kid",
+  column: "private_sealed",
+};
 
 /** The keys of this installation. Making one takes a second of one core, so the first use makes them, not the start. */
 export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
@@ -146,7 +146,7 @@ async function addKey(ctx: KeyContext, startsAt: number): Promise<void> {
   const kid = randomId(ctx.random, kidBytes);
   const plain = privateKey.export({ format: "der", type: "pkcs8" });
   const publicJwk = publicKey.export({ format: "jwk" }) as Record<string, string>;
-  const privateSealed = ctx.seal.seal(plain, placeOf(kid));
+  const privateSealed = ctx.seal.seal(plain, placeIn(attestationKeyColumn, kid));
   const createdAt = ctx.clock.now();
   await store.insertKey(ctx.db, { kid, publicJwk, privateSealed, createdAt, startsAt });
 }
@@ -169,10 +169,6 @@ async function loadKeys(
 }
 
 function openKey(ctx: KeyContext, kid: string, privateSealed: Buffer): KeyObject {
-  const der = ctx.seal.open(privateSealed, placeOf(kid));
+  const der = ctx.seal.open(privateSealed, placeIn(attestationKeyColumn, kid));
   return createPrivateKey({ key: der, format: "der", type: "pkcs8" });
-}
-
-function placeOf(kid: string): Place {
-  return { table: "attestation_key", id: kid, column: "private_sealed" };
 }

@@ -7,8 +7,7 @@ import { createDeferred, type Deferred } from "../../platform/deferred.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { SealBroken } from "../../platform/cryptography/seal.ts";
-import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
+import { placeIn, SealBroken, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { attestationSeconds } from "./attestation-keys.ts";
 import { noteBusinessAcquaintance } from "../business/acquaintance-store.ts";
 import { holdBusiness } from "../business/business-store.ts";
@@ -27,10 +26,11 @@ import { totalOf } from "../billing/pricing.ts";
 import { attestationClaims, decideRelease, releasedData } from "./release.ts";
 import * as store from "./release-store.ts";
 
-/** The sealed columns of releases. */
-export const releaseSealedColumns: readonly SealedColumn[] = [
-  { table: "data_release", idColumn: "request_id", column: "attestation_sealed" },
-];
+export const attestationColumn: SealedColumn = {
+  table: "data_release",
+  idColumn: "request_id",
+  column: "attestation_sealed",
+};
 
 /**
  * Releases what members have approved. Runs in every process whenever an approval commits, and periodically: a process
@@ -192,7 +192,10 @@ async function attest(
   const lines = linesOf(fields);
   const expiresAt = now + attestationSeconds;
   const isMade = await store.insertRelease(tx, request, {
-    attestationSealed: ctx.seal.seal(Buffer.from(attestation), placeOf(request.id)),
+    attestationSealed: ctx.seal.seal(
+      Buffer.from(attestation),
+      placeIn(attestationColumn, request.id),
+    ),
     leaves: values.map(({ name, subject, leaf }) => ({ name, subject, leaf })),
     now,
     expiresAt,
@@ -230,7 +233,9 @@ export async function getRelease(
   const { attestationSealed, leaves, releasedAt, expiresAt } = row;
   if (attestationSealed === null || leaves === null || expiresAt <= ctx.clock.now())
     throw new Problem("payload_expired", { message: "payload_expired: the release was purged" });
-  const attestation = ctx.seal.open(attestationSealed, placeOf(requestId)).toString();
+  const attestation = ctx.seal
+    .open(attestationSealed, placeIn(attestationColumn, requestId))
+    .toString();
   return { attestation, leaves, releasedAt, expiresAt };
 }
 
@@ -239,5 +244,3 @@ export async function purgeReleases(ctx: Pick<KybContext, "db" | "clock">): Prom
   const now = ctx.clock.now();
   await purgeInBatches(async (limit) => store.purgeReleases(ctx.db, now, limit));
 }
-
-const placeOf = (id: string) => ({ table: "data_release", id, column: "attestation_sealed" });

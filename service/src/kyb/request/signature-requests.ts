@@ -4,7 +4,7 @@ import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import type { SealedColumn } from "../../platform/cryptography/sealed-columns.ts";
+import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { cancelBallot, openBallot } from "../ballot/ballots.ts";
 import { isGoodStanding } from "../business/business.ts";
 import { holdBusiness } from "../business/business-store.ts";
@@ -21,10 +21,11 @@ import {
 } from "./signature-request.ts";
 import * as store from "./signature-store.ts";
 
-/** The sealed columns of signature requests. */
-export const signatureSealedColumns: readonly SealedColumn[] = [
-  { table: "signature_request", idColumn: "id", column: "document_sealed" },
-];
+export const documentColumn: SealedColumn = {
+  table: "signature_request",
+  idColumn: "id",
+  column: "document_sealed",
+};
 
 /** A request to be made. */
 export interface NewSignatureRequest {
@@ -76,7 +77,7 @@ export async function requestSignature(
     signedAt: null,
   };
   const written = Buffer.from(JSON.stringify(request.read.document));
-  await store.insertRequest(tx, made, ctx.seal.seal(written, placeOfDocument(id)));
+  await store.insertRequest(tx, made, ctx.seal.seal(written, placeIn(documentColumn, id)));
   await openBallot(ctx, tx, {
     id,
     kind: "signature_request",
@@ -174,12 +175,6 @@ export function openDocument(
   ctx: Pick<KybContext, "seal">,
   row: { id: string; documentSealed: Buffer },
 ): SignedDocument {
-  const written = ctx.seal.open(row.documentSealed, placeOfDocument(row.id)).toString();
+  const written = ctx.seal.open(row.documentSealed, placeIn(documentColumn, row.id)).toString();
   return JSON.parse(written) as SignedDocument;
 }
-
-const placeOfDocument = (id: string) => ({
-  table: "signature_request",
-  id,
-  column: "document_sealed",
-});

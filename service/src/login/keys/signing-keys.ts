@@ -10,7 +10,7 @@ import type { Ctx } from "../../platform/context.ts";
 import { randomId } from "../../platform/ids.ts";
 import { currentOf, planKeys, publishedOf } from "../../platform/cryptography/key-schedule.ts";
 import { type PublishedDocument, serialiseKeySet } from "../../platform/http/published-document.ts";
-import type { Place } from "../../platform/cryptography/seal.ts";
+import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { accessTokenTyp, headerSegment, idTokenTyp } from "./jwt.ts";
 import {
   algorithmOf,
@@ -130,14 +130,11 @@ export async function ensureKeys(ctx: KeyContext): Promise<void> {
   await store.purgeKeys(ctx.db, now - retentionSeconds(ctx) - hintSeconds);
 }
 
-/** Sealed columns of this file, for the change of master keys. */
-export const signingKeyColumns = [
-  { table: "signing_key", idColumn: "kid", column: "private_sealed" },
-] as const;
-
-function placeOf(kid: string): Place {
-  return { table: "signing_key", id: kid, column: "private_sealed" };
-}
+export const signingKeyColumn: SealedColumn = {
+  table: "signing_key",
+  idColumn: "kid",
+  column: "private_sealed",
+};
 
 function retentionSeconds(ctx: KeyContext): number {
   return ctx.config.accessTokenLifetimeSeconds + retentionSlackSeconds;
@@ -155,7 +152,7 @@ async function makeKey(
   const kid = randomId(ctx.random, kidBytes);
   const plain = pair.privateKey.export({ format: "der", type: "pkcs8" });
   const publicJwk = pair.publicKey.export({ format: "jwk" }) as Record<string, string>;
-  const privateSealed = ctx.seal.seal(plain, placeOf(kid));
+  const privateSealed = ctx.seal.seal(plain, placeIn(signingKeyColumn, kid));
   return { kid, purpose, publicJwk, privateSealed, createdAt: now, startsAt };
 }
 
@@ -172,7 +169,7 @@ function openKeys(
 }
 
 function openKey(ctx: KeyContext, row: store.SigningKeyRow): SigningKey {
-  const der = ctx.seal.open(row.privateSealed, placeOf(row.kid));
+  const der = ctx.seal.open(row.privateSealed, placeIn(signingKeyColumn, row.kid));
   return {
     kid: row.kid,
     purpose: row.purpose,

@@ -2,6 +2,7 @@ import { createSecretKey, type KeyObject } from "node:crypto";
 import type { Ctx } from "../context.ts";
 import { mac } from "./mac.ts";
 import * as store from "./installation-key-store.ts";
+import { placeIn, type SealedColumn } from "./seal.ts";
 
 /**
  * The purposes of an installation's keys, one key each, so that a value made for one purpose is invalid for another.
@@ -35,6 +36,12 @@ export interface InstallationKeys {
 
 const keyBytes = 32;
 
+export const installationKeyColumn: SealedColumn = {
+  table: "installation_key",
+  idColumn: "name",
+  column: "sealed",
+};
+
 /**
  * Reads the keys, and makes those that are missing. Processes that start together end up with the same keys.
  *
@@ -47,12 +54,15 @@ export async function openInstallationKeys(
   const missing = installationKeyNames.filter((name) => known.every((row) => row.name !== name));
   const made = missing.map((name) => ({
     name,
-    sealed: ctx.seal.seal(ctx.random.bytes(keyBytes), placeOf(name)),
+    sealed: ctx.seal.seal(ctx.random.bytes(keyBytes), placeIn(installationKeyColumn, name)),
   }));
   if (made.length > 0) await store.insertKeys(ctx.db, made, ctx.clock.now());
   const rows = made.length > 0 ? await store.listKeys(ctx.db) : known;
   const keys = new Map(
-    rows.map((row) => [row.name, createSecretKey(ctx.seal.open(row.sealed, placeOf(row.name)))]),
+    rows.map((row) => [
+      row.name,
+      createSecretKey(ctx.seal.open(row.sealed, placeIn(installationKeyColumn, row.name))),
+    ]),
   );
   const hmac = (name: InstallationKeyName): KeyObject => {
     const key = keys.get(name);
@@ -60,8 +70,4 @@ export async function openInstallationKeys(
     return key;
   };
   return { hmac, mac: (name, content) => mac(hmac(name), content) };
-}
-
-function placeOf(name: string): { table: string; id: string; column: string } {
-  return { table: "installation_key", id: name, column: "sealed" };
 }

@@ -1,6 +1,6 @@
 import { escapeIdentifier } from "pg";
 import type { Queryable, Statement } from "../database/db.ts";
-import type { SealedColumn } from "./sealed-columns.ts";
+import type { SealedColumn } from "./seal.ts";
 
 /** Names of tables and columns cannot be parameters; these are constants of the code, never input. */
 function statement(text: string, values: readonly unknown[]): Statement {

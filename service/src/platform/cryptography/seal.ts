@@ -21,6 +21,19 @@ export interface Place {
   readonly column: string;
 }
 
+/** A column of sealed values. Each is bound to the place that {@link placeIn} names; null values are skipped. */
+export interface SealedColumn {
+  readonly table: string;
+  /** Unique, and sortable by an index. */
+  readonly idColumn: string;
+  readonly column: string;
+}
+
+/** The place of a column's value in the row with this id. */
+export function placeIn({ table, column }: SealedColumn, id: string): Place {
+  return { table, id, column };
+}
+
 /**
  * Seals secrets and personal data for the database: AES-256-GCM under a fresh key per value, which is wrapped by the
  * newest master key. A sealed value is 81 bytes longer than the plain one.

@@ -1,19 +1,10 @@
 import type { Db } from "../database/db.ts";
-import { type Seal, SealBroken } from "./seal.ts";
+import { installationKeyColumn } from "./installation-keys.ts";
+import { placeIn, type Seal, SealBroken, type SealedColumn } from "./seal.ts";
 import * as store from "./seal-store.ts";
 
-/** A column whose values were sealed with the place `{ table, id: idColumn as text, column }`. Null values are skipped. */
-export interface SealedColumn {
-  readonly table: string;
-  /** Unique, and sortable by an index. */
-  readonly idColumn: string;
-  readonly column: string;
-}
-
 /** The sealed columns of the platform itself; each slice lists its own. */
-export const platformSealedColumns: readonly SealedColumn[] = [
-  { table: "installation_key", idColumn: "name", column: "sealed" },
-];
+export const platformSealedColumns: readonly SealedColumn[] = [installationKeyColumn];
 
 export interface RewrapProgress {
   readonly table: string;
@@ -65,14 +56,14 @@ function sayBroken(broken: readonly string[]): string {
   return `${named}${more > 0 ? `, and ${more} more` : ""}; every other one is under the newest master key`;
 }
 
-/** @param work.broken called for values that do not open */
+/** @param work.broken gets the places of values that do not open */
 async function rewrapRows(
   db: Db,
   work: { seal: Seal; column: SealedColumn; rows: readonly store.SealedRow[]; broken: string[] },
 ): Promise<number> {
   let changed = 0;
   for (const row of work.rows) {
-    const fresh = rewrapOrNote(work.seal, row, { ...work.column, broken: work.broken });
+    const fresh = rewrapOrNote(work.seal, row, work);
     if (fresh === null) continue;
     await store.replaceSealed(db, work.column, { id: row.id, old: row.sealed, fresh });
     changed += 1;
@@ -83,13 +74,13 @@ async function rewrapRows(
 function rewrapOrNote(
   seal: Seal,
   { id, sealed }: store.SealedRow,
-  { table, column, broken }: SealedColumn & { broken: string[] },
+  { column, broken }: { column: SealedColumn; broken: string[] },
 ): Buffer | null {
   try {
-    return seal.rewrap(sealed, { table, id, column });
+    return seal.rewrap(sealed, placeIn(column, id));
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error;
-    broken.push(`${table}.${column} of ${id}`);
+    broken.push(`${column.table}.${column.column} of ${id}`);
     return null;
   }
 }
