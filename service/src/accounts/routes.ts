@@ -4,7 +4,7 @@ import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http/http.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { refusals } from "../platform/http/refusals.ts";
+import { keyReasons, refusals } from "../platform/http/refusals.ts";
 import { type Limit, limitHeaders, refuseBeyond } from "../platform/rate-limit.ts";
 import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
 import type { ApiKeys } from "./api-key-lookup.ts";
@@ -72,7 +72,7 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
           tags: ["account"],
           response: {
             200: keyAnswer,
-            ...refusals("apikey_missing", "apikey_invalid", "rate_limited"),
+            ...refusals(...keyReasons),
           },
         },
       },

@@ -12,7 +12,8 @@ import {
 import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../platform/http/refusals.ts";
+import { envelope, envelopeBody } from "../platform/http/envelope.ts";
+import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import { type AskedName, checkInfos, findProofs, findVerified } from "./checks.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { refuseUnknownNames } from "./unknown-names.ts";
@@ -21,18 +22,12 @@ import { refuseUnknownNames } from "./unknown-names.ts";
 const validBytesMax = 8 * 1024 * 1024;
 const infosMax = 400;
 
-const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
 const names = Type.Array(Type.String());
 const reason = Type.Union([
   Type.Literal("EXPIRED"),
   Type.Literal("REVOKED"),
   Type.Literal("UNKNOWN"),
 ]);
-
-/** The envelope of a KYC success (service document, Response envelopes). */
-function answerOf<Data extends object>(data: Data, message: string) {
-  return { data, message, success: true as const };
-}
 
 /** Fields that a user has verified: `verified`, `valid` and `proof`, for merchants (service document, KYC). */
 export async function checkRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
@@ -62,16 +57,12 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
         tags: ["kyc"],
         querystring: askedQuery,
         response: {
-          200: Type.Object(
-            {
-              data: Type.Object({
-                verifiedItems: Type.Optional(names),
-                unVerifiedItems: Type.Optional(names),
-              }),
-              message: Type.String(),
-              success: Type.Literal(true),
-            },
-            { description: "An empty list is omitted." },
+          200: envelopeBody(
+            Type.Object({
+              verifiedItems: Type.Optional(names),
+              unVerifiedItems: Type.Optional(names),
+            }),
+            "An empty list is omitted.",
           ),
           ...refusals("invalid_request", "invalid_fields", ...keyReasons),
         },
@@ -81,7 +72,7 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
       const asked = readAsked(request.query);
       const key = apiKeyOf(request);
       const { verified, unverified } = await findVerified(ctx, key, asked);
-      return answerOf(
+      return envelope(
         {
           ...(verified.length === 0 ? {} : { verifiedItems: verified }),
           ...(unverified.length === 0 ? {} : { unVerifiedItems: unverified }),
@@ -115,22 +106,18 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
         tags: ["kyc"],
         body: validBody,
         response: {
-          200: Type.Object(
-            {
-              data: Type.Object({
-                valids: Type.Optional(names),
-                unValids: Type.Optional(names),
-                reasons: Type.Optional(
-                  Type.Record(Type.String(), reason, {
-                    description:
-                      "Why a field is not valid. `EXPIRED` and `REVOKED` only for a triple that was issued; what its issuer revoked, its user withdrew, or a distrusted issuer attested is `REVOKED`.",
-                  }),
-                ),
-              }),
-              message: Type.String(),
-              success: Type.Literal(true),
-            },
-            { description: "An empty list is omitted." },
+          200: envelopeBody(
+            Type.Object({
+              valids: Type.Optional(names),
+              unValids: Type.Optional(names),
+              reasons: Type.Optional(
+                Type.Record(Type.String(), reason, {
+                  description:
+                    "Why a field is not valid. `EXPIRED` and `REVOKED` only for a triple that was issued; what its issuer revoked, its user withdrew, or a distrusted issuer attested is `REVOKED`.",
+                }),
+              ),
+            }),
+            "An empty list is omitted.",
           ),
           ...refusals(...bodyReasons, "invalid_fields", ...keyReasons),
         },
@@ -142,7 +129,7 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
       const key = apiKeyOf(request);
       const found = await checkInfos(ctx, key, { user, infos });
       const { valid, invalid, reasons } = found;
-      return answerOf(
+      return envelope(
         {
           ...(valid.length === 0 ? {} : { valids: valid }),
           ...(invalid.length === 0 ? {} : { unValids: invalid, reasons }),
@@ -166,30 +153,26 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
         tags: ["kyc"],
         querystring: askedQuery,
         response: {
-          200: Type.Object(
-            {
-              data: Type.Object({
-                proofs: Type.Optional(
-                  Type.Array(
-                    Type.Object({
-                      field: Type.String(),
-                      commitment: hash,
-                      expiresAt: Type.Integer({ description: "Unix seconds." }),
-                      leaf: hash,
-                      root: hash,
-                      proof: Type.Array(hash),
-                      issuer: Type.String({ description: "How the registry names it." }),
-                      transactionHash: hash,
-                      chainId: Type.Integer(),
-                      registry: Type.String({ description: "Address of CredentialRegistry." }),
-                    }),
-                  ),
+          200: envelopeBody(
+            Type.Object({
+              proofs: Type.Optional(
+                Type.Array(
+                  Type.Object({
+                    field: Type.String(),
+                    commitment: hash,
+                    expiresAt: Type.Integer({ description: "Unix seconds." }),
+                    leaf: hash,
+                    root: hash,
+                    proof: Type.Array(hash),
+                    issuer: Type.String({ description: "How the registry names it." }),
+                    transactionHash: hash,
+                    chainId: Type.Integer(),
+                    registry: Type.String({ description: "Address of CredentialRegistry." }),
+                  }),
                 ),
-              }),
-              message: Type.String(),
-              success: Type.Literal(true),
-            },
-            { description: "Newest first; omitted if there is none." },
+              ),
+            }),
+            "Newest first; omitted if there is none.",
           ),
           ...refusals("invalid_request", "invalid_fields", ...keyReasons),
         },
@@ -201,10 +184,10 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
       await ctx.lookups.note({ keyId: key.id, user: asked.user });
       const proofs = await findProofs(ctx, key, asked);
       const message = "proofs were successfully read.";
-      if (proofs.length === 0) return answerOf({}, message);
+      if (proofs.length === 0) return envelope({}, message);
       const { chainId, contracts } = ctx.chain;
       const place = { chainId, registry: contracts.registry };
-      return answerOf({ proofs: proofs.map((proof) => toWire(proof, place)) }, message);
+      return envelope({ proofs: proofs.map((proof) => toWire(proof, place)) }, message);
     },
   );
 }

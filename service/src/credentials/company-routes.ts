@@ -7,7 +7,7 @@ import type { FastifyRequest } from "fastify";
 import type { Http } from "../platform/http/http.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../platform/http/refusals.ts";
+import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import { revokeCompanyRecord } from "./company-ending.ts";
 import { issueCompanyRecord } from "./company-issue.ts";
 import { companyFieldsMax } from "./company-record.ts";
@@ -20,7 +20,6 @@ import type { Issuer } from "./issuer.ts";
 /** Enough for 400 fields, some of them lists. */
 const issueBytesMax = 4 * 1024 * 1024;
 
-const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
 const tags = ["issuer"];
 
 const recordMembers = {

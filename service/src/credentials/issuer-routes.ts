@@ -9,7 +9,7 @@ import type { Http } from "../platform/http/http.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
-import { bodyReasons, refusals } from "../platform/http/refusals.ts";
+import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import { companyRoutes } from "./company-routes.ts";
 import { statusOfCredential } from "./credential.ts";
 import * as store from "./credential-store.ts";
@@ -24,7 +24,6 @@ const issueBytesMax = 8 * 1024 * 1024;
 /** Bursts of this many seconds' worth, as for API keys. */
 const burstSeconds = 4;
 
-const keyReasons = ["apikey_missing", "apikey_invalid", "rate_limited"] as const;
 const tags = ["issuer"];
 
 const callers = new WeakMap<FastifyRequest, Caller>();

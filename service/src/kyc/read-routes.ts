@@ -11,7 +11,8 @@ import {
   readPage,
 } from "../platform/http/list-page.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
-import { bodyReasons, refusals } from "../platform/http/refusals.ts";
+import { envelope, envelopeBody } from "../platform/http/envelope.ts";
+import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import {
   afterSequence,
   deliveryMembers,
@@ -31,7 +32,7 @@ import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
 import { getOrder, redeliverOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
-import { answerOf, envelope, keyReasons, orderStatus } from "./answers.ts";
+import { orderStatus } from "./order-status.ts";
 
 /** Everything that only reads orders, and the resend of their events. */
 export function readRoutes(ctx: KycContext, scope: Http): void {
@@ -57,12 +58,12 @@ function statusRoute(ctx: KycContext, scope: Http): void {
         summary: "The status of an order",
         tags: ["kyc"],
         querystring: keyQuery,
-        response: { 200: envelope(orderStatus, "As it is now."), ...refusals(...readReasons) },
+        response: { 200: envelopeBody(orderStatus, "As it is now."), ...refusals(...readReasons) },
       },
     },
     async (request) => {
       const order = await getOrder(ctx, apiKeyOf(request), request.query.referenceKey);
-      return answerOf(statusOf(order), "status has been sent successfully");
+      return envelope(statusOf(order), "status has been sent successfully");
     },
   );
 }
@@ -80,7 +81,7 @@ function historyRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: keyQuery,
         response: {
-          200: envelope(Type.Object({ allStatuses: Type.Array(orderStatus) }), "The history."),
+          200: envelopeBody(Type.Object({ allStatuses: Type.Array(orderStatus) }), "The history."),
           ...refusals(...readReasons),
         },
       },
@@ -88,7 +89,7 @@ function historyRoute(ctx: KycContext, scope: Http): void {
     async (request) => {
       const order = await getOrder(ctx, apiKeyOf(request), request.query.referenceKey);
       const history = await store.listHistory(ctx.db, order.id, statusesMax);
-      return answerOf({ allStatuses: history.map(statusOf) }, "all statuses has sent successfully");
+      return envelope({ allStatuses: history.map(statusOf) }, "all statuses has sent successfully");
     },
   );
 }
@@ -122,7 +123,7 @@ function listRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: listQuery,
         response: {
-          200: envelope(pageBody(listedOrder), "A page of orders."),
+          200: envelopeBody(pageBody(listedOrder), "A page of orders."),
           ...refusals("invalid_request", ...keyReasons),
         },
       },
@@ -132,7 +133,7 @@ function listRoute(ctx: KycContext, scope: Http): void {
       const { limit, before } = readPage(request.query, parseUuid);
       const filter = { clientDomainId, ...readFilter(request.query) };
       const rows = await store.listOrders(ctx.db, filter, { before, limit: limit + 1 });
-      return answerOf(pageOf(rows, limit, listedOf), "orders have been sent successfully");
+      return envelope(pageOf(rows, limit, listedOf), "orders have been sent successfully");
     },
   );
 }
@@ -186,7 +187,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: eventsQuery,
         response: {
-          200: envelope(pageBody(listedEvent), "A page of events."),
+          200: envelopeBody(pageBody(listedEvent), "A page of events."),
           ...refusals(...readReasons),
         },
       },
@@ -198,7 +199,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
       const limit = readLimit(request.query);
       const { events, ...next } = await listEventsOf(ctx, order.id, { after, limit });
       const data = { items: events.map(numbered), ...next };
-      return answerOf(data, "events have been sent successfully");
+      return envelope(data, "events have been sent successfully");
     },
   );
 }
@@ -221,7 +222,7 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: deliveriesQuery,
         response: {
-          200: envelope(pageBody(listedDelivery), "A page of attempts."),
+          200: envelopeBody(pageBody(listedDelivery), "A page of attempts."),
           ...refusals(...readReasons),
         },
       },
@@ -235,7 +236,7 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
       const items = deliveries.map(({ seq: sequence, ...attempt }) =>
         Object.assign(attempt, { sequence }),
       );
-      return answerOf({ items, ...next }, "deliveries have been sent successfully");
+      return envelope({ items, ...next }, "deliveries have been sent successfully");
     },
   );
 }
@@ -254,7 +255,7 @@ function redeliverRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         body: redeliverBody,
         response: {
-          200: envelope(Type.Object({ count: Type.Integer() }), "They are on their way."),
+          200: envelopeBody(Type.Object({ count: Type.Integer() }), "They are on their way."),
           ...refusals(
             ...bodyReasons,
             ...keyReasons,
@@ -267,7 +268,7 @@ function redeliverRoute(ctx: KycContext, scope: Http): void {
     },
     async (request) => {
       const count = await redeliverOrder(ctx, apiKeyOf(request), request.body);
-      return answerOf({ count }, "events are being sent again");
+      return envelope({ count }, "events are being sent again");
     },
   );
 }

@@ -3,10 +3,10 @@ import { wholeFromOne } from "../platform/http/text-form.ts";
 import type { Receipt } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
-import { refusals } from "../platform/http/refusals.ts";
+import { envelope, envelopeBody } from "../platform/http/envelope.ts";
+import { keyReasons, refusals } from "../platform/http/refusals.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import { getReceipt, getReceiptOf } from "./receipts.ts";
-import { answerOf, envelope, keyReasons } from "./answers.ts";
 
 const hex = Type.String({ pattern: "^0x" });
 const address = Type.String({ description: "0x and 40 hex digits." });
@@ -82,7 +82,7 @@ export function receiptRoute(ctx: KycContext, scope: Http): void {
           attempt: attemptQuery,
         }),
         response: {
-          200: envelope(receiptBody, "To be verified with your own anchors."),
+          200: envelopeBody(receiptBody, "To be verified with your own anchors."),
           ...refusals(...reasons, ...keyReasons),
         },
       },
@@ -90,7 +90,7 @@ export function receiptRoute(ctx: KycContext, scope: Http): void {
     async (request) => {
       const asked = askedOf(request.query.referenceKey, request.query.attempt);
       const receipt = await getReceipt(ctx, apiKeyOf(request), asked);
-      return answerOf(shownReceipt(receipt), "receipt has been sent successfully");
+      return envelope(shownReceipt(receipt), "receipt has been sent successfully");
     },
   );
 }

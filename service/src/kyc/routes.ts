@@ -3,8 +3,9 @@ import { universalLinkOf } from "@svc/protocol";
 import { apiKeyOf, requireApiKey } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
 import { qrPng } from "../platform/qr/qr-png.ts";
-import { bodyReasons, refusals } from "../platform/http/refusals.ts";
-import { answerOf, envelope, keyReasons, orderStatus } from "./answers.ts";
+import { envelope, envelopeBody } from "../platform/http/envelope.ts";
+import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
+import { orderStatus } from "./order-status.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { cancelOrder, requestOrder } from "./orders.ts";
@@ -77,14 +78,14 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         body: requestBody,
         response: {
-          200: envelope(requestedData, "The order is waiting for its user."),
+          200: envelopeBody(requestedData, "The order is waiting for its user."),
           ...refusals(...bodyReasons, ...keyReasons, ...requestReasons),
         },
       },
     },
     async (request) => {
       const { order, link, isRepeat } = await requestOrder(ctx, apiKeyOf(request), request.body);
-      return answerOf(
+      return envelope(
         {
           qrcode: qrPng(link).toString("base64"),
           link,
@@ -110,14 +111,14 @@ function cancelRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         body: keyBody,
         response: {
-          200: envelope(orderStatus, "It has ended; its transfer is free again."),
+          200: envelopeBody(orderStatus, "It has ended; its transfer is free again."),
           ...refusals(...bodyReasons, ...keyReasons, "order_not_found", "order_not_cancellable"),
         },
       },
     },
     async (request) => {
       const order = await cancelOrder(ctx, apiKeyOf(request), request.body.referenceKey);
-      return answerOf(statusOf(order), "order has been cancelled successfully");
+      return envelope(statusOf(order), "order has been cancelled successfully");
     },
   );
 }

@@ -26,6 +26,13 @@ export const bodyReasons = [
   "unsupported_media_type",
 ] as const satisfies readonly Reason[];
 
+/** What any route behind a key, a client domain's or an issuer's, may answer in addition. */
+export const keyReasons = [
+  "apikey_missing",
+  "apikey_invalid",
+  "rate_limited",
+] as const satisfies readonly Reason[];
+
 /** The refusals of a route for `schema.response`, one answer for each status, whose description lists the reasons. */
 export function refusals(...reasons: readonly Reason[]): Record<number, TObject> {
   const byStatus = Object.groupBy(reasons, (reason) => String(statusOf(reason)));
