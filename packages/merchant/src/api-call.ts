@@ -2,7 +2,7 @@ import { isRecord } from "@svc/protocol";
 import { explanationOf, parseObject, readRetryAfter, readText } from "./answer.ts";
 import { isTimeout } from "./timeout.ts";
 import { isIssuerUrl } from "./issuer.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 
 /** Enough for a receipt of 200 fields. */
 const bytesMaxDefault = 2 * 1024 * 1024;
@@ -39,12 +39,10 @@ export interface ApiCall {
 
 /** @throws {MerchantError} configuration_invalid; its `reason` names the option */
 export function checkOptions({ issuer, apiKey, timeoutMs = timeoutMsDefault }: ApiOptions): void {
-  if (!isIssuerUrl(issuer)) throw new MerchantError("configuration_invalid", { reason: "issuer" });
+  if (!isIssuerUrl(issuer)) throw misconfigured("issuer");
   // A space means that the key was given with `Bearer `, which these endpoints refuse.
-  if (!/^[\x21-\x7e]+$/.test(apiKey))
-    throw new MerchantError("configuration_invalid", { reason: "apiKey" });
-  if (!isTimeout(timeoutMs))
-    throw new MerchantError("configuration_invalid", { reason: "timeoutMs" });
+  if (!/^[\x21-\x7e]+$/.test(apiKey)) throw misconfigured("apiKey");
+  if (!isTimeout(timeoutMs)) throw misconfigured("timeoutMs");
 }
 
 /**
@@ -118,8 +116,7 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
 
 /** A header cannot hold other characters, and the service accepts no more of them. */
 function checkIdempotencyKey(key: string | undefined): void {
-  if (key !== undefined && !/^[\x21-\x7e]{1,255}$/.test(key))
-    throw new MerchantError("configuration_invalid", { reason: "idempotencyKey" });
+  if (key !== undefined && !/^[\x21-\x7e]{1,255}$/.test(key)) throw misconfigured("idempotencyKey");
 }
 
 /** Most programs hold integers of typed data as bigints; as decimal text they have the same digest. */

@@ -10,7 +10,7 @@ import {
 
 import { readAnchor } from "./attestation.ts";
 import { openChainView, type ChainNode } from "./chain-view.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 
 /** The document, from your own records: its digest is recomputed and never taken from the service. */
 export type SignedContent = { message: string } | { typedData: TypedDataDocument };
@@ -54,8 +54,7 @@ function digestOf(content: SignedContent): Uint8Array {
   try {
     return typedDataDigest(content.typedData);
   } catch (cause) {
-    if (cause instanceof TypedDataFault)
-      throw new MerchantError("configuration_invalid", { reason: "typedData" });
+    if (cause instanceof TypedDataFault) throw misconfigured("typedData");
     throw cause;
   }
 }

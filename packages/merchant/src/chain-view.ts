@@ -16,7 +16,7 @@ import {
 } from "viem";
 
 import { isTimeout } from "./timeout.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 
 /** A node of the chain: its address, or an EIP-1193 client of yours. What it says about the chain is believed. */
 export type ChainNode =
@@ -105,8 +105,7 @@ const erc6492Suffix = "6492".repeat(16);
 function readPatience({ timeoutMs = timeoutMsDefault, confirmations = 1 }: ChainAccess) {
   const isDepth = Number.isSafeInteger(confirmations) && confirmations >= 0;
   if (!isTimeout(timeoutMs) || !isDepth) {
-    const reason = isDepth ? "timeoutMs" : "confirmations";
-    throw new MerchantError("configuration_invalid", { reason });
+    throw misconfigured(isDepth ? "timeoutMs" : "confirmations");
   }
   return { timeoutMs, confirmations: BigInt(confirmations) };
 }

@@ -2,9 +2,8 @@ import { isBusinessField, isRecord, leafFieldOf, type BusinessFieldName } from "
 
 import { readAnchor } from "./attestation.ts";
 import type { ChainAnchors } from "./chain-view.ts";
-import { parseFieldProof, type FieldProof } from "./field-proof.ts";
+import { parseFieldProof, refused, type FieldProof } from "./field-proof.ts";
 import type { ReleasedField } from "./kyb-attestation.ts";
-import { MerchantError } from "./merchant-error.ts";
 import { verifyProof, type VerifiedProof } from "./proof.ts";
 
 /**
@@ -70,8 +69,4 @@ export function parseCompanyProof(value: unknown): CompanyProof | { fault: strin
   if ("fault" in proof) return proof;
   const { field: _, ...place } = proof;
   return { name, subject, ...place };
-}
-
-function refused(reason: string): MerchantError {
-  return new MerchantError("proof_refused", { reason });
 }

@@ -37,14 +37,17 @@ const siblingsMax = 64;
 export function parseFieldProof(value: unknown): FieldProof | { fault: string } {
   if (!isRecord(value)) return { fault: "proof" };
   try {
-    return readProof(
-      openMembers(value, (reason) => new MerchantError("proof_refused", { reason })),
-    );
+    return readProof(openMembers(value, refused));
   } catch (error) {
     if (error instanceof MerchantError && error.code === "proof_refused")
       return { fault: error.reason ?? "proof" };
     throw error;
   }
+}
+
+/** The error for a proof that fails a check. @param reason names the member */
+export function refused(reason: string): MerchantError {
+  return new MerchantError("proof_refused", { reason });
 }
 
 function readProof(members: Members): FieldProof {

@@ -1,6 +1,6 @@
 import { isIssuerUrl, isSafeUrl, openIssuer } from "./issuer.ts";
 import { openLogin, type LoginVerbs } from "./login.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { misconfigured } from "./merchant-error.ts";
 import {
   openTokens,
   type AccessToken,
@@ -168,8 +168,4 @@ function checkOptions(options: MerchantOptions): void {
   if (options.clientId === "") throw misconfigured("clientId");
   // An empty secret means that a setting was forgotten, not that the client is browser-only.
   if (options.clientSecret === "") throw misconfigured("clientSecret");
-}
-
-function misconfigured(reason: string): MerchantError {
-  return new MerchantError("configuration_invalid", { reason });
 }

@@ -3,7 +3,7 @@ import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet
 import { callIssuer } from "./issuer-call.ts";
 import { isIssuerUrl } from "./issuer.ts";
 import type { AnyKybEvent } from "./kyb-event.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 import { checkNow } from "./unix-time.ts";
 
 /** How far the clocks of service and merchant may be apart. */
@@ -114,8 +114,4 @@ function checkPlace(claims: Record<string, unknown>, event: AnyKybEvent): void {
   if (claims["jti"] !== event.eventId) throw refused("event_id");
   if (claims["stream_id"] !== event.streamId) throw refused("stream_id");
   if (claims["seq"] !== event.seq) throw refused("seq");
-}
-
-function misconfigured(reason: string): MerchantError {
-  return new MerchantError("configuration_invalid", { reason });
 }

@@ -30,7 +30,8 @@ const kinds = [
   "kyb.signature_request.failed",
 ] as const;
 
-const walletChanged = "kyb.business.wallet_address_changed";
+/** A business says that it continues in another wallet. */
+export const walletChanged = "kyb.business.wallet_address_changed";
 
 /** A request changed. */
 export interface KybEvent extends KybEventBase {

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 
 import { readCallback } from "./callback.ts";
 import { callIssuer } from "./issuer-call.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 import {
   formOf,
   postForm,
@@ -138,8 +138,7 @@ export function openLogin(context: LoginContext): LoginVerbs {
 async function start(context: LoginContext, request: LoginRequest) {
   const { authorizationEndpoint } = await context.issuer.discovery();
   const state = request.state ?? randomText();
-  if (state.length < stateLengthMin)
-    throw new MerchantError("configuration_invalid", { reason: "state" });
+  if (state.length < stateLengthMin) throw misconfigured("state");
   const pending = { state, nonce: randomText(), codeVerifier: randomText() };
   const url = withQuery(
     authorizationEndpoint,

@@ -63,6 +63,11 @@ export interface MerchantErrorOptions {
   cause?: unknown;
 }
 
+/** The error for an option that the SDK cannot work with. @param option its name */
+export function misconfigured(option: string): MerchantError {
+  return new MerchantError("configuration_invalid", { reason: option });
+}
+
 const messages = {
   configuration_invalid:
     "The SDK was given an option it cannot work with; compare it with what you were given.",

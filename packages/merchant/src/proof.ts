@@ -8,9 +8,8 @@ import {
   type AttestedField,
 } from "./attestation.ts";
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
-import { parseFieldProof, type FieldProof } from "./field-proof.ts";
+import { parseFieldProof, refused, type FieldProof } from "./field-proof.ts";
 import { commitmentOfValue } from "./commitment.ts";
-import { MerchantError } from "./merchant-error.ts";
 import { checkNow } from "./unix-time.ts";
 
 /** Whose field is to be proved, from your own records: never from the proof. */
@@ -107,8 +106,4 @@ function requireOwn(proof: FieldProof, own: Own): void {
   ];
   const failed = checks.find(([holds]) => !holds);
   if (failed !== undefined) throw refused(failed[1]);
-}
-
-function refused(reason: string): MerchantError {
-  return new MerchantError("proof_refused", { reason });
 }

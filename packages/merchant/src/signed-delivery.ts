@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { isRecord, textOfBytes } from "@svc/protocol";
 
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 import { checkNow } from "./unix-time.ts";
 
 /** How far `t` may be from now, either way (service document, Limits: webhook timestamp tolerance). */
@@ -59,10 +59,6 @@ export function readSignedBody(
 /** @param reason names the check, or the member of the body */
 export function refused(reason: string): MerchantError {
   return new MerchantError("webhook_refused", { reason });
-}
-
-function misconfigured(reason: string): MerchantError {
-  return new MerchantError("configuration_invalid", { reason });
 }
 
 /** Whether there are secrets, and none is empty: anybody can sign with an empty one. */

@@ -5,7 +5,7 @@ import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose"
 
 import { parseBusiness, type Business } from "./business.ts";
 import type { Issuer } from "./issuer.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 import { checkNow } from "./unix-time.ts";
 
 /** How far the clocks of broker and merchant may be apart. */
@@ -112,7 +112,7 @@ async function verifyAccessToken(
 ): Promise<AccessToken> {
   const { audience, now } = checks;
   // An API that forgot its own name would accept every client's tokens.
-  if (!audience) throw new MerchantError("configuration_invalid", { reason: "audience" });
+  if (!audience) throw misconfigured("audience");
   const claims = await verify(context, jwt, { typ: "at+jwt", audience, now });
   check("cnf", claims["cnf"] === undefined);
   const clientId = readText(claims, "client_id");

@@ -1,10 +1,8 @@
 import type { Address } from "@svc/protocol";
 
 import { refused, verifyClaims, type AttestationChecks } from "./kyb-claims.ts";
-import type { AnyKybEvent } from "./kyb-event.ts";
+import { type AnyKybEvent, walletChanged } from "./kyb-event.ts";
 import { openMembers, type Members } from "./members.ts";
-
-const kind = "kyb.business.wallet_address_changed";
 
 /** The verified fact that a business continues in another wallet. */
 export interface WalletChange {
@@ -40,7 +38,7 @@ export async function verifyWalletChange(
 ): Promise<WalletChange> {
   const claims = openMembers(await verifyClaims(attestation, checks), refused);
   // A release signed by the same key is not a move, whatever else it contains.
-  if (claims.text("event") !== kind) throw refused("event");
+  if (claims.text("event") !== walletChanged) throw refused("event");
   const change = readChange(claims);
   if (checks.event !== undefined) checkEnvelope(change, checks.event);
   return change;
@@ -63,7 +61,7 @@ function readChange(claims: Members): WalletChange {
 }
 
 function checkEnvelope(change: WalletChange, event: AnyKybEvent): void {
-  if (event.event !== kind) throw refused("event");
+  if (event.event !== walletChanged) throw refused("event");
   if (event.livemode !== change.livemode) throw refused("livemode");
   if (event.business !== change.business) throw refused("business_wallet_address");
   if (event.newBusiness !== change.newBusiness) throw refused("new_business_wallet_address");
