@@ -157,7 +157,7 @@ export function faultOfSigner(config: ChainChoice): string | null {
 }
 
 /** What the profile `production` refuses; null if nothing. */
-export function faultInProduction(config: ChainChoice): string | null {
+export function faultOfChainInProduction(config: ChainChoice): string | null {
   if (config.chain === "off") return "CHAIN must be on in the profile production";
   if (config.chainRpcUrl === null && !config.embeddedChainAllowed)
     return "CHAIN_RPC_URL must be set in the profile production (or ALLOW_EMBEDDED_CHAIN=true)";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import {
   chainSettings,
-  faultInProduction,
+  faultOfChainInProduction,
   faultOfSigner,
   type OptionalChainSetting,
 } from "./chain-settings.ts";
@@ -280,9 +280,8 @@ function derived(
 ): Pick<Parsed, Derived> {
   const baseUrl = given.baseUrl ?? `http://localhost:${given.port}`;
   const wallet = new URL(baseUrl);
-  wallet.port = String(
-    Number(wallet.port === "" ? (wallet.protocol === "https:" ? 443 : 80) : wallet.port) + 2,
-  );
+  const portByProtocol = wallet.protocol === "https:" ? 443 : 80;
+  wallet.port = String((wallet.port === "" ? portByProtocol : Number(wallet.port)) + 2);
   return {
     baseUrl,
     confirmations: given.confirmations ?? (given.chainRpcUrl === null ? 1 : 12),
@@ -295,46 +294,43 @@ function derived(
   };
 }
 
-function refuseUnsafe(config: Config): void {
-  const fault = faultOfSigner(config) ?? faultOfMail(config);
-  if (fault !== null) throw new ConfigError(fault);
-  if (config.metricsPort > portMax)
-    throw new ConfigError(
-      `PORT must be at most ${portMax - metricsPortOffset}, or METRICS_PORT be given`,
-    );
-  if (config.metricsPort === config.port)
-    throw new ConfigError("METRICS_PORT must be another port than PORT");
-  const url = new URL(config.baseUrl);
-  const isLoopback = url.hostname === "localhost" || url.hostname === "127.0.0.1";
-  if (config.profile === "dev") {
-    if (!isLoopback)
-      throw new ConfigError(
-        "BASE_URL must be on localhost in the profile dev; set PROFILE=production",
-      );
-    return;
-  }
-  if (url.protocol !== "https:")
-    throw new ConfigError("BASE_URL must be https in the profile production");
+/** What is wrong with settings that are right one by one; null if nothing is. */
+function faultOf(config: Config): string | null {
+  return (
+    faultOfSigner(config) ??
+    faultOfMail(config) ??
+    faultOfMetricsPort(config) ??
+    (config.profile === "dev" ? faultInDevelopment(config) : faultInProduction(config))
+  );
+}
+
+function faultOfMetricsPort({ port, metricsPort }: Config): string | null {
+  if (metricsPort > portMax)
+    return `PORT must be at most ${portMax - metricsPortOffset}, or METRICS_PORT be given`;
+  return metricsPort === port ? "METRICS_PORT must be another port than PORT" : null;
+}
+
+function faultInDevelopment({ baseUrl }: Config): string | null {
+  const { hostname } = new URL(baseUrl);
+  return hostname === "localhost" || hostname === "127.0.0.1"
+    ? null
+    : "BASE_URL must be on localhost in the profile dev; set PROFILE=production";
+}
+
+function faultInProduction(config: Config): string | null {
+  if (new URL(config.baseUrl).protocol !== "https:")
+    return "BASE_URL must be https in the profile production";
   // Its page holds people's keys, and its scripts may call `/w/*`.
   if (new URL(config.walletOrigin).protocol !== "https:")
-    throw new ConfigError("WALLET_ORIGIN must be https in the profile production");
-  if (config.masterKeys === null)
-    throw new ConfigError("MASTER_KEY must be set in the profile production");
+    return "WALLET_ORIGIN must be https in the profile production";
+  if (config.masterKeys === null) return "MASTER_KEY must be set in the profile production";
   if (config.masterKeys.some((key) => /^0+$/.test(key)))
-    throw new ConfigError(
-      "MASTER_KEY must be random in the profile production, such as of `openssl rand -hex 32`",
-    );
+    return "MASTER_KEY must be random in the profile production, such as of `openssl rand -hex 32`";
   if (isDevelopmentKey(config.dataDirectory, config.masterKeys))
-    throw new ConfigError(
-      "MASTER_KEY must not be the development key of DATA_DIR in the profile production; seal with another by `svc key rewrap` first",
-    );
-  if (config.databaseUrl === null && !config.embeddedDatabaseAllowed) {
-    throw new ConfigError(
-      "DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)",
-    );
-  }
-  const chainFault = faultInProduction(config);
-  if (chainFault !== null) throw new ConfigError(chainFault);
+    return "MASTER_KEY must not be the development key of DATA_DIR in the profile production; seal with another by `svc key rewrap` first";
+  if (config.databaseUrl === null && !config.embeddedDatabaseAllowed)
+    return "DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)";
+  return faultOfChainInProduction(config);
 }
 
 /**
@@ -351,6 +347,7 @@ export function parseConfig(overrides: NodeJS.ProcessEnv = {}): Config {
   ]);
   const given = Object.fromEntries(entries) as Parameters<typeof derived>[0];
   const config: Config = Object.freeze({ ...given, ...derived(given) });
-  refuseUnsafe(config);
+  const fault = faultOf(config);
+  if (fault !== null) throw new ConfigError(fault);
   return config;
 }
