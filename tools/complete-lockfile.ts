@@ -37,8 +37,9 @@ function platformOf(name: string): Pick<Entry, "os" | "cpu" | "libc"> | null {
   const system = systems.find((each) => words.includes(each));
   const processor = processors.find((each) => words.includes(each));
   if (system === undefined || processor === undefined) return null;
-  const libc = words.includes("musl") ? "musl" : words.includes("gnu") ? "glibc" : null;
-  return { os: [system], cpu: [processor], ...(libc === null ? {} : { libc: [libc] }) };
+  const platform = { os: [system], cpu: [processor] };
+  if (words.includes("musl")) return { ...platform, libc: ["musl"] };
+  return words.includes("gnu") ? { ...platform, libc: ["glibc"] } : platform;
 }
 
 execFileSync("npm", ["install", "--package-lock-only", "--ignore-scripts", "--no-audit"], {

@@ -13,12 +13,15 @@ export const settingsPages: readonly { path: string; write: () => string }[] = [
   { path: join(reference, "errors.md"), write: writeErrorsReference },
 ];
 
+function shownFallback(fallback: string | null): string {
+  if (fallback === null) return "";
+  return fallback === "" ? "empty" : code(fallback);
+}
+
 function writeSettingsReference(): string {
   const rows = Object.values(settings).map((each) => {
-    const fallback =
-      each.fallback === null ? "" : each.fallback === "" ? "empty" : code(each.fallback);
     const mark = "secret" in each ? " Secret: never logged or printed." : "";
-    return [code(each.env), fallback, each.unit, `${each.description}${mark}`];
+    return [code(each.env), shownFallback(each.fallback), each.unit, `${each.description}${mark}`];
   });
   return page([
     "# Settings",

@@ -56,22 +56,19 @@ test("no id of an unusual spelling is a fault of ours", async () => {
     assert.ok(status >= 400 && status < 500, `${path}: ${status}`);
   }
   for (const id of hostileIds)
-    for (const path of [
-      `/w/votes/${id}`,
-      `/w/businesses/${id}/proposals`,
-      `/w/businesses/${world.business.address}/proposals/${id}/retract`,
-      `/w/f/${id}/claim`,
-      `/w/businesses/${id}/block`,
-    ]) {
-      const body = path.includes("votes")
-        ? { vote: "reject", signature: `0x${"11".repeat(65)}` }
-        : path.includes("claim")
-          ? { svcID: world.person("alice").address, business: world.business.address }
-          : path.includes("block")
-            ? { requestId: "\u0000" }
-            : path.includes("retract")
-              ? {}
-              : { operation: "startRemoval", member: world.business.address };
+    for (const [path, body] of [
+      [`/w/votes/${id}`, { vote: "reject", signature: `0x${"11".repeat(65)}` }],
+      [
+        `/w/businesses/${id}/proposals`,
+        { operation: "startRemoval", member: world.business.address },
+      ],
+      [`/w/businesses/${world.business.address}/proposals/${id}/retract`, {}],
+      [
+        `/w/f/${id}/claim`,
+        { svcID: world.person("alice").address, business: world.business.address },
+      ],
+      [`/w/businesses/${id}/block`, { requestId: "\u0000" }],
+    ] as const) {
       const { status } = await world.walletCall("alice", "POST", path, { body });
       assert.ok(status >= 400 && status < 500, `${path}: ${status}`);
     }

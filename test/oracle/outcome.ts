@@ -67,12 +67,10 @@ function errorCode(text: string): string {
 function authorizationClass({ party, row }: Scene, { response, text }: Answer): string {
   if (party.isPage(response, text)) return "page";
   const location = response.headers.get("location");
-  if (location === null)
-    return response.status < 500
-      ? response.ok
-        ? "form"
-        : "error page"
-      : `error page ${response.status}`;
+  if (location === null) {
+    if (response.ok) return "form";
+    return response.status < 500 ? "error page" : `error page ${response.status}`;
+  }
   const url = new URL(location, party.issuer);
   if (`${url.origin}${url.pathname}` !== callback) return `redirect elsewhere`;
   const place = url.hash.length > 1 ? " in the fragment" : "";

@@ -145,15 +145,16 @@ function termsSection(company: Company | null, terms: string): Html {
   return html`<section id="terms" data-status="${request?.status ?? "none"}">
     <h2>Our terms</h2>
     <blockquote>${terms.split("\n").map((line) => html`<p>${line}</p>`)}</blockquote>
-    ${
-      request?.signature === undefined
-        ? isOpen(request)
-          ? html`<p>Members vote in their wallets.</p>`
-          : html`<div class="actions">${button("/company/terms", "Sign our terms")}</div>`
-        : html`<p>
-            Signed ${timeOf(request.at)}; the chain says so:
-            <code>${request.transactionHash ?? ""}</code>
-          </p>`
-    }
+    ${stateOfTerms(request)}
   </section>`;
+}
+
+function stateOfTerms(request: Company["terms"]): Html {
+  if (request?.signature !== undefined)
+    return html`<p>
+      Signed ${timeOf(request.at)}; the chain says so:
+      <code>${request.transactionHash ?? ""}</code>
+    </p>`;
+  if (isOpen(request)) return html`<p>Members vote in their wallets.</p>`;
+  return html`<div class="actions">${button("/company/terms", "Sign our terms")}</div>`;
 }

@@ -255,16 +255,21 @@ export function sayTerms(
 ): readonly string[] {
   const { purpose, domain = "" } = verified?.object ?? {};
   const callback = callbackOf(verified);
-  const where = domain === "" ? "" : `, which does not belong to ${domain}`;
   return [
     ...(purpose === undefined ? [] : [`The reason given: ${JSON.stringify(purpose)}.`]),
-    callback === null
-      ? sayRoute(what, link)
-      : callback.isOutside
-        ? `Careful: ${what} goes to ${callback.host}${where}.`
-        : `${what} goes to ${callback.host}.`,
+    callback === null ? sayRoute(what, link) : sayCallback(what, callback, domain),
     `It can be answered until ${sayTime(Math.min(link.deadline, verified?.object.exp ?? link.deadline))}.`,
   ];
+}
+
+function sayCallback(
+  what: string,
+  { host, isOutside }: { host: string; isOutside: boolean },
+  domain: string,
+): string {
+  if (!isOutside) return `${what} goes to ${host}.`;
+  const where = domain === "" ? "" : `, which does not belong to ${domain}`;
+  return `Careful: ${what} goes to ${host}${where}.`;
 }
 
 /** Unix seconds in a form for people; anything after the year 9999 is shown as its end. */

@@ -179,12 +179,8 @@ function readTypedData(document: TypedDataDocument, { chainId }: Origin): Conten
     // The types may declare it as anything: a list of one number would pass for that number.
     const isNumber = typeof named === "number" || typeof named === "string";
     const isElsewhere = named !== undefined && !(isNumber && Number(named) === chainId);
-    const refusal =
-      warning !== undefined
-        ? sayConcern(warning)
-        : isElsewhere
-          ? "the document is for another chain"
-          : null;
+    const elsewhere = isElsewhere ? "the document is for another chain" : null;
+    const refusal = warning === undefined ? elsewhere : sayConcern(warning);
     return { refusal, hash, words: sayTypedData(document), concerns: [] };
   } catch (fault) {
     if (!(fault instanceof TypedDataFault)) throw fault;

@@ -6,7 +6,7 @@ import { refuseOtherChain } from "./checked-node.ts";
 import { throwGravest } from "./node.ts";
 import { bump, broadcast, type Reception, signDue } from "./sign.ts";
 import * as store from "./transaction-store.ts";
-import { judge, ownKinds, patienceOf, type Verdict } from "./transaction.ts";
+import { judge, ownKinds, type Patience, patienceOf, type Verdict } from "./transaction.ts";
 
 /** A transaction that will not change any more. */
 export interface FinalTransaction {
@@ -121,12 +121,15 @@ async function judgeAll(
   const hashes = sent.flatMap((each) => each.hashes);
   // On another chain the account has other nonces and none of our transactions, and everything would look lost.
   const [view] = await Promise.all([readView(chain, signer, hashes), refuseOtherChain(ctx)]);
-  const { embedded, remote } = patienceOf;
-  // Fees of a former operator's account cannot be raised: nobody here can sign for it.
-  const others = { ...remote, bumpSeconds: null };
-  const patience = chain.isEmbedded ? embedded : signer === chain.operator ? remote : others;
-  const rules = { now: clock.now(), patience };
+  const rules = { now: clock.now(), patience: patienceWith(signer, chain) };
   return { view, judged: sent.map((each) => ({ sent: each, verdict: judge(each, view, rules) })) };
+}
+
+function patienceWith(signer: Address, chain: ChainContext["chain"]): Patience {
+  const { embedded, remote } = patienceOf;
+  if (chain.isEmbedded) return embedded;
+  // Fees of a former operator's account cannot be raised: nobody here can sign for it.
+  return signer === chain.operator ? remote : { ...remote, bumpSeconds: null };
 }
 
 /** Marks what is final, kind by kind, so that a failing handler holds up no other kind. */

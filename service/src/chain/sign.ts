@@ -243,11 +243,16 @@ export async function broadcast(ctx: ChainContext, raws: readonly Hex[]): Promis
     return "taken";
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    const isFee = /underpriced|fee too low|less than block base fee/i.test(error.message);
-    const alarm = isOutOfFunds(error) ? "out_of_funds" : isFee ? "fee_too_low" : "node_refused";
+    const alarm = alarmOf(error);
     ctx.chain.metrics.raise(alarm, { operator: ctx.chain.operator, message: error.message });
     return alarm === "fee_too_low" ? "underpaid" : "refused";
   }
+}
+
+function alarmOf(refusal: RpcError): "out_of_funds" | "fee_too_low" | "node_refused" {
+  if (isOutOfFunds(refusal)) return "out_of_funds";
+  const isFee = /underpriced|fee too low|less than block base fee/i.test(refusal.message);
+  return isFee ? "fee_too_low" : "node_refused";
 }
 
 /**

@@ -122,11 +122,9 @@ async function refuseSignature(
   link: TdLink | SignLink,
   declining: Declining,
 ): Promise<SentRefusal> {
+  const refusal = { request: "", declining };
+  if (await isLate(ctx, link)) return refuseLink(ctx, link, { ...refusal, error: "expired" });
   const isForbidden = refusalOf(link) !== null;
-  const error = (await isLate(ctx, link))
-    ? "expired"
-    : isForbidden
-      ? "invalid_request"
-      : "access_denied";
-  return refuseLink(ctx, link, { error, request: "", declining });
+  const error = isForbidden ? "invalid_request" : "access_denied";
+  return refuseLink(ctx, link, { ...refusal, error });
 }

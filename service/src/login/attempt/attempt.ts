@@ -98,5 +98,6 @@ export function codeLocation(request: AuthorizationRequest, issuer: string, code
 /** Adds parameters to a redirect URI as registered, keeping its own query to the letter (RFC 6749 section 3.1.2). */
 function withQuery(uri: string, parameters: Record<string, string>): string {
   const query = new URLSearchParams(parameters).toString();
-  return `${uri}${uri.includes("?") ? (/[?&]$/.test(uri) ? "" : "&") : "?"}${query}`;
+  if (!uri.includes("?")) return `${uri}?${query}`;
+  return /[?&]$/.test(uri) ? `${uri}${query}` : `${uri}&${query}`;
 }

@@ -93,7 +93,7 @@ function parseNetwork(
   text: string,
 ): { address: string; bits: number; family: "ipv4" | "ipv6" } | null {
   const [address = "", bitsText, ...more] = text.split("/");
-  const family = isIPv4(address) ? "ipv4" : isIPv6(address) ? "ipv6" : null;
+  const family = familyOf(address);
   if (family === null || address.includes("%") || more.length > 0) return null;
   const bitsMax = family === "ipv4" ? 32 : 128;
   const bits = bitsText === undefined ? bitsMax : Number(bitsText);
@@ -102,7 +102,12 @@ function parseNetwork(
 }
 
 function isIn(networks: BlockList, address: string): boolean {
-  return networks.check(address, isIPv4(address) ? "ipv4" : "ipv6");
+  return networks.check(address, familyOf(address) ?? "ipv6");
+}
+
+function familyOf(address: string): "ipv4" | "ipv6" | null {
+  if (isIPv4(address)) return "ipv4";
+  return isIPv6(address) ? "ipv6" : null;
 }
 
 /** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711`. */

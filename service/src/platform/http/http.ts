@@ -285,10 +285,7 @@ function answerUnknownRoutes(http: Http): void {
   http.addHook("onRoute", ({ url, method }) => {
     // Preflights are answered under many paths that have no GET.
     if (method === "OPTIONS") return;
-    const source = url
-      .split("/")
-      .map((part) => (part.startsWith(":") ? "[^/]+" : part === "*" ? ".*" : RegExp.escape(part)))
-      .join("/");
+    const source = url.split("/").map(patternOf).join("/");
     known.push({ pattern: new RegExp(`^${source}$`), methods: [method].flat() });
   });
   const refusalOf = (request: FastifyRequest, reply: FastifyReply): Problem => {
@@ -305,4 +302,10 @@ function answerUnknownRoutes(http: Http): void {
   http.addHook("onRequest", (request, reply, done) => {
     done(request.is404 ? refusalOf(request, reply) : undefined);
   });
+}
+
+/** What a part of a route's path matches. */
+function patternOf(part: string): string {
+  if (part === "*") return ".*";
+  return part.startsWith(":") ? "[^/]+" : RegExp.escape(part);
 }
