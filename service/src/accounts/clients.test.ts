@@ -9,7 +9,6 @@ import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   addSecret,
   type Client,
-  type ClientRecord,
   type Clients,
   createClient,
   createDomain,
@@ -22,6 +21,7 @@ import {
   revokeSecret,
   updateClient,
 } from "./index.ts";
+import type { ClientRecord } from "./clients.ts";
 
 await using database = await openTestDatabase();
 await using ctx = await openContext(

@@ -2,25 +2,11 @@ import type { SealedColumn } from "../platform/cryptography/seal.ts";
 import { nextSigningKeyColumn, signingKeyColumn } from "./packages.ts";
 
 export { acquaint, forgetAcquaintances, isAcquainted } from "./acquaintance-store.ts";
-export { type ApiKey, makeApiKey, type ManagementKey } from "./api-key.ts";
+export { type ApiKey, makeApiKey } from "./api-key.ts";
 export { type OrganizationLimits, setLimits } from "./organization-limits.ts";
 export { type ApiKeys, openApiKeys, readApiKey } from "./api-key-lookup.ts";
-export type { ApiKeyRow } from "./api-key-store.ts";
-export {
-  createApiKey,
-  createManagementKey,
-  listApiKeys,
-  revokeApiKey,
-  type ShownApiKey,
-} from "./api-keys.ts";
-export {
-  acrMinima,
-  type AcrMinimum,
-  type AuthenticationMethod,
-  authenticationMethods,
-  type Client,
-  type ClientSettings,
-} from "./client.ts";
+export { createApiKey, createManagementKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
+export { acrMinima, authenticationMethods, type Client, type ClientSettings } from "./client.ts";
 export {
   type ClientDomain,
   type Environment,
@@ -36,24 +22,21 @@ export {
   listDomains,
   limitCallbackHosts,
   moveLocalDomain,
-  type ProofFound,
   proveDomain,
 } from "./client-domains.ts";
 export { type Clients, openClients } from "./client-lookup.ts";
 export type { ClientRow, SecretRow } from "./client-store.ts";
 export {
   addSecret,
-  type ClientRecord,
   createClient,
   disableClient,
   getClient,
   listClients,
   type NewClient,
   revokeSecret,
-  type ShownSecret,
   updateClient,
 } from "./clients.ts";
-export { type Entitlement, type GrantedEntitlement } from "./entitlement.ts";
+export type { Entitlement } from "./entitlement.ts";
 export { listEntitlements, setEntitlement } from "./entitlements.ts";
 export { type ClientJwk, type ClientKeySet, parseKeySet } from "./key-set.ts";
 export { accountJobs } from "./jobs.ts";
@@ -67,12 +50,7 @@ export {
 } from "./routes.ts";
 export { readRequester, type Requester, verifiedDomainOf } from "./requester.ts";
 export { openUseRecord } from "./use-record.ts";
-export {
-  type Organization,
-  type OrganizationMember,
-  parseName,
-  type Role,
-} from "./organization.ts";
+export { parseName } from "./organization.ts";
 export {
   addMember,
   createOrganization,
@@ -85,7 +63,6 @@ export {
   type Balance,
   capture,
   hold,
-  type Hold,
   type Purse,
   readBalance,
   releaseHold,
@@ -93,7 +70,6 @@ export {
 } from "./ledger.ts";
 export type { KycPackage } from "./package.ts";
 export {
-  type BoughtPackage,
   buyPackage,
   getPackage,
   listPackages,

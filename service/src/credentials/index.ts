@@ -17,9 +17,7 @@ export { credentialFinalHandlers } from "./batches.ts";
 export { collectCredential, listOwnCredentials } from "./collection.ts";
 export {
   type CompanyClaim,
-  type CompanyClaimStatus,
   type CompanyField,
-  type CompanyProof,
   findCompanyNames,
   isSoleProprietor,
   listCompanyFields,
@@ -27,10 +25,10 @@ export {
   proveCompanyLeaves,
 } from "./company-fields.ts";
 export { sendToRegistry } from "./batches.ts";
-export { type CompanyIssueContext, issueCompanyRecord } from "./company-issue.ts";
+export { issueCompanyRecord } from "./company-issue.ts";
 export { isVouchedFor } from "./company-store.ts";
 export { sampleCompanyFields } from "./company-sample.ts";
-export type { GivenCompanyField, GivenCompanyRecord } from "./company-record.ts";
+export type { GivenCompanyField } from "./company-record.ts";
 export {
   type AskedName,
   findLiveLeaves,
@@ -38,7 +36,6 @@ export {
   listSupposedLeaves,
   matchLeaves,
   proveLeaves,
-  type Verification,
 } from "./checks.ts";
 export type {
   CompanyCallbacks,
@@ -48,9 +45,7 @@ export type {
   RecordedCompany,
 } from "./credentials-context.ts";
 export { forgetUser, revokeCredential } from "./ending.ts";
-export { type GivenCredential, issueCredential, type IssuedCredential } from "./issue.ts";
-export type { BuiltInKind, Issuer } from "./issuer.ts";
-export type { IssuerKeyRow } from "./issuer-store.ts";
+export { issueCredential } from "./issue.ts";
 export {
   createIssuer,
   createIssuerKey,
@@ -61,12 +56,10 @@ export {
   listIssuerKeys,
   listIssuers,
   revokeIssuerKey,
-  type ShownIssuerKey,
 } from "./issuers.ts";
 export { credentialJobs } from "./jobs.ts";
-export type { LeafStatus, MatchedLeaf } from "./leaf.ts";
 export { refuseUnknownNames } from "./unknown-names.ts";
-export { credentialWalletRoutes, type WalletCaller } from "./wallet-routes.ts";
+export { credentialWalletRoutes } from "./wallet-routes.ts";
 
 /** The sealed columns of this slice. */
 export const credentialSealedColumns: readonly SealedColumn[] = [

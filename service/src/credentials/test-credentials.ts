@@ -27,11 +27,11 @@ import {
   credentialRoutes,
   type CredentialsContext,
   credentialWalletRoutes,
-  type GivenCredential,
   type InvalidLeaf,
   issueCredential,
   openCredentials,
 } from "./index.ts";
+import type { GivenCredential } from "./issue.ts";
 import type { Issuer } from "./issuer.ts";
 import { insertTestBusiness, lockTestBusiness, takeQueued } from "./test-credentials-store.ts";
 

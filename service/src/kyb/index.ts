@@ -32,13 +32,12 @@ import { documentColumn } from "./request/signature-requests.ts";
 import { signatureRoutes } from "./request/signature-routes.ts";
 import { validRoutes } from "./release/valid-routes.ts";
 
-export type { Ballot, BallotRules, MemberApproval, Vote } from "./ballot/ballot.ts";
-export { cancelBallot, type NewBallot } from "./ballot/ballots.ts";
-export type { Business, BusinessMember, BusinessStatus } from "./business/business.ts";
+export { cancelBallot } from "./ballot/ballots.ts";
+export type { Business, BusinessStatus } from "./business/business.ts";
 export { findBusiness } from "./business/business-store.ts";
 export { kybJobs } from "./jobs.ts";
 export { forgetClaims } from "./offer/offer-store.ts";
-export type { KybCallbacks, KybContext } from "./kyb-context.ts";
+export type { KybContext } from "./kyb-context.ts";
 export { createLoginDirectory } from "./business/login-directory.ts";
 export {
   announceMove,

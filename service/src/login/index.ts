@@ -19,7 +19,6 @@ import { tokenRoutes } from "./token/token-routes.ts";
 import { loginWalletRoutes } from "./attempt/wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
-export type { BusinessDirectory } from "./business/business-directory.ts";
 export { businessLoginRules, endBusinessLogins } from "./business/business-login.ts";
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./keys/manage-signing-keys.ts";
 export { deleteUser } from "./user-deletion.ts";
