@@ -1,4 +1,5 @@
 import { type Address, decodeCharter, type Hex, invitationDigest } from "@svc/protocol";
+import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { isRefusalOf } from "../ballot/ballot.ts";
@@ -73,30 +74,58 @@ export async function answerInvitation(
   ctx: KybContext,
   answer: InvitationAnswer,
 ): Promise<{ status: string } | null> {
-  const { id, member, vote, signature } = answer;
+  const { id, member, vote } = answer;
   return ctx.db.transaction(async (tx) => {
     const founding = await store.lockInvitation(tx, { id, member });
     if (founding === null) return null;
-    const { address, status } = founding;
-    if (founding.hasSigned && vote === "approve" && status !== "lapsed")
-      return { status: status === "inviting" ? "open" : "approved" };
-    const mayBeRepeat = vote === "reject" && status === "lapsed";
-    if ((status !== "inviting" && !mayBeRepeat) || founding.deadline < ctx.clock.now())
-      throw new Problem("ballot_over");
-    if (founding.hasSigned) throw new Problem(mayBeRepeat ? "ballot_over" : "already_voted");
-    if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
-    // Somebody else refused first: the founding has ended, as this member wants too.
-    if (mayBeRepeat) return { status: "refused" };
-    if (vote === "reject") {
-      await store.setFoundingStatus(tx, address, "lapsed");
-      await ctx.audit.record(tx, { actor: member, action: "business.decline", subject: address });
-      return { status: "refused" };
-    }
-    const kept = { business: address, member, signature: signature.toLowerCase() as Hex };
-    if ((await store.keepInvitationSignature(tx, kept)) > 0) return { status: "open" };
-    await deploy(ctx, tx, founding);
-    return { status: "approved" };
+    const answered = { founding, answer };
+    if (vote === "approve") return { status: await approve(ctx, tx, answered) };
+    return { status: await refuse(ctx, tx, answered) };
   });
+}
+
+interface Answered {
+  readonly founding: store.Founding & { readonly hasSigned: boolean };
+  readonly answer: InvitationAnswer;
+}
+
+async function approve(
+  ctx: KybContext,
+  tx: Queryable,
+  { founding, answer }: Answered,
+): Promise<"open" | "approved"> {
+  const { address, status } = founding;
+  if (founding.hasSigned && status !== "lapsed") return status === "inviting" ? "open" : "approved";
+  if (status !== "inviting" || isLate(ctx, founding)) throw new Problem("ballot_over");
+  if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
+  const signature = answer.signature.toLowerCase() as Hex;
+  const kept = { business: address, member: answer.member, signature };
+  if ((await store.keepInvitationSignature(tx, kept)) > 0) return "open";
+  await deploy(ctx, tx, founding);
+  return "approved";
+}
+
+async function refuse(
+  ctx: KybContext,
+  tx: Queryable,
+  { founding, answer }: Answered,
+): Promise<"refused"> {
+  const { address, status } = founding;
+  // Somebody has refused already: the founding has ended, as this member wants too.
+  const hasEnded = status === "lapsed";
+  if ((status !== "inviting" && !hasEnded) || isLate(ctx, founding))
+    throw new Problem("ballot_over");
+  if (founding.hasSigned) throw new Problem(hasEnded ? "ballot_over" : "already_voted");
+  if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
+  if (hasEnded) return "refused";
+  await store.setFoundingStatus(tx, address, "lapsed");
+  const entry = { actor: answer.member, action: "business.decline", subject: address };
+  await ctx.audit.record(tx, entry);
+  return "refused";
+}
+
+function isLate({ clock }: Pick<KybContext, "clock">, { deadline }: store.Founding): boolean {
+  return deadline < clock.now();
 }
 
 function isAnswer(
