@@ -33,8 +33,8 @@ export async function restartProposals(
     if (ballot.kind === "governance") await restartProposal(ctx, tx, { business, ballot });
 }
 
-/** Proposals to take back a signature that may be done already, each with whether the wallet no longer has it. */
-export type Withdrawals = ReadonlyMap<string, boolean>;
+/** Proposals to take back a signature that may be done already, each with whether the wallet still has the signature. */
+export type Withdrawals = ReadonlyMap<string, "recorded" | "gone">;
 
 /** @throws when the chain's node cannot be asked */
 export async function findWithdrawals(
@@ -47,16 +47,15 @@ export async function findWithdrawals(
     await Promise.all(
       withdrawals.map(async ({ id, arguments: args }) => {
         const isRecorded = await calls.isRecorded(ctx, of.business, args);
-        return [id, !isRecorded] as const;
+        return [id, isRecorded ? "recorded" : "gone"] as const;
       }),
     ),
   );
 }
 
 /**
- * Settles acts that members approved and the chain refused. Somebody else may have handed their approvals to the wallet:
- * then the act is done. If another act came first and took the nonce that they approved, the members are asked again.
- * Otherwise the act has failed. Also ends ballots on taking back a signature that is gone already.
+ * Settles acts that members approved and the chain refused, and ends ballots on taking back a signature that is gone
+ * already.
  *
  * @param given.business as the chain has it in `block`
  * @param given.withdrawals as found before: one that is missing is left to the next look
@@ -67,25 +66,37 @@ export async function mendProposals(
   given: { business: Business; block: number; withdrawals: Withdrawals },
 ): Promise<void> {
   const { business, block, withdrawals } = given;
-  const { address, nonce } = business;
-  for (const proposal of await store.listRefusedProposals(tx, { business: address, block })) {
-    const { id } = proposal;
-    if (proposal.operation === "withdraw" && !withdrawals.has(id)) continue;
-    const ballot = await lockBallot(tx, id);
-    const isTaken = ballot !== null && proposal.nonce !== nonce;
-    const isDone = isTaken && (await isExecuted(ctx, tx, { ...given, proposal }));
-    if (!isTaken || isDone) {
-      const status = isDone ? "executed" : "failed";
-      await store.setProposalStatus(tx, [id], { status, now: ctx.clock.now() });
-      continue;
-    }
-    await reopenBallot(tx, id);
-    await restartProposal(ctx, tx, { business, ballot });
+  const of = { business: business.address, block };
+  for (const proposal of await store.listRefusedProposals(tx, of)) {
+    if (proposal.operation === "withdraw" && !withdrawals.has(proposal.id)) continue;
+    await settleRefused(ctx, tx, { business, proposal, withdrawals });
   }
-  for (const [id, isDone] of withdrawals) {
-    const ballot = isDone ? await lockBallot(tx, id) : null;
-    if (ballot?.status === "open") await end(ctx, tx, { id, isDone });
+  for (const [id, signature] of withdrawals) {
+    const ballot = signature === "gone" ? await lockBallot(tx, id) : null;
+    if (ballot?.status === "open") await end(ctx, tx, { id, status: "executed" });
   }
+}
+
+/**
+ * Settles an act that the chain refused. If its nonce is still free, the wallet refused the act itself. Otherwise
+ * somebody else may have handed the approvals to the wallet, and the act is done; or another act came first, and the
+ * members are asked again.
+ */
+async function settleRefused(ctx: KybContext, tx: Queryable, given: Judged): Promise<void> {
+  const { business, proposal } = given;
+  const { id } = proposal;
+  const now = ctx.clock.now();
+  const ballot = await lockBallot(tx, id);
+  if (ballot === null || proposal.nonce === business.nonce) {
+    await store.setProposalStatus(tx, [id], { status: "failed", now });
+    return;
+  }
+  if (await isExecuted(ctx, tx, given)) {
+    await store.setProposalStatus(tx, [id], { status: "executed", now });
+    return;
+  }
+  await reopenBallot(tx, id);
+  await restartProposal(ctx, tx, { business, ballot });
 }
 
 /**
@@ -109,7 +120,7 @@ export async function restartProposal(
   const isDone = await isExecuted(ctx, tx, { business, proposal, withdrawals: new Map() });
   const isMoot = await wouldFail(ctx, tx, { business, proposal });
   if (isDone || electorate.voters.length === 0 || isMoot) {
-    await end(ctx, tx, { id, isDone });
+    await end(ctx, tx, { id, status: isDone ? "executed" : "failed" });
     return;
   }
   await store.forgetVotes(tx, id);
@@ -122,24 +133,31 @@ export async function restartProposal(
 async function end(
   ctx: Pick<KybContext, "clock">,
   tx: Queryable,
-  { id, isDone }: { id: string; isDone: boolean },
+  { id, status }: { id: string; status: "executed" | "failed" },
 ): Promise<void> {
   const now = ctx.clock.now();
   await endBallot(tx, { id, status: "cancelled", now });
-  await store.setProposalStatus(tx, [id], { status: isDone ? "executed" : "failed", now });
+  await store.setProposalStatus(tx, [id], { status, now });
+}
+
+/** A proposal, and what it is held against. */
+interface Judged {
+  readonly business: Business;
+  readonly proposal: Proposal;
+  readonly withdrawals: Withdrawals;
 }
 
 /** Whether the wallet is as the act would make it. */
 async function isExecuted(
   { clock }: Pick<KybContext, "clock">,
   tx: Queryable,
-  given: { business: Business; proposal: Proposal; withdrawals: Withdrawals },
+  given: Judged,
 ): Promise<boolean> {
   const { address, charter, successor } = given.business;
   const { id, operation, arguments: args, member } = given.proposal;
   if (operation === "withdraw") {
-    const isKnown = given.withdrawals.get(id) === true;
-    return isKnown || store.isWithdrawn(tx, { business: address, arguments: args });
+    const isGone = given.withdrawals.get(id) === "gone";
+    return isGone || store.isWithdrawn(tx, { business: address, arguments: args });
   }
   if (operation === "changeCharter")
     return args === governanceActs.changeCharter(encodeCharter(charter)).arguments;
