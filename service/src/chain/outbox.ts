@@ -101,9 +101,9 @@ async function observe(
     const { view, judged } = await judgeAll(ctx, signer, sent);
     const below = sent[0]?.nonce ?? 0;
     await doEach([
-      async () => finish(ctx, judged, handlers),
-      async () => note(ctx, judged),
-      async () => push(ctx, judged),
+      async () => finishFinal(ctx, judged, handlers),
+      async () => noteChanges(ctx, judged),
+      async () => resendLate(ctx, judged),
       // With one kind alone, other transactions may have the nonces in between.
       async () =>
         only === undefined ? closeGap(ctx, signer, { from: view.nonces, below }) : undefined,
@@ -133,7 +133,7 @@ function patienceWith(signer: Address, chain: ChainContext["chain"]): Patience {
 }
 
 /** Marks what is final, kind by kind, so that a failing handler holds up no other kind. */
-async function finish(
+async function finishFinal(
   ctx: ChainContext,
   judged: readonly Judged[],
   handlers: FinalHandlers,
@@ -186,7 +186,7 @@ function announced(mark: Mark): FinalTransaction {
 }
 
 /** Stores what was observed, if it is new. */
-async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
+async function noteChanges(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const { db, clock, chain } = ctx;
   for (const { sent, verdict } of judged) {
     const { id, nonce, minedBlockHash, foreignSince } = sent;
@@ -207,7 +207,7 @@ async function note(ctx: ChainContext, judged: readonly Judged[]): Promise<void>
 }
 
 /** Sends again what is overdue or was lost with its block, and raises the fees of the first few that wait too long. */
-async function push(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
+async function resendLate(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const late = judged.filter(({ verdict: { is } }) => is === "overdue" || is === "lost");
   if (late.length === 0) return;
   const resent = new Set<string>();
