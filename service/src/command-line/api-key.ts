@@ -1,8 +1,6 @@
 import { createApiKey, createManagementKey, listApiKeys, revokeApiKey } from "../accounts/index.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
-
-const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
-const exampleOrganization = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
 
 export const apiKeyVerbs: readonly Verb[] = [
   {
@@ -22,7 +20,7 @@ export const apiKeyVerbs: readonly Verb[] = [
       },
       name: { value: "text", required: true, description: "What it is for." },
     },
-    example: `api-key create --domain ${exampleDomain} --name backend`,
+    example: `api-key create --domain ${exampleIds.domain} --name backend`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const clientDomainId = input.optional("domain");
@@ -39,7 +37,7 @@ export const apiKeyVerbs: readonly Verb[] = [
     name: "api-key list",
     summary: "List the live keys of an organization, with their last use.",
     options: { organization: { value: "uuid", required: true, description: "The organization." } },
-    example: `api-key list --organization ${exampleOrganization}`,
+    example: `api-key list --organization ${exampleIds.organization}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => listApiKeys(ctx, input.text("organization"))),
   },

@@ -11,10 +11,9 @@ import {
 import { type Business, findBusiness, holdCompany, noteCompanyRecord } from "../kyb/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/http/problems.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
 
-const exampleBusiness = "0x8f2d5a1c7b3e49d06a1f8c2b4e7d90a35c6b1f24";
-const exampleIssuer = "0199c3a0-7f41-7b22-9d03-5a6e1c2b3d4f";
 const business = [{ name: "business", description: "The address of its wallet." }] as const;
 const yearSeconds = 365 * 86_400;
 
@@ -38,7 +37,7 @@ export const businessRecordVerbs: readonly Verb[] = [
       },
       expires: { value: "seconds", description: "Unix seconds. Default: in a year." },
     },
-    example: `business record ${exampleBusiness} --fields record.json --issuer ${exampleIssuer}`,
+    example: `business record ${exampleIds.business} --fields record.json --issuer ${exampleIds.issuer}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const found = await getBusiness(ctx, input.text("business"));
@@ -57,7 +56,7 @@ export const businessRecordVerbs: readonly Verb[] = [
     summary: "Give a sandbox business the record of a made-up company.",
     notes: "Its fields count as soon as a running service has attested them, seconds later.",
     parameters: business,
-    example: `simulate company ${exampleBusiness}`,
+    example: `simulate company ${exampleIds.business}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const found = await getBusiness(ctx, input.text("business"));

@@ -7,9 +7,9 @@ import {
   suspendBusiness,
   withdrawMove,
 } from "../kyb/index.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
 
-const exampleBusiness = "0x8f2d5a1c7b3e49d06a1f8c2b4e7d90a35c6b1f24";
 const business = [{ name: "business", description: "The address of its wallet." }] as const;
 
 export const businessVerbs: readonly Verb[] = [
@@ -43,7 +43,7 @@ export const businessVerbs: readonly Verb[] = [
     notes:
       "`operatorWord` is what you have declared about its record: true or false, or null if issuers decide.",
     parameters: business,
-    example: `business show ${exampleBusiness}`,
+    example: `business show ${exampleIds.business}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => showBusiness(ctx, input.text("business"))),
   },
@@ -57,7 +57,7 @@ export const businessVerbs: readonly Verb[] = [
       withdraw: { description: "Declare that it may not." },
       "leave-to-issuers": { description: "Take your declaration back, either way." },
     },
-    example: `business verify ${exampleBusiness}`,
+    example: `business verify ${exampleIds.business}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const [isWithdrawn, isLeft] = [input.flag("withdraw"), input.flag("leave-to-issuers")];
@@ -72,7 +72,7 @@ export const businessVerbs: readonly Verb[] = [
     notes:
       "Its logins end, and requests to it fail as business_not_verified. What it signed stays.",
     parameters: business,
-    example: `business suspend ${exampleBusiness}`,
+    example: `business suspend ${exampleIds.business}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => suspendBusiness(ctx, input.text("business"), actor)),
   },
@@ -80,7 +80,7 @@ export const businessVerbs: readonly Verb[] = [
     name: "business reinstate",
     summary: "End the suspension of a business; logins and requests that it ended stay ended.",
     parameters: business,
-    example: `business reinstate ${exampleBusiness}`,
+    example: `business reinstate ${exampleIds.business}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => reinstateBusiness(ctx, input.text("business"), actor)),
   },
@@ -95,7 +95,7 @@ export const businessVerbs: readonly Verb[] = [
       to: { value: "address", description: "The other business." },
       cancel: { description: "Take the move back." },
     },
-    example: `business move ${exampleBusiness} --to 0x1c0ffee254729296a45a3885639ac7e10f9d5497`,
+    example: `business move ${exampleIds.business} --to 0x1c0ffee254729296a45a3885639ac7e10f9d5497`,
     run: async (shell, input) =>
       shell.withContext<unknown>(async (ctx) => {
         const [address, successor] = [input.text("business"), input.optional("to")];

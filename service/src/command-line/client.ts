@@ -14,6 +14,7 @@ import {
   type SecretRow,
   updateClient,
 } from "../accounts/index.ts";
+import { exampleIds } from "./example-ids.ts";
 import {
   actor,
   choiceOf,
@@ -79,8 +80,6 @@ const settingOptions: Record<string, Option> = {
 };
 
 const parameters = [{ name: "client", description: "Its oauth2ClientID." }];
-const exampleId = "6f1c2a9e-1d35-4b0e-9a7e-0c4d5e6f7a8b";
-const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
 
 export const clientVerbs: readonly Verb[] = [
   {
@@ -97,7 +96,7 @@ export const clientVerbs: readonly Verb[] = [
       },
       ...settingOptions,
     },
-    example: `client create --domain ${exampleDomain} --name Shop --redirect-uri https://shop.example.com/callback --audience https://api.example.com`,
+    example: `client create --domain ${exampleIds.domain} --name Shop --redirect-uri https://shop.example.com/callback --audience https://api.example.com`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const type = input.optional("type") ?? "client_secret_basic";
@@ -115,7 +114,7 @@ export const clientVerbs: readonly Verb[] = [
     name: "client list",
     summary: "List the OAuth clients of a client domain.",
     options: { domain: { value: "uuid", required: true, description: "The client domain." } },
-    example: `client list --domain ${exampleDomain}`,
+    example: `client list --domain ${exampleIds.domain}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const clients = await listClients(ctx, input.text("domain"));
@@ -126,7 +125,7 @@ export const clientVerbs: readonly Verb[] = [
     name: "client show",
     summary: "Show an OAuth client with all its settings.",
     parameters,
-    example: `client show ${exampleId}`,
+    example: `client show ${exampleIds.client}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => toWire(await getClient(ctx, input.text("client")))),
   },
@@ -144,7 +143,7 @@ export const clientVerbs: readonly Verb[] = [
       },
       ...settingOptions,
     },
-    example: `client update ${exampleId} --redirect-uri https://shop.example.com/callback --number-matching off`,
+    example: `client update ${exampleIds.client} --redirect-uri https://shop.example.com/callback --number-matching off`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const changes = { ...readSettings(input), ...readIdentity(input) };
@@ -156,7 +155,7 @@ export const clientVerbs: readonly Verb[] = [
     name: "client disable",
     summary: "Disable an OAuth client for good.",
     parameters,
-    example: `client disable ${exampleId}`,
+    example: `client disable ${exampleIds.client}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         await disableClient(ctx, input.text("client"), actor);
@@ -169,7 +168,7 @@ export const clientVerbs: readonly Verb[] = [
     notes: "It is shown only this once. A client has at most two.",
     isToldOnce: true,
     parameters,
-    example: `client secret-add ${exampleId}`,
+    example: `client secret-add ${exampleIds.client}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => addSecret(ctx, input.text("client"), actor)),
   },
@@ -180,7 +179,7 @@ export const clientVerbs: readonly Verb[] = [
       ...parameters,
       { name: "secret", description: "The id of the secret, from `client show`." },
     ],
-    example: `client secret-revoke ${exampleId} 0199c3a0-7c3e-7b21-9d55-a2e1f3b4c5d6`,
+    example: `client secret-revoke ${exampleIds.client} 0199c3a0-7c3e-7b21-9d55-a2e1f3b4c5d6`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const secretId = input.text("secret");

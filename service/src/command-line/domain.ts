@@ -9,11 +9,10 @@ import {
   proveDomain,
 } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, UsageError, type Verb } from "./verb.ts";
 
 const parameters = [{ name: "domain", description: "The UUID of the client domain." }];
-const exampleId = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
-const exampleOrganization = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
 
 export const domainVerbs: readonly Verb[] = [
   {
@@ -34,7 +33,7 @@ export const domainVerbs: readonly Verb[] = [
         description: "Keys and data of the two never mix.",
       },
     },
-    example: `domain create --organization ${exampleOrganization} --domain shop.example.com --environment live`,
+    example: `domain create --organization ${exampleIds.organization} --domain shop.example.com --environment live`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const organizationId = input.text("organization");
@@ -47,7 +46,7 @@ export const domainVerbs: readonly Verb[] = [
     name: "domain list",
     summary: "List the client domains of an organization.",
     options: { organization: { value: "uuid", required: true, description: "The owner." } },
-    example: `domain list --organization ${exampleOrganization}`,
+    example: `domain list --organization ${exampleIds.organization}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const domains = await listDomains(ctx, input.text("organization"));
@@ -58,7 +57,7 @@ export const domainVerbs: readonly Verb[] = [
     name: "domain show",
     summary: "Show a client domain, and what proves it.",
     parameters,
-    example: `domain show ${exampleId}`,
+    example: `domain show ${exampleIds.domain}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => withProof(ctx, await getDomain(ctx, input.text("domain")))),
   },
@@ -68,7 +67,7 @@ export const domainVerbs: readonly Verb[] = [
     notes:
       "The service looks for it every day afterwards; after seven days without it the domain is unverified.",
     parameters,
-    example: `domain prove ${exampleId}`,
+    example: `domain prove ${exampleIds.domain}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const found = await proveDomain(ctx, input.text("domain"), actor);
@@ -89,7 +88,7 @@ export const domainVerbs: readonly Verb[] = [
       },
       any: { description: "Accept any host again." },
     },
-    example: `domain callback-hosts ${exampleId} --host hooks.example.com --host shop.example.com:8443`,
+    example: `domain callback-hosts ${exampleIds.domain} --host hooks.example.com --host shop.example.com:8443`,
     run: async (shell, input) => {
       const hosts = input.list("host");
       if ((hosts === undefined) !== input.flag("any"))

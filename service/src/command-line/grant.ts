@@ -1,11 +1,11 @@
 import { listEntitlements, setEntitlement } from "../accounts/index.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, type Input, type Option, type Verb } from "./verb.ts";
 
 const parameters = [
   { name: "organization", description: "Its UUID." },
   { name: "entitlement", description: "`kyb:data-request`, `kyb:pii` or `kyb:signature`." },
 ];
-const exampleId = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
 const withdraw: Option = { description: "Withdraw it instead." };
 
 export const grantVerbs: readonly Verb[] = [
@@ -16,7 +16,7 @@ export const grantVerbs: readonly Verb[] = [
       "It takes effect on its keys at once, in every process. Every organization has `kyb:read`.",
     parameters,
     options: { withdraw },
-    example: `grant ${exampleId} kyb:data-request`,
+    example: `grant ${exampleIds.organization} kyb:data-request`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => ({
         organizationId: input.text("organization"),
@@ -27,7 +27,7 @@ export const grantVerbs: readonly Verb[] = [
     name: "grant list",
     summary: "List the entitlements of an organization.",
     parameters: parameters.slice(0, 1),
-    example: `grant list ${exampleId}`,
+    example: `grant list ${exampleIds.organization}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => listEntitlements(ctx, input.text("organization"))),
   },

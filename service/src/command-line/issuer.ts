@@ -7,9 +7,9 @@ import {
   listIssuers,
   revokeIssuerKey,
 } from "../credentials/index.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, dryRun, UsageError, type Verb } from "./verb.ts";
 
-const exampleIssuer = "0199c3a0-7f41-7b22-9d03-5a6e1c2b3d4f";
 const issuer = { value: "uuid", required: true, description: "The issuer." } as const;
 
 export const issuerVerbs: readonly Verb[] = [
@@ -52,7 +52,7 @@ export const issuerVerbs: readonly Verb[] = [
       issuer,
       name: { value: "text", required: true, description: "What it is for." },
     },
-    example: `issuer key create --issuer ${exampleIssuer} --name backend`,
+    example: `issuer key create --issuer ${exampleIds.issuer} --name backend`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const given = { issuerId: input.text("issuer"), name: input.text("name") };
@@ -63,7 +63,7 @@ export const issuerVerbs: readonly Verb[] = [
     name: "issuer key list",
     summary: "List the live keys of an issuer, with their last use.",
     options: { issuer },
-    example: `issuer key list --issuer ${exampleIssuer}`,
+    example: `issuer key list --issuer ${exampleIds.issuer}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => listIssuerKeys(ctx, input.text("issuer"))),
   },
@@ -88,7 +88,7 @@ export const issuerVerbs: readonly Verb[] = [
       from: { value: "seconds", description: "Unix seconds. Default: now." },
       "dry-run": dryRun,
     },
-    example: `issuer distrust ${exampleIssuer} --from 1795000000`,
+    example: `issuer distrust ${exampleIds.issuer} --from 1795000000`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const from = timeOf(input.optional("from")) ?? ctx.clock.now();

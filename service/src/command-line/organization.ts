@@ -8,10 +8,10 @@ import {
   removeMember,
   setLimits,
 } from "../accounts/index.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, type Input, type Verb, wholeNumber } from "./verb.ts";
 
 const organization = { value: "uuid", required: true, description: "The organization." } as const;
-const exampleId = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
 const exampleUser = "0x52908400098527886e0f7030069857d2e4169ee7";
 
 export const organizationVerbs: readonly Verb[] = [
@@ -50,7 +50,7 @@ export const organizationVerbs: readonly Verb[] = [
     name: "organization show",
     summary: "Show an organization and its members.",
     parameters: [{ name: "organization", description: "Its UUID." }],
-    example: `organization show ${exampleId}`,
+    example: `organization show ${exampleIds.organization}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const found = await getOrganization(ctx, input.text("organization"));
@@ -71,7 +71,7 @@ export const organizationVerbs: readonly Verb[] = [
         description: "Logins per minute that may be started at each client.",
       },
     },
-    example: `organization limits ${exampleId} --reads 500 --logins default`,
+    example: `organization limits ${exampleIds.organization} --reads 500 --logins default`,
     run: async (shell, input) => {
       const changes = limitsOf(input);
       return shell.withContext(async (ctx) =>
@@ -94,7 +94,7 @@ export const organizationVerbs: readonly Verb[] = [
           "`owner`, `developer` or `viewer`; recorded, and listed. An organization keeps its last owner.",
       },
     },
-    example: `organization member add --organization ${exampleId} --user ${exampleUser} --role owner`,
+    example: `organization member add --organization ${exampleIds.organization} --user ${exampleUser} --role owner`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const organizationId = input.text("organization");
@@ -109,7 +109,7 @@ export const organizationVerbs: readonly Verb[] = [
       organization,
       user: { value: "address", required: true, description: "The member's identity." },
     },
-    example: `organization member remove --organization ${exampleId} --user ${exampleUser}`,
+    example: `organization member remove --organization ${exampleIds.organization} --user ${exampleUser}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const given = { organizationId: input.text("organization"), user: input.text("user") };
@@ -121,7 +121,7 @@ export const organizationVerbs: readonly Verb[] = [
     name: "organization member list",
     summary: "List the members of an organization.",
     options: { organization },
-    example: `organization member list --organization ${exampleId}`,
+    example: `organization member list --organization ${exampleIds.organization}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => listMembers(ctx, input.text("organization"))),
   },

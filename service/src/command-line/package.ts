@@ -10,6 +10,7 @@ import {
   topUp,
 } from "../accounts/index.ts";
 import { chfOfRappen, rappenOfChf } from "../platform/money.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, choiceOf, type Option, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 const parameters = [{ name: "package", description: "Its UUID." }];
@@ -18,9 +19,6 @@ const environment: Option = {
   value: "live|sandbox",
   description: "Which balance: CHF, or the sandbox's play money. Default: live.",
 };
-const exampleOrganization = "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10";
-const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
-const examplePackage = "0199c3a0-7c3e-7b21-9d55-a2e1f3b4c5d6";
 
 const moneyVerbs: readonly Verb[] = [
   {
@@ -36,7 +34,7 @@ const moneyVerbs: readonly Verb[] = [
           "The name of the payment, which is booked only once: the same name again is refused.",
       },
     },
-    example: `top-up --organization ${exampleOrganization} --chf 500 --payment invoice-2026-17`,
+    example: `top-up --organization ${exampleIds.organization} --chf 500 --payment invoice-2026-17`,
     run: async (shell, input) => {
       const payment = input.optional("payment");
       const given = {
@@ -52,7 +50,7 @@ const moneyVerbs: readonly Verb[] = [
     name: "balance",
     summary: "Show how much money an organization has available, on hold and spent.",
     options: { organization, environment },
-    example: `balance --organization ${exampleOrganization}`,
+    example: `balance --organization ${exampleIds.organization}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         const side = environmentOf(input.optional("environment"));
@@ -79,7 +77,7 @@ const productVerbs: readonly Verb[] = [
       transfers: { value: "number", required: true, description: "How many it holds." },
       chf: { value: "amount", required: true, description: "Its price, paid now." },
     },
-    example: `package buy --domain ${exampleDomain} --name Age --field IDCARD_DOB --transfers 100 --chf 80`,
+    example: `package buy --domain ${exampleIds.domain} --name Age --field IDCARD_DOB --transfers 100 --chf 80`,
     run: async (shell, input) => {
       const given = {
         clientDomainId: input.text("domain"),
@@ -98,7 +96,7 @@ const productVerbs: readonly Verb[] = [
     name: "package list",
     summary: "List the packages of a client domain.",
     options: { domain: { value: "uuid", required: true, description: "The client domain." } },
-    example: `package list --domain ${exampleDomain}`,
+    example: `package list --domain ${exampleIds.domain}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => (await listPackages(ctx, input.text("domain"))).map(shown)),
   },
@@ -106,7 +104,7 @@ const productVerbs: readonly Verb[] = [
     name: "package show",
     summary: "Show a package and what is left of it.",
     parameters,
-    example: `package show ${examplePackage}`,
+    example: `package show ${exampleIds.kycPackage}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => shown(await getPackage(ctx, input.text("package")))),
   },
@@ -121,7 +119,7 @@ const productVerbs: readonly Verb[] = [
         description: "Replace a next key that was made before, but got lost or was disclosed.",
       },
     },
-    example: `package next-key ${examplePackage}`,
+    example: `package next-key ${exampleIds.kycPackage}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => ({
         nextSigningKey: await makeNextSigningKey(
@@ -135,7 +133,7 @@ const productVerbs: readonly Verb[] = [
     name: "package switch-key",
     summary: "Sign webhooks of a package with its next key from now on.",
     parameters,
-    example: `package switch-key ${examplePackage}`,
+    example: `package switch-key ${exampleIds.kycPackage}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
         await switchSigningKey(ctx, input.text("package"), actor);

@@ -1,7 +1,7 @@
 import { makeSyntheticIdentity, type Play, plays, simulate } from "../kyc/index.ts";
+import { exampleIds } from "./example-ids.ts";
 import { actor, type Verb } from "./verb.ts";
 
-const exampleDomain = "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5";
 const exampleKey = "5f16f4c7f149ac4f9510d9cf8cf384038ad348b3bcdc01915f95de12df9d1b02";
 
 const summaries: Record<Play, string> = {
@@ -20,7 +20,7 @@ export const simulateVerbs: readonly Verb[] = [
     summary: "Make an identity with verified fields for a sandbox domain.",
     notes: "Its fields count as soon as a running service has attested them, seconds later.",
     options: { domain: { value: "uuid", required: true, description: "The sandbox domain." } },
-    example: `simulate identity --domain ${exampleDomain}`,
+    example: `simulate identity --domain ${exampleIds.domain}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => makeSyntheticIdentity(ctx, input.text("domain"), actor)),
   },
