@@ -1,4 +1,5 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
+import { isRecord } from "@svc/protocol";
 import { invalidRequest } from "../platform/http/problems.ts";
 
 /** A public key of a client, reduced to the members that matter (RFC 7517). */
@@ -93,8 +94,4 @@ function importKey(key: Record<string, string>, name: string): KeyObject {
   } catch {
     throw invalidRequest(`${name} is not a valid public key`);
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,5 @@
+import { isRecord } from "@svc/protocol";
+
 /** Writes a result for people: a list of records, or a page of one, as an aligned table, one record as lines of name and value. */
 export function forPeople(value: unknown): string {
   if (Array.isArray(value)) return table(value.map(recordOf));
@@ -47,8 +49,4 @@ function cell(name: string, value: unknown): string {
 
 function recordOf(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : { value };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

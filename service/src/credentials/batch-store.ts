@@ -1,5 +1,6 @@
 import type { Address, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 
 export type BatchKind = "attest" | "revoke";
 
@@ -78,7 +79,7 @@ export async function insertBatch(
   tx: Queryable,
   batch: { id: string; kind: BatchKind; issuerId: string; roots: readonly Hex32[]; now: number },
 ): Promise<void> {
-  const roots = batch.roots.map((root) => `\\x${root.slice(2)}`);
+  const roots = batch.roots.map(bufferOfHex);
   await tx.query(
     sql`insert into credential_batch (id, kind, issuer_id, created_at)
       values (${batch.id}, ${batch.kind}, ${batch.issuerId}, ${batch.now})`,
@@ -103,7 +104,7 @@ export interface FinalBatch {
 async function finishBatches(tx: Queryable, done: readonly FinalBatch[]): Promise<void> {
   await tx.query(
     sql`update credential_batch set transaction_hash = done.hash, finished_at = done.at
-      from unnest(${done.map(({ id }) => id)}::uuid[], ${done.map(({ hash }) => `\\x${hash.slice(2)}`)}::bytea[],
+      from unnest(${done.map(({ id }) => id)}::uuid[], ${done.map(({ hash }) => bufferOfHex(hash))}::bytea[],
         ${done.map(({ blockTime }) => blockTime)}::bigint[]) as done (id, hash, at)
       where credential_batch.id = done.id`,
   );

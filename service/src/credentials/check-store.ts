@@ -1,6 +1,7 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import type { KnownLeaf, Opening } from "./leaf.ts";
 import { type Lookup, lookupColumns } from "./lookup-store.ts";
 
@@ -94,7 +95,7 @@ export async function listLiveLeaves(
 ): Promise<Hex32[]> {
   const rows = await db.query<{ leaf: Hex32 }>(
     sql`select '0x' || encode(leaf, 'hex') as leaf from verified_leaf
-      where leaf = any(${bytesOf(leaves)}::bytea[]) and counts and expires_at > ${now}`,
+      where leaf = any(${leaves.map(bufferOfHex)}::bytea[]) and counts and expires_at > ${now}`,
   );
   return rows.map((row) => row.leaf);
 }
@@ -140,7 +141,7 @@ export async function listProofRows<Field extends string = FieldName>(
         join credential on credential.id = credential_leaf.credential_id
         join issuer on issuer.id = credential.issuer_id
         join credential_batch on credential_batch.id = credential.attest_batch_id
-      where credential_leaf.leaf = any(${bytesOf(leaves)}::bytea[]) and credential.user_address = ${user}
+      where credential_leaf.leaf = any(${leaves.map(bufferOfHex)}::bytea[]) and credential.user_address = ${user}
         and credential.environment = ${environment} and credential.attested_at is not null
       order by credential.id desc, credential_leaf.field`,
   );
@@ -157,6 +158,3 @@ export async function listProofRows<Field extends string = FieldName>(
 }
 
 /** 32 bytes each; PostgreSQL reads an array of them from texts that begin with `\x`. */
-function bytesOf(leaves: readonly Hex32[]): string[] {
-  return leaves.map((leaf) => `\\x${leaf.slice(2)}`);
-}

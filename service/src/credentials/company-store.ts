@@ -1,6 +1,7 @@
 import type { Address, BusinessFieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { EndedReason } from "./credential.ts";
 
@@ -32,7 +33,7 @@ export async function insertRecord(tx: Queryable, made: NewCompanyRecord): Promi
     sql`insert into company_field (id, credential_id, name, subject, leaf, value_sealed)
       select id, ${made.credentialId}, name, subject, leaf, value_sealed
       from unnest(${fields.map(({ id }) => id)}::uuid[], ${fields.map(({ name }) => name)}::text[],
-        ${fields.map(({ subject }) => subject)}::text[], ${bytesOf(fields.map(({ leaf }) => leaf))}::bytea[],
+        ${fields.map(({ subject }) => subject)}::text[], ${fields.map(({ leaf }) => bufferOfHex(leaf))}::bytea[],
         ${fields.map(({ valueSealed }) => valueSealed)}::bytea[]) as made (id, name, subject, leaf, value_sealed)`,
   );
 }
@@ -130,7 +131,7 @@ export async function listKnownLeaves(
   return db.query<CompanyLeafRow>(
     sql`select field, '0x' || encode(leaf, 'hex') as leaf, expires_at as "expiresAt", is_revoked as "isRevoked"
       from verified_leaf join company_record on company_record.credential_id = verified_leaf.credential_id
-      where leaf = any(${bytesOf(given.leaves)}::bytea[]) and business = ${given.business}
+      where leaf = any(${given.leaves.map(bufferOfHex)}::bytea[]) and business = ${given.business}
         and environment = ${given.environment} and is_attested`,
   );
 }
@@ -292,6 +293,3 @@ export async function deleteValues(db: Queryable, before: number, limit: number)
 }
 
 /** 32 bytes each; PostgreSQL reads an array of them from texts that begin with `\x`. */
-function bytesOf(leaves: readonly Hex32[]): string[] {
-  return leaves.map((leaf) => `\\x${leaf.slice(2)}`);
-}

@@ -1,6 +1,7 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { CredentialTree, EndedReason } from "./credential.ts";
 
@@ -71,21 +72,17 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
   await tx.query(
     sql`insert into credential (id, issuer_id, environment, user_address, document, root, tree, values_sealed,
         created_at, expires_at)
-      values (${made.id}, ${made.issuerId}, ${made.environment}, ${made.user}, ${made.document}, ${bytesOf([root])},
-        ${bytesOf(tree)}, ${made.valuesSealed}, ${made.createdAt}, ${made.expiresAt})`,
+      values (${made.id}, ${made.issuerId}, ${made.environment}, ${made.user}, ${made.document}, ${bufferOfHex(root)},
+        ${Buffer.concat(tree.map(bufferOfHex))}, ${made.valuesSealed}, ${made.createdAt}, ${made.expiresAt})`,
   );
   await tx.query(
     sql`insert into credential_leaf (credential_id, field, leaf, commitment, opening, expires_at)
       select ${made.id}, field, leaf, commitment, opening, expires_at
-      from unnest(${leaves.map(({ field }) => field)}::text[], ${leaves.map(({ leaf }) => bytesOf([leaf]))}::bytea[],
-        ${leaves.map(({ commitment }) => bytesOf([commitment]))}::bytea[],
+      from unnest(${leaves.map(({ field }) => field)}::text[], ${leaves.map(({ leaf }) => bufferOfHex(leaf))}::bytea[],
+        ${leaves.map(({ commitment }) => bufferOfHex(commitment))}::bytea[],
         ${leaves.map(({ opening }) => `\\x${opening}`)}::bytea[], ${leaves.map(({ expiresAt }) => expiresAt)}::bigint[])
         as made (field, leaf, commitment, opening, expires_at)`,
   );
-}
-
-function bytesOf(hashes: readonly Hex32[]): Buffer {
-  return Buffer.from(hashes.map((hash) => hash.slice(2)).join(""), "hex");
 }
 
 /** A credential of a user; records of companies are not found. */

@@ -108,7 +108,7 @@ export interface NewConsent {
 /** Stores the consent, the values until they are handed over, and that the user shared with the organization. */
 export async function insertConsent(tx: Queryable, given: NewConsent): Promise<void> {
   const { order } = given;
-  const leaves = given.leaves.map((leaf) => `\\x${leaf.slice(2)}`);
+  const leaves = given.leaves.map(bufferOfHex);
   await tx.query(
     sql`with consent as (
         insert into kyc_consent (order_id, attempt, request_object, connection, requester, deadline, fields, leaves,

@@ -1,5 +1,6 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 
 /** Fields of an order that no longer hold, of those that were handed over in this attempt or before it. */
 export interface InvalidatedFields {
@@ -17,7 +18,7 @@ export async function listInvalidated(
   tx: Queryable,
   leaves: readonly Hex32[],
 ): Promise<InvalidatedFields[]> {
-  const given = leaves.map((leaf) => `\\x${leaf.slice(2)}`);
+  const given = leaves.map(bufferOfHex);
   const rows = await tx.query<{ order_id: string; attempt: number; invalid: string[] }>(
     sql`select order_id, attempt, array(
         select field from (

@@ -3,6 +3,7 @@ import type { ParseAbi } from "viem";
 import {
   type Chain,
   type ChainContext,
+  hashOf,
   loadContractRead,
   readHead,
   readTime,
@@ -222,12 +223,6 @@ async function blocksAt(chain: Chain, at: number): Promise<BlockRange> {
   };
   const first = await firstAfter(at - 1, 0);
   return { first, last: (await firstAfter(at, first)) - 1 };
-}
-
-function hashOf(value: unknown): Hex32 {
-  if (typeof value !== "string" || !/^0x[0-9a-f]{64}$/.test(value))
-    throw new Error("the chain's node answered with something else than a hash");
-  return value as Hex32;
 }
 
 /** As OpenZeppelin's Clones writes it: an ERC-1167 proxy with the charter behind its code. */

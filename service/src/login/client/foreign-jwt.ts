@@ -1,4 +1,5 @@
 import { type KeyObject, verify } from "node:crypto";
+import { isRecord } from "@svc/protocol";
 
 /** Algorithms in which clients may sign assertions and proofs: asymmetric ones alone. */
 export const foreignAlgorithms = ["ES256", "RS256"] as const;
@@ -64,8 +65,7 @@ export function isSignedBy(jwt: ForeignJwt, key: KeyObject, algorithm: ForeignAl
 function parseSegment(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : null;
+    return isRecord(value) ? value : null;
   } catch {
     return null;
   }
