@@ -9,6 +9,7 @@ import {
   type Address,
   type FieldName,
   type Hex32,
+  type ParentName,
 } from "@svc/protocol";
 import type { HeldCredential, HeldField } from "./held-credential.ts";
 
@@ -104,7 +105,7 @@ export function nameOfText(text: string): string {
   return isName(text) ? text : (nameOfAttribute(text) ?? text);
 }
 
-const isName = (text: string): text is Parameters<typeof fieldsOfName>[0] =>
+const isName = (text: string): text is FieldName | ParentName =>
   isFieldName(text) || isParentName(text);
 
 /** An issuer's attestation is final on chain within minutes: until then a new credential is the second choice. */

@@ -62,6 +62,7 @@ export {
 export {
   type Balance,
   capture,
+  type Hold,
   hold,
   type Purse,
   readBalance,

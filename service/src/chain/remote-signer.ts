@@ -3,7 +3,13 @@ import type { TransactionSerializedEIP1559 } from "viem";
 import { numberToHex, parseTransaction } from "viem/utils";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openRpc } from "./rpc.ts";
-import { digestOf, type Signer, type UnsignedTransaction, withSignature } from "./signer.ts";
+import {
+  digestOf,
+  type SignedTransaction,
+  type Signer,
+  type UnsignedTransaction,
+  withSignature,
+} from "./signer.ts";
 
 /** A signature that takes longer would hold up everything else of the account. */
 const timeoutMs = 5_000;
@@ -48,7 +54,7 @@ function paramsOf(from: Address, transaction: UnsignedTransaction): Record<strin
 function rebuild(
   transaction: UnsignedTransaction,
   raw: string,
-): (ReturnType<typeof withSignature> & { signer: Address | null }) | null {
+): (SignedTransaction & { signer: Address | null }) | null {
   try {
     const { r, s, yParity } = parseTransaction(raw as TransactionSerializedEIP1559);
     if (r === undefined || s === undefined || (yParity !== 0 && yParity !== 1)) return null;

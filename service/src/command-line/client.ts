@@ -3,6 +3,7 @@ import {
   acrMinima,
   addSecret,
   authenticationMethods,
+  type ClientKeySet,
   type ClientRow,
   type ClientSettings,
   createClient,
@@ -242,7 +243,7 @@ function clearable<T>(text: string | undefined, read: (text: string) => T): T | 
   return text === "" ? null : read(text);
 }
 
-function readKeySet(path: string): ReturnType<typeof parseKeySet> {
+function readKeySet(path: string): ClientKeySet {
   let value: unknown;
   try {
     value = JSON.parse(readFileSync(path, "utf8"));

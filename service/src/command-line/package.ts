@@ -1,4 +1,5 @@
 import {
+  type Balance,
   buyPackage,
   getOrganization,
   getPackage,
@@ -159,7 +160,7 @@ function shown({ priceRappen, ...rest }: KycPackage) {
   return { ...rest, priceChf: chfOfRappen(priceRappen) };
 }
 
-function balanceOf(balance: Awaited<ReturnType<typeof readBalance>>) {
+function balanceOf(balance: Balance) {
   return {
     availableChf: chfOfRappen(balance.availableRappen),
     heldChf: chfOfRappen(balance.heldRappen),

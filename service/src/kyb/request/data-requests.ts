@@ -1,5 +1,5 @@
 import { type Address, type BusinessFieldName, businessCategory } from "@svc/protocol";
-import { type ApiKey, hold, releaseHold, type Requester } from "../../accounts/index.ts";
+import { type ApiKey, hold, type Hold, releaseHold, type Requester } from "../../accounts/index.ts";
 import { findCompanyNames, isSoleProprietor } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { ulid } from "../../platform/ids.ts";
@@ -137,7 +137,7 @@ async function refuseUnavailable(
 }
 
 /** The hold of the ledger for a request. */
-export function holdOf(request: DataRequest): Omit<Parameters<typeof hold>[2], "amountRappen"> {
+export function holdOf(request: DataRequest): Pick<Hold, "purse" | "subject"> {
   const { organizationId, environment, id } = request;
   return { purse: { organizationId, environment }, subject: id };
 }

@@ -4,7 +4,7 @@ import { OAuthProblem } from "../../platform/http/problems.ts";
 import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
 import { type ClaimSource, extOf } from "../business/business-claims.ts";
 import { valueOf } from "../client/client-authentication.ts";
-import { checkDpopProof, type DpopProof } from "./dpop.ts";
+import { checkDpopProof, type DpopProof, type ProvedCall } from "./dpop.ts";
 import type { TokenContext } from "../token-context.ts";
 import * as store from "./token-store.ts";
 
@@ -108,7 +108,7 @@ function checkProof({ ctx, call, text, token, now }: Asked): DpopProof {
 }
 
 /** At a resource a bad proof is answered like a bad token: 401 with a challenge. */
-function proveAtResource(header: string, call: Parameters<typeof checkDpopProof>[1]): DpopProof {
+function proveAtResource(header: string, call: ProvedCall): DpopProof {
   try {
     return checkDpopProof(header, call);
   } catch (error) {
