@@ -22,7 +22,6 @@ import {
   openCompanies,
   requestOf,
   type Companies,
-  type Company,
 } from "./companies.ts";
 import { companyPage, guestPage } from "./company-page.ts";
 import { writeDurably } from "./durable-file.ts";
@@ -136,7 +135,7 @@ export async function registerCompany(desk: CompanyDesk, visit: Visit): Promise<
   try {
     const purpose = "To open an account for your company";
     const request = await kyb.requestData({ business: id, fields: required, purpose });
-    await noteRequest(companies, id, { registration: begun(request) });
+    await noteRequest(companies, id, { kind: "registration", request });
   } catch (error) {
     // Asked a moment ago: the page shows how far it is.
     if (!(error instanceof MerchantError) || error.reason !== "request_already_open") throw error;
@@ -162,7 +161,7 @@ export async function askForSignature(desk: CompanyDesk, visit: Visit): Promise<
     // A second press of the button asks for nothing new.
     { idempotencyKey: `terms-1-${id}-${known?.requestId ?? "first"}` },
   );
-  await noteRequest(companies, id, { terms: begun(request) });
+  await noteRequest(companies, id, { kind: "terms", request });
   return redirect("/company");
 }
 
@@ -178,33 +177,20 @@ export async function continueCompany(desk: CompanyDesk, visit: Visit): Promise<
   return redirect("/company");
 }
 
-function begun({
-  requestId,
-  status,
-  createdAt,
-}: {
-  requestId: string;
-  status: string;
-  createdAt: number;
-}) {
-  return { requestId, status, seq: 0, at: createdAt };
-}
-
 /** Records what was asked for, unless an event of the request came before the answer. */
 async function noteRequest(
   companies: Companies,
   id: string,
-  request: Pick<Company, "registration" | "terms">,
+  asked: {
+    kind: "registration" | "terms";
+    request: { requestId: string; status: string; createdAt: number };
+  },
 ): Promise<void> {
-  await companies.change(id, (known) => {
-    const [[name, asked] = []] = Object.entries(request) as [
-      "registration" | "terms",
-      Company["registration"],
-    ][];
-    return name === undefined || known[name]?.requestId === asked?.requestId
-      ? known
-      : { ...known, ...request };
-  });
+  const { requestId, status, createdAt } = asked.request;
+  const request = { requestId, status, seq: 0, at: createdAt };
+  await companies.change(id, (known) =>
+    known[asked.kind]?.requestId === requestId ? known : { ...known, [asked.kind]: request },
+  );
 }
 
 /** Whom the person acts for; null for a guest or a person alone. */
