@@ -36,7 +36,7 @@ interface CompiledContract {
   };
 }
 interface CompilerOutput {
-  errors?: { severity: string; formattedMessage: string }[];
+  errors?: { formattedMessage: string }[];
   contracts: Record<string, Record<string, CompiledContract>>;
 }
 

@@ -46,9 +46,9 @@ export interface VaultContext {
 /**
  * Seals an identity under a name.
  *
- * @param given.mends replace a file of this name that is ruined, unless it is that of another identity @throws
- * {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and if the
- * name is taken
+ * @param given.mends replace a file of this name that is ruined, unless it is that of another identity
+ * @throws {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and
+ * if the name is taken
  */
 export async function sealIdentity(
   { storage, random }: VaultContext,

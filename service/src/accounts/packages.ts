@@ -128,8 +128,8 @@ export async function readSigningKeys(
 /**
  * Makes the successor of a package's signing key and shows it, before anything is signed with it.
  *
- * @param of.isReplacing replaces a successor that was made before: if that got lost, nobody could switch to it @throws
- * {Problem} package_not_found, invalid_request if there is one already
+ * @param of.isReplacing replaces a successor that was made before: if that got lost, nobody could switch to it
+ * @throws {Problem} package_not_found, invalid_request if there is one already
  */
 export async function makeNextSigningKey(
   ctx: Ctx,

@@ -280,7 +280,9 @@ export async function isVouchedFor(
 
 /**
  * Deletes the values of records that ended earlier, looked up record by record: a join would read the values of all
- * records. @returns how many were deleted
+ * records.
+ *
+ * @returns how many were deleted
  */
 export async function deleteValues(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`

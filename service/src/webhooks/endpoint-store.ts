@@ -219,7 +219,9 @@ export async function holdDeliveries(
 
 /**
  * Holds what waits for an endpoint in quarantine, what was due first before the rest; what is under way is held when it
- * comes back. @returns how many, at most the limit
+ * comes back.
+ *
+ * @returns how many, at most the limit
  */
 export async function holdWaiting(db: Queryable, id: string, limit: number): Promise<number> {
   const rows = await db.query(sql`
