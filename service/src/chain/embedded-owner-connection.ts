@@ -1,0 +1,55 @@
+import type { Queryable } from "../platform/database/db.ts";
+import { findPath } from "./embedded-store.ts";
+import { type Ipc, openIpc } from "./ipc.ts";
+import { NodeAway } from "./node.ts";
+
+/** For how long a connection that was replaced is kept to answer calls that are under way. */
+const retireMs = 5_000;
+
+/** The connection of a process that does not own the embedded chain to the node of the one that does. */
+export class OwnerConnection implements Disposable {
+  readonly #db: Queryable;
+  #open: { readonly path: string; readonly ipc: Ipc } | null = null;
+
+  constructor(db: Queryable) {
+    this.#db = db;
+  }
+
+  /** The open connection, or a new one. @throws {NodeAway} */
+  async ipc(): Promise<Ipc> {
+    const path = await this.#path();
+    if (this.#open?.path === path) return this.#open.ipc;
+    const ipc = await openIpc(path);
+    this.#open = { path, ipc };
+    void this.#forgetWhenClosed(ipc);
+    return ipc;
+  }
+
+  /** Whether it is open to the node at this path. */
+  leadsTo(path: string | null): boolean {
+    return this.#open?.path === path;
+  }
+
+  /** From now on the owner's present node is asked. Calls under way stay with the node that they were made to. */
+  renew(): void {
+    const before = this.#open?.ipc;
+    this.#open = null;
+    if (before !== undefined) setTimeout(() => before.close(), retireMs).unref();
+  }
+
+  [Symbol.dispose](): void {
+    this.#open?.ipc.close();
+  }
+
+  async #path(): Promise<string> {
+    if (this.#open !== null) return this.#open.path;
+    const path = await findPath(this.#db);
+    if (path === null) throw new NodeAway("no process runs the embedded chain yet");
+    return path;
+  }
+
+  async #forgetWhenClosed(ipc: Ipc): Promise<void> {
+    await ipc.closed;
+    if (this.#open?.ipc === ipc) this.#open = null;
+  }
+}
