@@ -98,7 +98,8 @@ import {
 } from "./platform/telemetry/metrics.ts";
 import { migrate } from "./platform/database/migrate.ts";
 import { openNotifications } from "./platform/database/notifications.ts";
-import { createOutbound, type Outbound, resolveTxt } from "./platform/outbound/outbound.ts";
+import { createOutbound, type Outbound } from "./platform/outbound/outbound.ts";
+import { resolveTxt } from "./platform/outbound/resolver.ts";
 import { createRandom } from "./platform/cryptography/random.ts";
 import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/cryptography/seal.ts";

@@ -6,7 +6,8 @@ import type { InstallationKeys } from "./cryptography/installation-keys.ts";
 import type { Log } from "./telemetry/log.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { Notifications } from "./database/notifications.ts";
-import type { Outbound, resolveTxt } from "./outbound/outbound.ts";
+import type { Outbound } from "./outbound/outbound.ts";
+import type { resolveTxt } from "./outbound/resolver.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import type { Seal } from "./cryptography/seal.ts";
 

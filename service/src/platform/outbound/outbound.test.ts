@@ -6,8 +6,8 @@ import type { Socket } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { createOutbound, resolveTxt } from "./outbound.ts";
-import type { Resolver } from "./outbound.ts";
+import { createOutbound } from "./outbound.ts";
+import { type Resolver, resolveTxt } from "./resolver.ts";
 import {
   answering,
   failed,

@@ -2,14 +2,15 @@
 // proofs, relay. Decisions section 7, "Address policy". Such a host is an adversary: it must not
 // make us reach our own network, follow it elsewhere, wait for it or hold what it sends.
 import assert from "node:assert/strict";
-import { Resolver as DnsResolver } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { LookupFunction } from "node:net";
 import type * as Undici from "undici";
-import { isPublicAddress, isPublicName, parsePublicUrl } from "./address-policy.ts";
+import { isPublicAddress, parsePublicUrl } from "./address-policy.ts";
 import type { OutboundProfile } from "./address-policy.ts";
 import { boundedConnector } from "./answer-bound.ts";
 import { KeptConnections } from "./kept-connections.ts";
+import { type Resolver, systemResolver } from "./resolver.ts";
+import { orAborted, timeoutMsMax } from "./time-limit.ts";
 
 export type { OutboundProfile } from "./address-policy.ts";
 
@@ -65,17 +66,6 @@ export interface Outbound {
 }
 
 /**
- * Looks names up. A rejected promise means that the name was not found or the query not answered; the signal ends at
- * the request's time limit.
- */
-export interface Resolver {
-  /** All IPv4 and IPv6 addresses of the name. */
-  addresses(name: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** The TXT records, each joined from its parts. */
-  txt(name: string, signal: AbortSignal): Promise<readonly string[]>;
-}
-
-/**
  * Plays the internet in a test: connections to a checked address go to `addressOf` it, and only `ca` is trusted. It
  * contains a function, so no setting can express it.
  */
@@ -91,7 +81,6 @@ interface OutboundOptions {
   connect?: FakeInternet;
 }
 
-const timeoutMsMax = 60_000;
 const responseBytesLimit = 8 * 1024 * 1024;
 const headerBytesMax = 16 * 1024;
 /** For how long an idle connection is kept; shorter if the peer says so. */
@@ -169,49 +158,75 @@ function checkRequest(request: OutboundRequest): void {
 
 type WatchedRequest = OutboundRequest & { onHead: (head: AnswerHead) => void };
 
+/** What requests are made with. */
+type Means = OutboundOptions & { kept: KeptConnections; undici: typeof Undici };
+
+/** Where a request goes: only to these addresses, all of them checked. */
+interface Peer {
+  readonly url: URL;
+  readonly addresses: readonly string[];
+}
+
+type BoundedRequest = WatchedRequest & { signal: AbortSignal };
+
 async function attempt(
-  options: OutboundOptions & { kept: KeptConnections; undici: typeof Undici },
+  means: Means,
   request: WatchedRequest,
   signal: AbortSignal,
 ): Promise<OutboundResult> {
-  const url = parsePublicUrl(request.url, options);
+  const url = parsePublicUrl(request.url, means);
   if ("refused" in url) return { kind: "failed", reason: "blocked" };
-
-  const addresses = await findAddresses(url, options.resolve ?? systemResolver, signal);
+  const addresses = await findAddresses(url, means.resolve ?? systemResolver, signal);
   if (addresses === "blocked") return { kind: "failed", reason: "blocked" };
+  const peer = { url, addresses };
+  const bounded = { ...request, signal };
+  const answered = request.keepAlive === true ? await sendOnKept(means, peer, bounded) : null;
+  return answered ?? sendOnNew(means, peer, bounded);
+}
 
-  if (request.keepAlive === true) {
-    const key = [url.origin, request.responseBytesMax, ...addresses.toSorted()].join(" ");
-    const pool = options.kept.find(key, () => openPool(url, { ...options, request, addresses }));
-    let mayBeClosed = pool.stats.free > 0;
-    const onHead = (head: AnswerHead): void => {
-      mayBeClosed = false;
-      request.onHead(head);
-    };
-    try {
-      const exchanged = exchange(pool, url, { ...request, signal, reset: false, onHead });
-      return await orAborted(exchanged, signal);
-    } catch (error) {
-      // Most likely the peer closed the connection just as we used it. That cannot be so for a new connection, or for
-      // an answer that broke off.
-      if (signal.aborted || !mayBeClosed || !brokenCodes.has(codeOf(error))) throw error;
-    }
+/** @returns null if the peer seems to have closed the kept connection before it began to answer */
+async function sendOnKept(
+  means: Means,
+  peer: Peer,
+  request: BoundedRequest,
+): Promise<OutboundResult | null> {
+  const { url, addresses } = peer;
+  const key = [url.origin, request.responseBytesMax, ...addresses.toSorted()].join(" ");
+  const pool = means.kept.find(key, () => openPool(means, peer, request));
+  let mayBeClosed = pool.stats.free > 0;
+  const onHead = (head: AnswerHead): void => {
+    mayBeClosed = false;
+    request.onHead(head);
+  };
+  try {
+    const exchanged = exchange(pool, url, { ...request, reset: false, onHead });
+    return await orAborted(exchanged, request.signal);
+  } catch (error) {
+    // Most likely the peer closed the connection just as we used it. That cannot be so for a new connection, or for
+    // an answer that broke off.
+    if (request.signal.aborted || !mayBeClosed || !brokenCodes.has(codeOf(error))) throw error;
+    return null;
   }
+}
 
-  // A client of its own for each request: no socket, TLS session or pinned address outlives it, so a
-  // name that changes its address between two requests gains nothing from the first.
-  const client = new options.undici.Client(url.origin, {
+/**
+ * A client of its own for each request: no socket, TLS session or pinned address outlives it, so a name that changes its
+ * address between two requests gains nothing from the first.
+ */
+async function sendOnNew(
+  { undici, connect }: Means,
+  { url, addresses }: Peer,
+  request: BoundedRequest,
+): Promise<OutboundResult> {
+  const { signal } = request;
+  const client = new undici.Client(url.origin, {
     // The signal bounds everything; these would count per phase or per chunk.
-    ...boundsOf(request, options.undici, {
-      ...connectOptions(options.connect, addresses),
-      signal,
-      timeout: 0,
-    }),
+    ...boundsOf(request, undici, { ...connectOptions(connect, addresses), signal, timeout: 0 }),
     headersTimeout: 0,
     bodyTimeout: 0,
   });
   try {
-    return await orAborted(exchange(client, url, { ...request, signal, reset: true }), signal);
+    return await orAborted(exchange(client, url, { ...request, reset: true }), signal);
   } finally {
     // Not awaited: it also waits for a peer that never finishes its TLS handshake.
     client.destroy().catch(() => undefined);
@@ -220,16 +235,13 @@ async function attempt(
 
 /** Connects only to the checked addresses, with as many connections as there are requests under way. */
 function openPool(
-  url: URL,
-  given: OutboundOptions & {
-    undici: typeof Undici;
-    request: OutboundRequest;
-    addresses: readonly string[];
-  },
+  { undici, connect }: Means,
+  { url, addresses }: Peer,
+  request: OutboundRequest,
 ): Undici.Pool {
-  return new given.undici.Pool(url.origin, {
-    ...boundsOf(given.request, given.undici, {
-      ...connectOptions(given.connect, given.addresses),
+  return new undici.Pool(url.origin, {
+    ...boundsOf(request, undici, {
+      ...connectOptions(connect, addresses),
       // If a request has given up, its connection may still be connecting.
       timeout: timeoutMsMax,
     }),
@@ -265,7 +277,7 @@ function codeOf(error: unknown): string {
 async function exchange(
   client: Undici.Dispatcher,
   url: URL,
-  request: WatchedRequest & { signal: AbortSignal; reset: boolean },
+  request: BoundedRequest & { reset: boolean },
 ): Promise<OutboundResult> {
   const response = await client.request({
     origin: url.origin,
@@ -324,72 +336,4 @@ function connectOptions(fake: FakeInternet | undefined, addresses: readonly stri
 function reasonOf(error: unknown, signal: AbortSignal): "timeout" | "too_large" | "unreachable" {
   if (signal.aborted) return "timeout";
   return tooLargeCodes.has(codeOf(error)) ? "too_large" : "unreachable";
-}
-
-/**
- * Settles as the work does, or rejects as soon as the signal fires: work that ignores the signal does not hold up the
- * caller.
- */
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = new Promise<never>((_resolve, reject) => {
-    const giveUp = (): void => reject(new Error("Given up"));
-    if (signal.aborted) giveUp();
-    else signal.addEventListener("abort", giveUp, { once: true });
-  });
-  return Promise.race([work, aborted]);
-}
-
-const dnsTimeoutMs = 2_000;
-const dnsTries = 2;
-
-/**
- * Asks the name servers directly. `getaddrinfo` is not used: it would read /etc/hosts, cannot be
- * cancelled, and runs in the pool of four threads that slow name servers could occupy.
- */
-const systemResolver: Resolver = {
-  async addresses(name, signal) {
-    const dns = openDns(signal);
-    const [ipv4, ipv6] = await Promise.allSettled([dns.resolve4(name), dns.resolve6(name)]);
-    return [ipv4, ipv6].flatMap((each) => (each.status === "fulfilled" ? each.value : []));
-  },
-  async txt(name, signal) {
-    const records = await openDns(signal).resolveTxt(name);
-    return records.map((parts) => parts.join(""));
-  },
-};
-
-function openDns(signal: AbortSignal): DnsResolver {
-  const dns = new DnsResolver({ timeout: dnsTimeoutMs, tries: dnsTries });
-  signal.addEventListener("abort", () => dns.cancel(), { once: true });
-  return dns;
-}
-
-/** More records than any proof needs; one answer over TCP could hold thousands. */
-const txtRecordsMax = 100;
-
-/**
- * The TXT records of a public name (labels before it may start with `_`), each joined from its parts, at most 100.
- * Empty when there are none, the name is not a public one, the lookup fails or the time is up: in all these cases the
- * record proves nothing.
- *
- * @param options.timeoutMs for everything, retries included
- */
-export async function resolveTxt(
-  name: string,
-  options: { timeoutMs: number; resolve?: Resolver },
-): Promise<string[]> {
-  assert(options.timeoutMs > 0 && options.timeoutMs <= timeoutMsMax, "timeoutMs out of bounds");
-  if (name.length > 253 || !isPublicName(name.replace(/^(?:_[a-z0-9-]{1,62}\.)+/, ""))) return [];
-
-  const stop = new AbortController();
-  const timer = setTimeout(() => stop.abort(), options.timeoutMs);
-  try {
-    const resolver = options.resolve ?? systemResolver;
-    const records = await orAborted(resolver.txt(name, stop.signal), stop.signal);
-    return records.slice(0, txtRecordsMax);
-  } catch {
-    return [];
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -7,7 +7,8 @@ import { createServer as createTcp } from "node:net";
 import type { Server, Socket } from "node:net";
 import type { TestContext } from "node:test";
 import { createOutbound, type OutboundResult } from "./outbound.ts";
-import type { FakeInternet, OutboundProfile, OutboundRequest, Resolver } from "./outbound.ts";
+import type { FakeInternet, OutboundProfile, OutboundRequest } from "./outbound.ts";
+import type { Resolver } from "./resolver.ts";
 
 // The receiver of these tests, valid until 2120 for hooks.example.com and other.example.com. It
 // guards nothing; the certificate is trusted by FakeInternet below and nowhere else.
