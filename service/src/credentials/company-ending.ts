@@ -2,6 +2,7 @@ import { Problem } from "../platform/http/problems.ts";
 import type { Ctx } from "../platform/context.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Queryable } from "../platform/database/db.ts";
+import { workInBatches } from "../platform/database/work-in-batches.ts";
 import * as company from "./company-store.ts";
 import * as store from "./credential-store.ts";
 import type { CompanyCallbacks } from "./credentials-context.ts";
@@ -41,10 +42,9 @@ export async function revokeCompanyRecord(
 
 /** Records the end of records that have expired, or that ended when their issuer was distrusted. */
 export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void> {
-  let count = 0;
-  do {
-    const given = { now: ctx.clock.now(), limit: batchMax };
-    const due = await company.listRecordsDue(ctx.db, given);
+  await workInBatches(batchMax, async (limit) => {
+    const now = ctx.clock.now();
+    const due = await company.listRecordsDue(ctx.db, { now, limit });
     const { over = [], standing = [] } = Object.groupBy(due, ({ isOver }) =>
       isOver ? "over" : "standing",
     );
@@ -57,10 +57,10 @@ export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void
     }
     if (standing.length > 0) {
       const ids = standing.map(({ id }) => id);
-      await company.putBackStanding(ctx.db, ids, given.now);
+      await company.putBackStanding(ctx.db, ids, now);
     }
-    count = due.length;
-  } while (count === batchMax);
+    return due.length;
+  });
 }
 
 /** Records the end of records of one business, which is locked. */

@@ -3,6 +3,7 @@ import type { Environment } from "../accounts/index.ts";
 import { limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
+import { workInBatches } from "../platform/database/work-in-batches.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
@@ -143,14 +144,12 @@ const retrySeconds = [10, 30, 60];
 
 /** Sends the messages that are due. A message that the server does not accept is tried again within two minutes. */
 export async function sendMessages(ctx: Ctx, mailer: Mailer): Promise<void> {
-  let count = 0;
-  do {
+  await workInBatches(messagesMax, async (limit) => {
     const now = ctx.clock.now();
-    const lease = { now, leasedUntil: now + leaseSeconds, limit: messagesMax };
-    const due = await store.leaseMessages(ctx.db, lease);
+    const due = await store.leaseMessages(ctx.db, { now, leasedUntil: now + leaseSeconds, limit });
     await Promise.all(due.map(async (message) => sendMessage(ctx, mailer, message)));
-    count = due.length;
-  } while (count === messagesMax);
+    return due.length;
+  });
 }
 
 async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
+import { workInBatches } from "../platform/database/work-in-batches.ts";
 import * as store from "./endpoint-store.ts";
 
 /** Deliveries of one statement: it holds its locks for a fifth of a second. */
@@ -24,9 +25,9 @@ export async function releaseOldest(
  */
 export async function reconcileHeld(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   for (const id of await store.listUnreconciled(ctx.db)) {
-    while ((await store.holdWaiting(ctx.db, id, batch)) === batch);
-    const release = async (): Promise<number> =>
-      store.releaseHeld(ctx.db, id, { nowMs: ctx.clock.nowMs(), limit: batch });
-    while ((await release()) === batch);
+    await workInBatches(batch, async (limit) => store.holdWaiting(ctx.db, id, limit));
+    await workInBatches(batch, async (limit) =>
+      store.releaseHeld(ctx.db, id, { nowMs: ctx.clock.nowMs(), limit }),
+    );
   }
 }

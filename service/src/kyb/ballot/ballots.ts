@@ -1,6 +1,7 @@
 import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { Queryable } from "../../platform/database/db.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
+import { workInBatches } from "../../platform/database/work-in-batches.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import {
@@ -249,10 +250,10 @@ async function restartBallot(
 
 /** Ends ballots whose time is over. */
 export async function expireBallots(ctx: KybContext): Promise<void> {
-  for (;;) {
-    const count = await ctx.db.transaction(async (tx) => {
+  await workInBatches(dueBatch, async (limit) =>
+    ctx.db.transaction(async (tx) => {
       const now = ctx.clock.now();
-      const due = await store.lockDueBallots(tx, now, dueBatch);
+      const due = await store.lockDueBallots(tx, now, limit);
       for (const ballot of due) {
         await store.endBallot(tx, { id: ballot.id, status: "expired", now });
         const ended = {
@@ -262,9 +263,8 @@ export async function expireBallots(ctx: KybContext): Promise<void> {
         await ctx.ballotKinds[ballot.kind].onEnded(ctx, tx, ended);
       }
       return due.length;
-    });
-    if (count < dueBatch) return;
-  }
+    }),
+  );
 }
 
 /** Forgets ballots 30 days after they ended (decisions section 8, Retention: logins and requests). */

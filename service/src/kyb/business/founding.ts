@@ -12,6 +12,7 @@ import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
 import { ulid, uuidv7 } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
+import { workInBatches } from "../../platform/database/work-in-batches.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { lockBusiness } from "./business-store.ts";
@@ -188,11 +189,11 @@ export function foundingFinalHandlers(ctx: KybContext): FinalHandlers {
 /** Ends foundings that were not signed in time. */
 export async function lapseFoundings(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const now = ctx.clock.now();
-  await purgeInBatches(async (limit) => store.lapseFoundings(ctx.db, now, limit));
+  await workInBatches(lapsedBatch, async (limit) => store.lapseFoundings(ctx.db, now, limit));
 }
 
 /** Forgets foundings that ended 30 days ago. */
 export async function forgetLapsed(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - lapsedRetentionSeconds;
-  while ((await store.deleteLapsed(ctx.db, before, lapsedBatch)) === lapsedBatch);
+  await purgeInBatches(async (limit) => store.deleteLapsed(ctx.db, before, limit), lapsedBatch);
 }

@@ -2,6 +2,7 @@ import { type Address, type BusinessFieldName, businessCategory } from "@svc/pro
 import { type ApiKey, hold, type Hold, releaseHold, type Requester } from "../../accounts/index.ts";
 import { findCompanyNames, isSoleProprietor } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
+import { workInBatches } from "../../platform/database/work-in-batches.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { cancelBallot, openBallot } from "../ballot/ballots.ts";
@@ -200,13 +201,12 @@ export async function endDataRequest(
  * Announces refusals whose delay is over, and frees their money only then, so that neither reveals when members voted.
  */
 export async function announceDataRefusals(ctx: KybContext): Promise<void> {
-  for (;;) {
-    const count = await ctx.db.transaction(async (tx) => {
-      const due = await store.lockRefused(tx, ctx.clock.now(), dueBatch);
+  await workInBatches(dueBatch, async (limit) =>
+    ctx.db.transaction(async (tx) => {
+      const due = await store.lockRefused(tx, ctx.clock.now(), limit);
       for (const id of due)
         await endDataRequest(ctx, tx, { id, status: "refused", reason: "declined" });
       return due.length;
-    });
-    if (count < dueBatch) return;
-  }
+    }),
+  );
 }

@@ -1,4 +1,5 @@
 import { firstUuid } from "../ids.ts";
+import { workInBatches } from "./work-in-batches.ts";
 
 /** Rows per statement, so that it holds its locks for a fifth of a second, even if no purge has run for a long time. */
 const rowsMax = 5_000;
@@ -13,12 +14,7 @@ export async function purgeInBatches(
   remove: (limit: number) => Promise<number>,
   limit: number = rowsMax,
 ): Promise<number> {
-  let total = 0;
-  for (;;) {
-    const count = await remove(limit);
-    total += count;
-    if (count < limit) return total;
-  }
+  return workInBatches(limit, remove);
 }
 
 /** Rows of one page, most of which are kept. */
