@@ -11,16 +11,8 @@ import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Attempt, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { approveForBusiness } from "../business/business-login.ts";
-import {
-  acrOf,
-  checkClaimedSession,
-  checkCode,
-  getAttempt,
-  getClient,
-  isClaimedWith,
-  readAttempt,
-  refuseUnfit,
-} from "./claim.ts";
+import { acrOf, checkClaimedSession, checkCode, isClaimedWith, refuseUnfit } from "./claim.ts";
+import { getAttempt, getClient, readAttempt } from "./read-attempt.ts";
 import { endUndecided } from "./end-attempt.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import { checkNumberGiven, isNumberRight, refuseNumber } from "./number-matching.ts";

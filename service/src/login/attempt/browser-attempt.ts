@@ -10,7 +10,7 @@ import {
   restartedAttemptCookie,
   secondPressSeconds,
 } from "./browser-cookies.ts";
-import { getClient, readAttempt } from "./claim.ts";
+import { getClient, readAttempt } from "./read-attempt.ts";
 import { endAttempt } from "./end-attempt.ts";
 import type { LoginContext } from "../login-context.ts";
 import { backLocation } from "./login-state.ts";

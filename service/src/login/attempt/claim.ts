@@ -7,6 +7,7 @@ import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Acr, acrAtLeast } from "../authorization/acr.ts";
 import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
+import { getAttempt, getClient, readAttempt } from "./read-attempt.ts";
 import type { LoginContext } from "../login-context.ts";
 import { drawDigits, needsNumber } from "./number-matching.ts";
 import { signLoginObject } from "./request-object.ts";
@@ -97,28 +98,6 @@ function judgeCode(
   const judged = judgeSession(ctx.keys.hmac("login-code"), session, ctx.clock.now());
   if (judged === "forged") throw new Problem("login_not_found");
   return judged;
-}
-
-/** The attempt as this process remembers it, else as stored. @throws {Problem} login_not_found */
-export async function getAttempt(ctx: LoginContext, loginId: string): Promise<Attempt> {
-  return ctx.recent.get(loginId) ?? readAttempt(ctx, loginId);
-}
-
-/** The attempt as stored. @throws {Problem} login_not_found */
-export async function readAttempt(ctx: LoginContext, loginId: string): Promise<Attempt> {
-  // Any other text is no id of ours, and PostgreSQL cannot even store some of them.
-  if (!/^[A-Za-z0-9_-]{22}$/.test(loginId)) throw new Problem("login_not_found");
-  const attempt = await store.findAttempt(ctx.db, loginId);
-  if (attempt === null) throw new Problem("login_not_found");
-  ctx.recent.put(attempt);
-  return attempt;
-}
-
-/** @throws {Problem} login_over when the client was disabled meanwhile */
-export async function getClient(ctx: LoginContext, attempt: Attempt): Promise<Client> {
-  const client = await ctx.clients.find(attempt.clientId);
-  if (client === null) throw new Problem("login_over");
-  return client;
 }
 
 /** How surely the wallet that calls from this address and the browser of the login belong together. */

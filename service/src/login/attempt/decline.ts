@@ -2,7 +2,8 @@ import { declineDigest, parseAddress } from "@svc/protocol";
 import { Problem } from "../../platform/http/problems.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import type { Attempt, AttemptFailure } from "./attempt.ts";
-import { checkClaimedSession, isClaimedWith, readAttempt } from "./claim.ts";
+import { checkClaimedSession, isClaimedWith } from "./claim.ts";
+import { readAttempt } from "./read-attempt.ts";
 import { endUndecided } from "./end-attempt.ts";
 
 /** A wallet's refusal of a login that was opened by QR code (decisions section 3, Refusal and failure). */
