@@ -153,8 +153,9 @@ const webhookBytesMax = 16 * 1024 * 1024;
 /** "Check again": do the stored values still hold? */
 export async function checkAgain(desk: KycDesk, visit: Visit): Promise<Reply> {
   const { verification, now } = desk;
-  const { login, order } = sharedBy(desk, visit);
-  if (login === null || order === null) return redirect("/verify");
+  const shared = sharedBy(desk, visit);
+  if (shared === null) return redirect("/verify");
+  const { login, order } = shared;
   const validity = await verification.kyc.valid({ user: login.user, infos: order.infos });
   note(verification, login, { validity: { ...validity, at: now() } });
   return redirect("/verify");
@@ -163,8 +164,9 @@ export async function checkAgain(desk: KycDesk, visit: Visit): Promise<Reply> {
 /** "Verify the receipt": the chain says so, not the service. */
 export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> {
   const { verification, now } = desk;
-  const { login, order } = sharedBy(desk, visit);
-  if (login === null || order === null) return redirect("/verify");
+  const shared = sharedBy(desk, visit);
+  if (shared === null) return redirect("/verify");
+  const { login, order } = shared;
   const { referenceKey, infos } = order;
   // A later attempt that handed nothing over may be anchored: its receipt covers other values.
   const attempt = Math.max(...infos.map((info) => info.attempt));
@@ -180,11 +182,12 @@ export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> 
   return redirect("/verify");
 }
 
-/** Who asks, and what that person has shared. */
-function sharedBy(desk: KycDesk, visit: Visit): { login: Login | null; order: OrderState | null } {
+/** Who asks, and what that person has shared; null for a guest or a person who has shared nothing. */
+function sharedBy(desk: KycDesk, visit: Visit): { login: Login; order: OrderState } | null {
   const login = currentLogin(desk, visit);
   const order = login === null ? null : desk.verification.orders.findOf(login.user);
-  return { login, order: order === null || order.infos.length === 0 ? null : order };
+  if (login === null || order === null || order.infos.length === 0) return null;
+  return { login, order };
 }
 
 /** For how many people notes are kept; the oldest make room. */
