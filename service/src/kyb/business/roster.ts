@@ -95,22 +95,30 @@ async function mirror(
   // Removals in a wallet that the business has left mean nothing.
   if (state.removal === null || status === "moved") await deleteRemoval(tx, address);
   else await saveRemoval(tx, { business: address, ...state.removal });
-  if (epoch !== before.epoch) {
-    const removed = await replaceRoster(ctx, tx, { before, charter });
-    await restartBallots(ctx, tx, address);
-    // After several changes the roster may be the same as before.
-    const isSameRoster =
-      epoch === before.epoch + 1 && rosterOf(charter) === rosterOf(before.charter);
-    if (!isSameRoster) await ctx.endBusinessLogins(tx, address);
-    const details = { epoch, removed: removed.length, members: charter.members.length };
-    const entry = { actor: "system", action: "business.roster", subject: address, details };
-    await ctx.audit.record(tx, entry);
-  } else if (nonce !== before.nonce) {
+  if (epoch !== before.epoch) await beginEpoch(ctx, tx, { before, charter, epoch });
+  else if (nonce !== before.nonce) {
     const business = await findBusiness(tx, address);
     if (business !== null) await restartProposals(ctx, tx, business);
   }
   if (hasMoved)
     await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
+}
+
+/** Another charter counts from now on: members and open ballots follow it, and logins end if the roster is another. */
+async function beginEpoch(
+  ctx: KybContext,
+  tx: Queryable,
+  { before, charter, epoch }: { before: Business; charter: Charter; epoch: number },
+): Promise<void> {
+  const { address } = before;
+  const removed = await replaceRoster(ctx, tx, { before, charter });
+  await restartBallots(ctx, tx, address);
+  // After several changes the roster may be the same as before.
+  const isSameRoster = epoch === before.epoch + 1 && rosterOf(charter) === rosterOf(before.charter);
+  if (!isSameRoster) await ctx.endBusinessLogins(tx, address);
+  const details = { epoch, removed: removed.length, members: charter.members.length };
+  const entry = { actor: "system", action: "business.roster", subject: address, details };
+  await ctx.audit.record(tx, entry);
 }
 
 /** Who is a member, and who of them votes: the same text for the same roster, whatever the rules. */
