@@ -22,7 +22,7 @@ import { readPages } from "./pages.ts";
 import { sayAct, sayFounding, sayProposal } from "./question.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
-import { membersOf, refusalOfAnswer } from "./transport.ts";
+import { membersOf } from "./transport.ts";
 import { castVoteOn } from "./votes.ts";
 
 /** A business that this identity is a member of. */
@@ -209,12 +209,8 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const digest = invitationDigest({ chainId, factory, salt, charter, deadline });
   const signature = await ctx.identity.sign(digest);
   const body = { name, environment, members: members.map(wireMember), rules, salt, deadline };
-  const answer = await ctx.sessions.call(broker, {
-    path: "/w/businesses",
-    body: { ...body, signature },
-  });
-  if (answer.status !== 201 && answer.status !== 200)
-    throw refusalOfAnswer(`${broker}/w/businesses`, answer);
+  const request = { path: "/w/businesses", body: { ...body, signature } };
+  const answer = await ctx.sessions.ask(broker, request, [201, 200]);
   const { invitationId, address, status } = membersOf(answer.text);
   const expected = addressOfBusiness({ factory, charter, salt });
   if (typeof invitationId !== "string" || address !== expected)
@@ -270,9 +266,8 @@ export async function propose(
   const { operation } = proposal;
   const words = await sayProposed(ctx, business, proposal);
   const path = `/w/businesses/${address}/proposals`;
-  const answer = await ctx.sessions.call(broker, { path, body: wireProposal(proposal) });
-  if (answer.status !== 201 && answer.status !== 200)
-    throw refusalOfAnswer(`${broker}${path}`, answer);
+  const body = wireProposal(proposal);
+  const answer = await ctx.sessions.ask(broker, { path, body }, [201, 200]);
   const { proposalId } = membersOf(answer.text);
   if (typeof proposalId !== "string")
     throw new WalletRefusal("broker_refused", `${broker} names no proposal`);
@@ -301,8 +296,7 @@ export async function retractProposal(
   proposalId: string,
 ): Promise<void> {
   const path = `/w/businesses/${address}/proposals/${encodeURIComponent(proposalId)}/retract`;
-  const answer = await ctx.sessions.call(broker, { path, body: {} });
-  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  await ctx.sessions.ask(broker, { path, body: {} });
 }
 
 /** Ends a founding of this identity before everybody has signed. @throws {WalletRefusal} */
@@ -311,8 +305,7 @@ export async function abandonBusiness(
   { broker, address }: OwnBusiness,
 ): Promise<void> {
   const path = `/w/businesses/${address}/abandon`;
-  const answer = await ctx.sessions.call(broker, { path, body: {} });
-  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  await ctx.sessions.ask(broker, { path, body: {} });
 }
 
 /** Members with the names that the others gave them, in the order of the roster. */

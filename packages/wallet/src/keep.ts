@@ -2,7 +2,6 @@ import { isRecord, keepDigest, type Address } from "@svc/protocol";
 import { chainIdOf, readBusiness } from "./business-wallet.ts";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { refusalOfAnswer } from "./transport.ts";
 
 /** A business, and the broker that has it. */
 export interface KeptBusiness {
@@ -50,6 +49,5 @@ async function sendKeep(
   const chainId = await chainIdOf(ctx, broker);
   const signature = await ctx.identity.sign(keepDigest({ chainId, business: address, nonce }));
   const path = `/w/businesses/${address}/keep`;
-  const answer = await ctx.sessions.call(broker, { path, body: { signature } });
-  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  await ctx.sessions.ask(broker, { path, body: { signature } });
 }

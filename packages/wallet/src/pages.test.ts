@@ -10,13 +10,13 @@ const list = ["https://id.example", { path: "/w/list" }] as const;
 async function readFour(seconds: { perCall: number; perPage: number }): Promise<number> {
   let at = 0;
   let page = 0;
-  const call: WalletSessions["call"] = async () => {
+  const ask: WalletSessions["ask"] = async () => {
     at += seconds.perCall;
     page += 1;
     const nextCursor = page < 4 ? String(page) : null;
     return Promise.resolve({ status: 200, text: JSON.stringify({ items: [page], nextCursor }) });
   };
-  const sessions: WalletSessions = { call, close: async () => undefined };
+  const sessions: WalletSessions = { call: ask, ask, close: async () => undefined };
   let count = 0;
   for await (const { items } of readPages({ now: async () => at, sessions }, ...list)) {
     count += items.length;

@@ -1,6 +1,6 @@
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { membersOf, refusalOfAnswer, type Call } from "./transport.ts";
+import { membersOf, type Call } from "./transport.ts";
 
 /** A list at a broker. */
 interface PagedList extends Pick<Call, "bytesMax"> {
@@ -43,9 +43,8 @@ export async function* readPages(
     if (secondsLeft < 0)
       throw new WalletRefusal("unreachable", `${broker} takes too long over a list`);
     const askedAt = await ctx.now();
-    const answer = await ctx.sessions.call(broker, { path: pagePath, ...bounds });
+    const answer = await ctx.sessions.ask(broker, { path: pagePath, ...bounds });
     secondsLeft -= (await ctx.now()) - askedAt;
-    if (answer.status !== 200) throw refusalOfAnswer(`${broker}${pagePath}`, answer);
     const members = membersOf(answer.text);
     const { items, nextCursor } = members;
     if (!Array.isArray(items))

@@ -36,11 +36,7 @@ export async function subscribePush(
 ): Promise<void> {
   await requireListed(ctx, broker);
   const path = "/w/push";
-  const answer = await ctx.sessions.call(broker, {
-    path,
-    body: { endpoint, keys: { p256dh, auth } },
-  });
-  if (answer.status !== 204) throw refusalOfAnswer(`${broker}${path}`, answer);
+  await ctx.sessions.ask(broker, { path, body: { endpoint, keys: { p256dh, auth } } }, [204]);
 }
 
 /**
@@ -56,8 +52,7 @@ export async function unsubscribePush(
   await requireListed(ctx, broker);
   const path = "/w/push";
   const body = endpoint === undefined ? {} : { endpoint };
-  const answer = await ctx.sessions.call(broker, { path, method: "DELETE", body });
-  if (answer.status !== 204) throw refusalOfAnswer(`${broker}${path}`, answer);
+  await ctx.sessions.ask(broker, { path, method: "DELETE", body }, [204]);
 }
 
 async function requireListed(ctx: WalletContext, broker: string): Promise<void> {

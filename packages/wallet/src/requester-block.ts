@@ -3,7 +3,6 @@ import type { WalletContext } from "./context.ts";
 import type { KeptBusiness } from "./keep.ts";
 import { readPages } from "./pages.ts";
 import { shownText } from "./shown-text.ts";
-import { refusalOfAnswer } from "./transport.ts";
 
 /** Which organization a business blocks or unblocks. */
 export interface RequesterBlock {
@@ -23,8 +22,7 @@ export async function blockRequester(
   { requestId, isBlocked }: RequesterBlock,
 ): Promise<void> {
   const path = `/w/businesses/${address}/block`;
-  const answer = await ctx.sessions.call(broker, { path, body: { requestId, isBlocked } });
-  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  await ctx.sessions.ask(broker, { path, body: { requestId, isBlocked } });
 }
 
 /** An organization that a business has blocked, as its broker reports it. */

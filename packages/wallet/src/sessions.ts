@@ -19,6 +19,8 @@ interface SessionCall extends Pick<Call, "bytesMax"> {
 export interface WalletSessions {
   /** Calls a path below the broker in a session. @throws {WalletRefusal} */
   call(broker: string, request: SessionCall): Promise<CallAnswer>;
+  /** The same for a call that any other status refuses: 200 unless others are named. @throws {WalletRefusal} */
+  ask(broker: string, request: SessionCall, statuses?: readonly number[]): Promise<CallAnswer>;
   /** Ends every session at its broker. */
   close(): Promise<void>;
 }
@@ -54,11 +56,18 @@ export function openSessions(ctx: SessionContext): WalletSessions {
       if (!(error instanceof WalletRefusal)) throw error;
     }
   };
+  const sendAgain: WalletSessions["call"] = async (broker, { method, ...others }) => {
+    const request = { ...(method === undefined ? {} : { method, body: {} }), ...others };
+    const answer = await send(broker, request);
+    return answer.status === 401 ? send(broker, request) : answer;
+  };
   return {
-    async call(broker, { method, ...others }) {
-      const request = { ...(method === undefined ? {} : { method, body: {} }), ...others };
-      const answer = await send(broker, request);
-      return answer.status === 401 ? send(broker, request) : answer;
+    call: sendAgain,
+    async ask(broker, request, statuses = [200]) {
+      const answer = await sendAgain(broker, request);
+      if (!statuses.includes(answer.status))
+        throw refusalOfAnswer(`${broker}${request.path}`, answer);
+      return answer;
     },
     async close() {
       const open = [...tokens.keys()];

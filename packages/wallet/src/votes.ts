@@ -24,7 +24,7 @@ import { getRecord, listMended, putRecord, recordKey, type RecordContext } from 
 import { WalletRefusal } from "./refusal.ts";
 import { readShown } from "./shown-items.ts";
 import { hashedKey, type StorageKey } from "./storage.ts";
-import { membersOf, refusalOfAnswer } from "./transport.ts";
+import { membersOf } from "./transport.ts";
 
 /** What a member decides. */
 export interface Decision {
@@ -249,8 +249,7 @@ async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<Ans
   // Stored before it is sent: whatever happens then, the same vote can be sent again.
   await keepVote(ctx, id, vote);
   const path = `/w/votes/${encodeURIComponent(id)}`;
-  const answer = await ctx.sessions.call(broker, { path, body });
-  if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
+  const answer = await ctx.sessions.ask(broker, { path, body });
   if (noted !== null) await putRecord(ctx, noted.place, noted.entry);
   return membersOf(answer.text);
 }
