@@ -148,16 +148,12 @@ async function answer(
 /** The session that may answer for the wallet (decisions section 2, Session), or null. */
 async function usableSession(
   ctx: LoginContext,
-  { client, request }: Asked,
+  asked: Asked,
   browser: BrowserCall,
 ): Promise<FoundSession | null> {
   const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader);
-  const isPromptless = request.prompt.length === 0 || request.prompt.includes("none");
-  // Whoever acts for a business says so in the wallet, every time.
-  if (isBusinessScope(request.scope)) return null;
-  // A scope that only asks for refresh tokens leaves nothing that a session may give.
-  if (withoutRefresh(request.scope) === "") return null;
-  if (secretSha256 === null || !isPromptless || client.authenticationMethod === "none") return null;
+  if (secretSha256 === null || !isForSession(asked)) return null;
+  const { client, request } = asked;
   const now = ctx.clock.now();
   const session = await findSession(ctx.db, {
     secretSha256,
@@ -168,14 +164,30 @@ async function usableSession(
   });
   const acr = session === null ? null : approvedAcr(session, request);
   if (session === null || acr === null) return null;
+  const found = { ...session, acr };
+  return suffices(found, request, now) ? found : null;
+}
+
+/** Whether any session may answer this request. */
+function isForSession({ client, request }: Asked): boolean {
+  // Whoever acts for a business says so in the wallet, every time.
+  if (isBusinessScope(request.scope)) return false;
+  // A scope that only asks for refresh tokens leaves nothing that a session may give.
+  if (withoutRefresh(request.scope) === "") return false;
+  const isPromptless = request.prompt.length === 0 || request.prompt.includes("none");
+  return isPromptless && client.authenticationMethod !== "none";
+}
+
+/** Whether the session is young and sure enough for the request, and of the person that it means. */
+function suffices(session: FoundSession, request: AuthorizationRequest, now: number): boolean {
+  const { maxAge, acrMinimum } = request;
   // No login is young enough for 0, not even one of this second (OpenID Connect Core section 3.1.2.1: the same as prompt=login).
-  if (request.maxAge === 0) return null;
-  if (request.maxAge !== undefined && now - session.authenticatedAt > request.maxAge) return null;
-  if (request.acrMinimum !== undefined && !acrAtLeast(acr, request.acrMinimum)) return null;
+  if (maxAge === 0) return false;
+  if (maxAge !== undefined && now - session.authenticatedAt > maxAge) return false;
+  if (acrMinimum !== undefined && !acrAtLeast(session.acr, acrMinimum)) return false;
   // A hint decides nothing, but a client that hints at one person does not mean the session of another.
   const meant = request.expectedUser ?? request.hintedUser;
-  if (meant !== undefined && meant !== session.user) return null;
-  return { ...session, acr };
+  return meant === undefined || meant === session.user;
 }
 
 /** @returns null for a session that ended meanwhile */
