@@ -61,36 +61,47 @@ export function allowClientOrigins(
   const isOpen = ({ method, routeOptions }: FastifyRequest): boolean =>
     method !== "OPTIONS" && paths.includes(routeOptions.url ?? "");
   scope.addHook("preValidation", async (request, reply) => {
-    const { origin } = request.headers;
     if (!isOpen(request)) return;
     void reply.header("vary", "Origin");
-    const clientId = origin === undefined ? undefined : clientIdOf(request);
-    if (origin === undefined || clientId === undefined) return;
-    const client = await ctx.clients.find(clientId);
-    if (client !== null && hasOrigin(client, origin)) allow(reply, origin);
+    await allowOwnOrigin(ctx, request, reply);
   });
   scope.addHook("onError", async (request, reply) => {
-    const { origin } = request.headers;
     if (!isOpen(request) || reply.hasHeader("vary")) return;
     void reply.header("vary", "Origin");
+    const { origin } = request.headers;
     if (origin !== undefined && (await origins.has(origin).catch(() => false)))
       allow(reply, origin);
   });
-  for (const path of paths) {
-    scope.options(path, { schema: { hide: true } }, async (request, reply) => {
-      const { origin } = request.headers;
-      void reply.header("vary", "Origin");
-      if (origin !== undefined && (await origins.has(origin))) {
-        allow(reply, origin);
-        void reply.headers({
-          "access-control-allow-methods": path === userinfoPath ? "GET, POST" : "POST",
-          "access-control-allow-headers": "Authorization, Content-Type, DPoP",
-          "access-control-max-age": String(preflightSeconds),
-        });
-      }
-      return reply.code(204).send();
-    });
-  }
+  for (const path of paths) preflightRoute(scope, path, origins);
+}
+
+/** Opens an answer to the origins of the client that it is for. */
+async function allowOwnOrigin(
+  ctx: TokenContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const { origin } = request.headers;
+  const clientId = origin === undefined ? undefined : clientIdOf(request);
+  if (origin === undefined || clientId === undefined) return;
+  const client = await ctx.clients.find(clientId);
+  if (client !== null && hasOrigin(client, origin)) allow(reply, origin);
+}
+
+function preflightRoute(scope: Http, path: string, origins: RegisteredOrigins): void {
+  scope.options(path, { schema: { hide: true } }, async (request, reply) => {
+    const { origin } = request.headers;
+    void reply.header("vary", "Origin");
+    if (origin !== undefined && (await origins.has(origin))) {
+      allow(reply, origin);
+      void reply.headers({
+        "access-control-allow-methods": path === userinfoPath ? "GET, POST" : "POST",
+        "access-control-allow-headers": "Authorization, Content-Type, DPoP",
+        "access-control-max-age": String(preflightSeconds),
+      });
+    }
+    return reply.code(204).send();
+  });
 }
 
 function allow(reply: FastifyReply, origin: string): void {
