@@ -7,26 +7,19 @@ export const commonOptions = {
   help: { description: "Print this help." },
 } as const;
 
-type Values = Record<string, string | boolean | (string | boolean)[] | undefined>;
+/** What follows the verb's words, before anything of it is checked. */
+interface Given {
+  readonly values: Record<string, string | boolean | (string | boolean)[] | undefined>;
+  readonly positionals: readonly string[];
+}
 
 /** Reads what follows the verb's words. @throws {UsageError} saying what is wrong */
 export function parseInput(verb: Verb, args: readonly string[]): Input {
-  const { values, positionals } = split(verb, args);
-  const { parameters = [], options = {} } = verb;
-  if (values["help"] !== true) {
-    const missing = parameters[positionals.length];
-    if (missing !== undefined) throw new UsageError(`<${missing.name}> is missing`);
-    for (const [name, option] of Object.entries(options)) {
-      if (option.required && values[name] === undefined)
-        throw new UsageError(`--${name} is missing`);
-    }
-  }
-  for (const [name, { choices }] of Object.entries(options)) {
-    const value = values[name];
-    if (choices !== undefined && typeof value === "string") choiceOf(`--${name}`, value, choices);
-  }
-  if (positionals.length > parameters.length)
-    throw new UsageError(`unexpected "${positionals[parameters.length] ?? ""}"`);
+  const given = split(verb, args);
+  if (given.values["help"] !== true) refuseMissing(verb, given);
+  refuseUnfit(verb, given);
+  const { values, positionals } = given;
+  const { parameters = [] } = verb;
   const optional = (name: string): string | undefined => {
     const at = parameters.findIndex((parameter) => parameter.name === name);
     const value = at === -1 ? values[name] : positionals[at];
@@ -47,7 +40,24 @@ export function parseInput(verb: Verb, args: readonly string[]): Input {
   };
 }
 
-function split(verb: Verb, args: readonly string[]): { values: Values; positionals: string[] } {
+function refuseMissing({ parameters = [], options = {} }: Verb, given: Given): void {
+  const missing = parameters[given.positionals.length];
+  if (missing !== undefined) throw new UsageError(`<${missing.name}> is missing`);
+  for (const [name, { required }] of Object.entries(options))
+    if (required && given.values[name] === undefined) throw new UsageError(`--${name} is missing`);
+}
+
+/** Refuses what is none of the choices of its option, and what the verb has no parameter for. */
+function refuseUnfit({ parameters = [], options = {} }: Verb, given: Given): void {
+  for (const [name, { choices }] of Object.entries(options)) {
+    const value = given.values[name];
+    if (choices !== undefined && typeof value === "string") choiceOf(`--${name}`, value, choices);
+  }
+  const unexpected = given.positionals[parameters.length];
+  if (unexpected !== undefined) throw new UsageError(`unexpected "${unexpected}"`);
+}
+
+function split(verb: Verb, args: readonly string[]): Given {
   const options: ParseArgsOptionsConfig = {};
   for (const [name, option] of Object.entries({ ...verb.options, ...commonOptions })) {
     const takesValue = "value" in option || "choices" in option;
