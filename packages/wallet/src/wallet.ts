@@ -228,12 +228,7 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   if (codeNeeded && code === undefined) return { kind: "code-required" };
   if (!codeNeeded && code !== undefined)
     throw new WalletRefusal("wrong_code", "this request takes no digits");
-  if (without.length > 0 && request.takes?.without !== true)
-    throw new WalletRefusal("invalid_input", "this request asks for no fields");
-  if (fields.length > 0 && request.takes?.fields !== true)
-    throw new WalletRefusal("invalid_input", "this link leaves no choice of fields");
-  if (business !== undefined && request.takes?.business !== true)
-    throw new WalletRefusal("invalid_input", "this request is not for a business");
+  refuseUntaken(request, { without, fields, business });
   // A broker may now say something else than what the person decided on, and the wallet may hold other fields.
   const shown = request.said === undefined ? {} : await checkSaid(ctx, link, request.said);
   const open = concerns.filter((concern) => approval.accept?.has(concern) !== true);
@@ -244,6 +239,19 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   await forgetSaid(ctx, link);
   await request.settled?.();
   return outcome;
+}
+
+/** Refuses choices that this request does not leave. @throws {WalletRefusal} invalid_input */
+function refuseUntaken(
+  { takes }: OpenRequest,
+  { without, fields, business }: Pick<CheckedApproval, "without" | "fields" | "business">,
+): void {
+  if (without.length > 0 && takes?.without !== true)
+    throw new WalletRefusal("invalid_input", "this request asks for no fields");
+  if (fields.length > 0 && takes?.fields !== true)
+    throw new WalletRefusal("invalid_input", "this link leaves no choice of fields");
+  if (business !== undefined && takes?.business !== true)
+    throw new WalletRefusal("invalid_input", "this request is not for a business");
 }
 
 /**
