@@ -153,34 +153,24 @@ export function openChainView(anchors: ChainAccess): ChainView {
     return { attestedAt, revokedAt, distrustedFrom };
   };
 
+  const isContractSignature: ChainView["isContractSignature"] = async (signed) => {
+    const { address, digest, signature } = signed;
+    const hash = hexOfBytes(digest);
+    if (!signature.endsWith(erc6492Suffix)) {
+      const data = encodeFunctionData({ abi: erc1271, args: [hash, signature] });
+      const answer = await call({ to: address, data, gas: signatureGas });
+      return answer !== null && isContractYes(answer);
+    }
+    const bytecode = erc6492SignatureValidatorByteCode;
+    const data = encodeDeployData({ abi: erc6492, bytecode, args: [address, hash, signature] });
+    return (await call({ data, gas: signatureGas })) === "0x01";
+  };
+
   return {
     chainId: async () => ask(async () => client.getChainId()),
     findEvent: async (hash, event) => ask(async () => findEvent(hash, event)),
     findStatus: async (registry, of) => ask(async () => findStatus(registry, of)),
-    isContractSignature: async ({ address, digest, signature }) =>
-      ask(async () => {
-        const hash = hexOfBytes(digest);
-        const isWrapped = signature.endsWith(erc6492Suffix);
-        const args = [address, hash, signature] as const;
-        const answer = await call(
-          isWrapped
-            ? {
-                data: encodeDeployData({
-                  abi: erc6492,
-                  bytecode: erc6492SignatureValidatorByteCode,
-                  args,
-                }),
-                gas: signatureGas,
-              }
-            : {
-                to: address,
-                data: encodeFunctionData({ abi: erc1271, args: [hash, signature] }),
-                gas: signatureGas,
-              },
-        );
-        if (answer === null) return false;
-        return isWrapped ? answer === "0x01" : isContractYes(answer);
-      }),
+    isContractSignature: async (signed) => ask(async () => isContractSignature(signed)),
   };
 }
 
