@@ -81,6 +81,6 @@ export {
 
 /** The sealed columns of this slice. */
 export const accountsSealedColumns: readonly SealedColumn[] = [
-  nextSigningKeyColumn,
   signingKeyColumn,
+  nextSigningKeyColumn,
 ];

@@ -18,7 +18,7 @@ export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
 export { findStatus as findTransactionStatus } from "./transaction-store.ts";
 
 /** The sealed columns of this slice. */
-export const chainSealedColumns: readonly SealedColumn[] = [faucetKeyColumn, signerKeyColumn];
+export const chainSealedColumns: readonly SealedColumn[] = [signerKeyColumn, faucetKeyColumn];
 
 /**
  * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the

@@ -63,10 +63,10 @@ export { credentialWalletRoutes } from "./wallet-routes.ts";
 
 /** The sealed columns of this slice. */
 export const credentialSealedColumns: readonly SealedColumn[] = [
-  codeColumn,
-  companyValueColumn,
   credentialValuesColumn,
+  companyValueColumn,
   emailColumn,
+  codeColumn,
 ];
 
 /** The slice of one process, which has to be closed. */

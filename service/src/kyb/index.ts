@@ -58,13 +58,13 @@ export { holdCompany, noteCompanyRecord } from "./business/company-standing.ts";
 
 /** The sealed columns of this slice. */
 export const kybSealedColumns: readonly SealedColumn[] = [
-  attestationColumn,
   attestationKeyColumn,
-  documentColumn,
   idempotentAnswerColumn,
   memberNameColumn,
   offeredRequestColumn,
   proposalNamesColumn,
+  attestationColumn,
+  documentColumn,
 ];
 
 /** What happens when transactions that this slice has sent to the chain are final. */

@@ -16,6 +16,6 @@ export { kycWalletRoutes } from "./wallet-routes.ts";
 /** The sealed columns of this slice. */
 export const kycSealedColumns: readonly SealedColumn[] = [
   payloadColumn,
-  syntheticFieldsColumn,
   syntheticKeyColumn,
+  syntheticFieldsColumn,
 ];

@@ -35,7 +35,7 @@ export type { WebhooksContext } from "./webhooks-context.ts";
 
 /** The sealed columns of this slice. */
 export const webhookSealedColumns: readonly SealedColumn[] = [
+  eventBodyColumn,
   attemptAnswerColumn,
   endpointSecretColumn,
-  eventBodyColumn,
 ];
