@@ -2,12 +2,10 @@ import { EventEmitter, once } from "node:events";
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import {
-  loadPageAssets,
-  type LoginView,
-  pageHeaders,
-  renderLoginPage,
-} from "../../service/src/login/page/pages.ts";
+import { renderLoginPage } from "../../service/src/login/page/login-page.ts";
+import type { LoginView } from "../../service/src/login/page/login-view.ts";
+import { loadPageAssets } from "../../service/src/login/page/page-assets.ts";
+import { pageHeaders } from "../../service/src/login/page/page-headers.ts";
 
 /** What the page is told about its login, as the status channel words it. */
 interface Told {

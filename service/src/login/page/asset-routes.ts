@@ -1,7 +1,7 @@
 import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { Type } from "../../platform/http/schema.ts";
-import { assetPrefix, findNamesake, loadPageAssets } from "./pages.ts";
+import { assetPrefix, findNamesake, loadPageAssets } from "./page-assets.ts";
 
 /** The files that the pages load. */
 export function assetRoutes(http: Http): void {

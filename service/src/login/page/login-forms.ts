@@ -1,4 +1,4 @@
-import type { LoginView } from "./page-view.ts";
+import type { LoginView } from "./login-view.ts";
 import { foreign, href, markup, say, type Markup } from "./page-markup.ts";
 
 /** A button that works without a script. */

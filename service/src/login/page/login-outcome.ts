@@ -1,6 +1,6 @@
 import type { AttemptFailure } from "../attempt/attempt.ts";
 import { backLink, loginForm, walletLink } from "./login-forms.ts";
-import type { LoginView } from "./page-view.ts";
+import type { LoginView } from "./login-view.ts";
 import { foreign, markup, say, type Markup } from "./page-markup.ts";
 import type { TextKey } from "./page-texts.ts";
 

@@ -12,7 +12,7 @@ import {
 } from "./login-outcome.ts";
 import { backLink, loginForm, walletLink } from "./login-forms.ts";
 import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
-import type { LoginView } from "./page-view.ts";
+import type { LoginView } from "./login-view.ts";
 import { assetPaths } from "./page-assets.ts";
 import { renderPage } from "./page-layout.ts";
 import { drawn, foreign, markup, say, type Markup } from "./page-markup.ts";

@@ -11,7 +11,10 @@ import type { BrowserCall } from "../authorization/authorize.ts";
 import { isPersonal, urlOf } from "../authorization/request-url.ts";
 import type { LoginContext } from "../login-context.ts";
 import { viewOf } from "./login-view.ts";
-import { pageHeaders, pickLocale, renderErrorPage, renderLoginPage } from "./pages.ts";
+import { renderErrorPage } from "./error-page.ts";
+import { renderLoginPage } from "./login-page.ts";
+import { pageHeaders } from "./page-headers.ts";
+import { pickLocale } from "./page-texts.ts";
 
 /** The path of a login's page. */
 export const pagePath = "/oauth2/login/:loginId";

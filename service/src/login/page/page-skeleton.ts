@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { escapeAttribute, href, type Markup } from "./page-markup.ts";
-import type { LoginView } from "./page-view.ts";
+import type { LoginView } from "./login-view.ts";
 
 /** What differs between two waiting pages of one client in one language; everything else is rendered once. */
 export interface PageSlots {

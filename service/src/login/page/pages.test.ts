@@ -5,17 +5,13 @@ import { test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { decodeQR } from "qr/decode.js";
 import { encodeQR } from "qr";
-import {
-  loadPageAssets,
-  type LoginView,
-  pageHeaders,
-  pickLocale,
-  renderErrorPage,
-  renderLoggedOutPage,
-  renderLoginPage,
-  renderLogoutPage,
-  renderStayedPage,
-} from "./pages.ts";
+import { renderErrorPage } from "./error-page.ts";
+import { renderLoginPage } from "./login-page.ts";
+import type { LoginView } from "./login-view.ts";
+import { renderLoggedOutPage, renderLogoutPage, renderStayedPage } from "./logout-page.ts";
+import { loadPageAssets } from "./page-assets.ts";
+import { pageHeaders } from "./page-headers.ts";
+import { pickLocale } from "./page-texts.ts";
 import { locales, texts } from "./page-texts.ts";
 import { type AttemptFailure, attemptFailures } from "../attempt/attempt.ts";
 

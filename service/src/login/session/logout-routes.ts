@@ -8,15 +8,10 @@ import { htmlPage, refusalPages } from "../../platform/http/refusals.ts";
 import { endedSessionCookie } from "../attempt/browser-cookies.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { logOut, type LogoutOutcome, logoutPath } from "./logout.ts";
-import {
-  type Locale,
-  pageHeaders,
-  pickLocale,
-  renderErrorPage,
-  renderLoggedOutPage,
-  renderLogoutPage,
-  renderStayedPage,
-} from "../page/pages.ts";
+import { renderErrorPage } from "../page/error-page.ts";
+import { renderLoggedOutPage, renderLogoutPage, renderStayedPage } from "../page/logout-page.ts";
+import { pageHeaders } from "../page/page-headers.ts";
+import { type Locale, pickLocale } from "../page/page-texts.ts";
 import { type Call, leave } from "../page/page-replies.ts";
 import type { TokenContext } from "../token-context.ts";
 import { LogoutForm } from "../token/token-schemas.ts";
