@@ -251,6 +251,8 @@ test("a founding without what it takes is refused by name", async () => {
     assert.deepEqual(await refusalOf(changed), [400, "invalid_request"], JSON.stringify(changed));
   assert.deepEqual(await refusalOf({ members: [member("bob")] }), [403, "not_a_member"]);
   assert.deepEqual(await refusalOf({ members: [alice] }), [422, "signature_wrong"]);
+  const keyless = member("Us", { address: world.business.address });
+  assert.deepEqual(await refusalOf({ members: [alice, keyless] }), [400, "invalid_request"]);
   const members = Array.from({ length: 50 }, (_, at) => `member ${at}`);
   assert.equal((await world.askFounding({ members, name: "x".repeat(100) })).status, 201);
   for (const seconds of [90, 30 * 86_400 - 30]) {

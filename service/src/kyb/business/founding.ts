@@ -19,7 +19,7 @@ import { lockBusiness } from "./business-store.ts";
 import { type NamedMember, parseCharter, parseName } from "./charter-request.ts";
 import * as store from "./founding-store.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { sealMemberName } from "./members.ts";
+import { refuseBusinesses, sealMemberName } from "./members.ts";
 import { wakeRoster } from "./roster-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
@@ -66,6 +66,7 @@ export async function foundBusiness(
   const { charter, members } = parseCharter(request);
   const name = parseName(request.name, "the name of a business");
   if (members.every(({ address }) => address !== founder)) throw new Problem("not_a_member");
+  await refuseBusinesses(ctx.db, members);
   const bytes = encodeCharter(charter);
   const factory = ctx.chain.contracts.factories[environment];
   const calls = await loadWalletCalls();

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Ctx } from "../../platform/context.ts";
 import type { Queryable } from "../../platform/database/db.ts";
-import { Problem } from "../../platform/http/problems.ts";
+import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import type { BusinessMember } from "./business.ts";
 import * as store from "./business-store.ts";
@@ -62,4 +62,24 @@ export function openMemberName(
   row: { readonly id: string; readonly nameSealed: Buffer },
 ): string {
   return ctx.seal.open(row.nameSealed, placeIn(memberNameColumn, row.id)).toString();
+}
+
+/**
+ * Refuses businesses as new members of one: a business has no key to sign with. A founding would wait for it in vain;
+ * added later, where all have to approve, nobody could decide any more.
+ *
+ * @throws {Problem} invalid_request
+ */
+export async function refuseBusinesses(
+  db: Queryable,
+  added: readonly { readonly address: Address }[],
+): Promise<void> {
+  const [keyless] = await store.listBusinessesAt(
+    db,
+    added.map(({ address }) => address),
+  );
+  if (keyless !== undefined)
+    throw invalidRequest(
+      `${keyless.address} is a business: it has no key, and is no member of one`,
+    );
 }

@@ -12,11 +12,11 @@ import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { endBallot, lockBallot } from "../ballot/ballot-store.ts";
 import { openBallot } from "../ballot/ballots.ts";
 import { type Business, mayGoOnIn } from "./business.ts";
-import { findBusiness, holdBusiness, listBusinessesAt } from "./business-store.ts";
+import { findBusiness, holdBusiness } from "./business-store.ts";
 import { parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { requireMember } from "./members.ts";
+import { refuseBusinesses, requireMember } from "./members.ts";
 import { parseHash, planCharter, type Planned, type ProposalRequest } from "./proposal.ts";
 import { protectedUntil, standsInTheWayOf } from "./removal.ts";
 import { listRemovals, type Removal } from "./removal-store.ts";
@@ -158,7 +158,9 @@ async function plan(
   const { operation } = request;
   if (operation === "changeCharter") {
     const planned = planCharter(business.charter, request);
-    await refuseBusinesses(tx, business, planned.names ?? []);
+    const known = new Set(business.charter.members.map(({ address }) => address));
+    const added = (planned.names ?? []).filter(({ address }) => !known.has(address));
+    await refuseBusinesses(tx, added);
     return planned;
   }
   if (operation === "withdraw") {
@@ -181,26 +183,6 @@ async function planMove(tx: Queryable, business: Business, text: string): Promis
     throw invalidRequest("successor may move here itself: none would be left");
   const act = governanceActs.moveTo(successor);
   return { operation: "moveTo", act, names: null, member: null };
-}
-
-/**
- * Refuses businesses as new members: nobody would notice before, since a new member signs nothing, and where all have
- * to approve, nobody could any more.
- *
- * @throws {Problem} invalid_request
- */
-async function refuseBusinesses(
-  tx: Queryable,
-  { charter }: Business,
-  members: readonly { readonly address: Address }[],
-): Promise<void> {
-  const known = new Set(charter.members.map(({ address }) => address));
-  const added = members.map(({ address }) => address).filter((address) => !known.has(address));
-  const [keyless] = await listBusinessesAt(tx, added);
-  if (keyless !== undefined)
-    throw invalidRequest(
-      `${keyless.address} is a business: it has no key, and is no member of one`,
-    );
 }
 
 function underWay(open: Removal, member: Address): Problem {
