@@ -27,7 +27,7 @@ const table = {
   last_owner: [409, "an organization keeps at least one owner"],
   domain_exists: [409, "the organization has this domain in this environment already"],
   too_many_secrets: [409, "a client has at most two live secrets; revoke one first"],
-  too_many: [409, "the limit is reached; remove one first"],
+  too_many: [409, "the limit is reached; end or remove one first"],
   proof_missing: [422, "the proof of the domain was not found"],
   // Issuers and verified fields
   issuer_not_found: [404, "no such issuer"],
