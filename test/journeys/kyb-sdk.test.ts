@@ -95,7 +95,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string | undefined> {
 }
 
 test("an endpoint is registered and tested, held in quarantine and taken out of it, and its secret changed", async () => {
-  const { secret = "" } = await kyb.registerEndpoint(receiver.url);
+  const { secret } = await kyb.registerEndpoint(receiver.url);
   secrets.push(secret);
   receiver.setStatus(410);
   await receiver.arrivalOf(await kyb.testEndpoint());

@@ -81,7 +81,7 @@ async function registerEndpoint(
   const path = join(directory, "endpoint.json");
   const known = await readEndpoint(path);
   if (known?.url === url) return known.secret;
-  const { secret = "" } = await kyb.registerEndpoint(url);
+  const { secret } = await kyb.registerEndpoint(url);
   await writeDurably(path, JSON.stringify({ url, secret }));
   return secret;
 }
@@ -278,7 +278,7 @@ async function verifySigned(
   event: KybEvent,
 ): Promise<{ signature: string; transactionHash: string } | null> {
   if (event.event !== "kyb.signature_request.signed") return null;
-  const signature = String(event.data["signature"]);
+  const { signature = "" } = event;
   await verifyBusinessSignature(
     signature,
     { message: terms },

@@ -25,6 +25,7 @@ export type {
   Verification,
 } from "./kyc.ts";
 export { openKyb } from "./kyb.ts";
+export type { ApiOptions } from "./api-call.ts";
 export type {
   AskedDocument,
   AskedFields,
@@ -53,6 +54,7 @@ export type {
   CompanyValidity,
   DataRequestRecord,
   DeliveryAttempt,
+  EndpointWithSecret,
   FieldPrice,
   Offer,
   PriceLine,
@@ -88,7 +90,17 @@ export type {
 export type { FieldProof } from "./field-proof.ts";
 export type { FailureReason, OrderStatus, Status } from "./order-status.ts";
 export type { RequestStatement } from "./request-statement.ts";
-export type { Address, FieldName, Hex32, Info, Receipt } from "@svc/protocol";
+export type {
+  Address,
+  BusinessFieldName,
+  EcPublicJwk,
+  FieldName,
+  Hex,
+  Hex32,
+  Info,
+  Receipt,
+  TypedDataDocument,
+} from "@svc/protocol";
 export type {
   Login,
   LoginRequest,

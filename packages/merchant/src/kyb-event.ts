@@ -40,6 +40,8 @@ export interface KybEvent extends KybEventBase {
   business: Address;
   status: string;
   reason?: string;
+  /** Present when the business has signed. Nothing says that it is genuine: see `verifyBusinessSignature`. */
+  signature?: string;
   /** Present for a release. Nothing in it is verified: see `verifyAttestation`. */
   attestation?: string;
 }
@@ -103,5 +105,6 @@ export function readKybEvent(body: string, fault: (member: string) => Error): An
     business: members.address("business_wallet_address"),
     status: members.text("status"),
     ...(members.has("reason") && { reason: members.text("reason") }),
+    ...(members.has("signature") && { signature: members.text("signature") }),
   };
 }

@@ -123,6 +123,11 @@ export interface WebhookEndpoint {
   createdAt: number;
 }
 
+/** The answer to registration and rotation: nothing else ever holds the secret. */
+export interface EndpointWithSecret extends WebhookEndpoint {
+  secret: string;
+}
+
 /** Money in CHF. */
 export interface BillingAccount {
   currency: string;
@@ -341,6 +346,10 @@ export function readEndpoint(body: Members): WebhookEndpoint {
     active: body.flag("active"),
     createdAt: body.count("createdAt"),
   };
+}
+
+export function readEndpointWithSecret(body: Members): EndpointWithSecret {
+  return { ...readEndpoint(body), secret: body.text("secret") };
 }
 
 export function readBilling(body: Members): BillingAccount {

@@ -21,6 +21,7 @@ const body = Buffer.from(
       request_id: "01JD000000000000000000000A",
       business_wallet_address: business,
       status: "signed",
+      signature: `0x01${"ab".repeat(32)}`,
     },
   }),
 );
@@ -46,6 +47,7 @@ test("a delivery under the live secret gives its event", () => {
   const event = verifyKybWebhook({ headers, rawBody: body, secrets: [secret], now });
   assert.equal(event.event, "kyb.signature_request.signed");
   assert.ok(event.business === business);
+  assert.equal(event.signature, `0x01${"ab".repeat(32)}`);
 });
 
 test("during a rotation either secret is enough, and after it the new one", () => {

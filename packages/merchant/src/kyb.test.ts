@@ -270,10 +270,25 @@ test("the endpoint is registered, tested, rotated and taken out of quarantine", 
   const endpoint = await kyb.endpoint();
   assert.deepEqual([endpoint.active, endpoint.secret], [false, undefined]);
   calls.length = 0;
-  assert.equal((await kyb.rotateSecret({ immediate: true })).secretVersion, 2);
+  const rotated = await kyb.rotateSecret({ immediate: true });
+  assert.deepEqual([rotated.secretVersion, rotated.secret.length], [2, 64]);
   assert.deepEqual(lastCall().body, { immediate: true });
   assert.equal((await kyb.reactivate()).active, true);
   assert.match(await kyb.testEndpoint(), /^01JE/);
+});
+
+test("a registration or rotation whose answer lacks the secret is no answer", async () => {
+  const path = `${base}/webhook-endpoint`;
+  const withoutSecret = {
+    url: "https://shop.example",
+    secretVersion: 1,
+    active: true,
+    createdAt: 1,
+  };
+  fake.kyc.set(`PUT ${path}`, () => withoutSecret);
+  fake.kyc.set(`POST ${path}/rotate-secret`, () => withoutSecret);
+  const asks = [() => kyb.registerEndpoint("https://shop.example"), () => kyb.rotateSecret()];
+  for (const ask of asks) await assert.rejects(ask, { code: "response_invalid", reason: "secret" });
 });
 
 const streams: [RequestKind, string][] = [

@@ -13,6 +13,7 @@ import {
   readDataRequest,
   readDeliveryAttempt,
   readEndpoint,
+  readEndpointWithSecret,
   readOffer,
   readPricing,
   readQuote,
@@ -28,6 +29,7 @@ import {
   type CompanyValidity,
   type DataRequestRecord,
   type DeliveryAttempt,
+  type EndpointWithSecret,
   type Offer,
   type Pricing,
   type Quote,
@@ -187,7 +189,7 @@ export interface Kyb {
   offer: (offerId: string) => Promise<Offer>;
   cancelOffer: (offerId: string) => Promise<Offer>;
   /** Registers or replaces the endpoint of your client domain; only this answer holds its new secret. */
-  registerEndpoint: (url: string) => Promise<WebhookEndpoint>;
+  registerEndpoint: (url: string) => Promise<EndpointWithSecret>;
   endpoint: () => Promise<WebhookEndpoint>;
   /**
    * Makes a new secret and returns it. With an idempotency key, the same call again returns the same secret; without
@@ -195,7 +197,7 @@ export interface Kyb {
    *
    * @param options.immediate ends the old secret at once, not after 24 hours
    */
-  rotateSecret: (options?: { immediate?: boolean }, once?: Once) => Promise<WebhookEndpoint>;
+  rotateSecret: (options?: { immediate?: boolean }, once?: Once) => Promise<EndpointWithSecret>;
   /** Ends a quarantine: the held events are sent, the oldest first. */
   reactivate: () => Promise<WebhookEndpoint>;
   /** Sends `kyb.endpoint.test`, signed like every event; returns its id. */
@@ -365,10 +367,10 @@ type Hooks = Pick<
 function openHooks({ get, post, put }: Wire): Hooks {
   const endpoint = "/webhook-endpoint";
   return {
-    registerEndpoint: async (url) => readEndpoint(await put(endpoint, { url })),
+    registerEndpoint: async (url) => readEndpointWithSecret(await put(endpoint, { url })),
     endpoint: async () => readEndpoint(await get(endpoint)),
     rotateSecret: async (options = {}, once) =>
-      readEndpoint(await post(`${endpoint}/rotate-secret`, { ...options }, once)),
+      readEndpointWithSecret(await post(`${endpoint}/rotate-secret`, { ...options }, once)),
     reactivate: async () => readEndpoint(await post(`${endpoint}/reactivate`)),
     testEndpoint: async () => (await post(`${endpoint}/test`)).text("eventId"),
     events: async (kind, id, { after, limit } = {}) => {
