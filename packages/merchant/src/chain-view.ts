@@ -32,8 +32,8 @@ export type ChainAnchors = ChainNode & {
   registry: string;
   /** The issuers that you trust to verify documents, as the registry names them. */
   issuers: readonly string[];
-  /** Unix seconds. */
-  now: number;
+  /** Unix seconds. Default: this machine's clock. */
+  now?: number;
   /**
    * How many blocks, the transaction's own included, it takes for a transaction to count. Default 1; on public chains
    * 12 and more.

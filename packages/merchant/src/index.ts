@@ -7,6 +7,7 @@ import {
   type IdToken,
   type IdTokenChecks,
 } from "./token-verification.ts";
+import { machineTime } from "./unix-time.ts";
 
 export { standingInfos, applyEvent } from "./order-state.ts";
 export type { OrderState, ReceivedInfo, StatusEntry } from "./order-state.ts";
@@ -132,16 +133,16 @@ export interface MerchantOptions {
 export interface Merchant {
   login: LoginVerbs;
   /** Verifies an id token in full; `login.finish` has done it already. @throws {MerchantError} token_refused */
-  verifyIdToken: (jwt: string, checks: IdTokenChecks) => Promise<IdToken>;
+  verifyIdToken: (jwt: string, checks?: IdTokenChecks) => Promise<IdToken>;
   /**
    * Verifies an access token that a caller of your API sent as `Authorization: Bearer`.
    *
-   * @param checks `audience` is the API's own name; `now` in Unix seconds
+   * @param checks `audience` is the API's own name; `now` in Unix seconds, by default the time of the SDK's own clock
    * @throws {MerchantError} token_refused
    */
   verifyAccessToken: (
     jwt: string,
-    checks: { audience: string; now: number },
+    checks: { audience: string; now?: number },
   ) => Promise<AccessToken>;
 }
 
@@ -153,9 +154,14 @@ export interface Merchant {
 export function openMerchant(options: MerchantOptions): Merchant {
   checkOptions(options);
   const send = options.fetch ?? fetch;
-  const now = options.now ?? (() => Math.floor(Date.now() / 1000));
+  const now = options.now ?? machineTime;
   const issuer = openIssuer({ issuer: options.issuer, fetch: send, now });
-  const tokens = openTokens({ issuer, issuerUrl: options.issuer, clientId: options.clientId });
+  const tokens = openTokens({
+    issuer,
+    issuerUrl: options.issuer,
+    clientId: options.clientId,
+    now,
+  });
   const login = openLogin({
     issuer,
     tokens,

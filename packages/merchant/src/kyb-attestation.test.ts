@@ -100,6 +100,15 @@ test("what the service signed for this client domain is read, field by field", a
   );
 });
 
+test("without a time of the caller an attestation is judged by the machine's clock", async (context) => {
+  const { now: _, ...timeless } = checks;
+  const attestation = await sign();
+  context.mock.timers.enable({ apis: ["Date"], now: now * 1000 });
+  assert.equal((await verifyAttestation(attestation, timeless)).business, business);
+  context.mock.timers.setTime((now + 2 * 86_400) * 1000);
+  await assert.rejects(verifyAttestation(attestation, timeless), { reason: "exp" });
+});
+
 test("the checks come in order: typ, alg, signature, claims, envelope, fields", async () => {
   const other = await generateKeyPair("RS256", { modulusLength: 3072 });
   const forged = await new SignJWT(claims).setProtectedHeader(header).sign(other.privateKey);

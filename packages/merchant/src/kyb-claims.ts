@@ -4,7 +4,7 @@ import { callIssuer } from "./issuer-call.ts";
 import { isIssuerUrl } from "./issuer.ts";
 import type { AnyKybEvent } from "./kyb-event.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
-import { checkNow } from "./unix-time.ts";
+import { readNow } from "./unix-time.ts";
 
 /** How far the clocks of service and merchant may be apart. */
 const toleranceSeconds = 30;
@@ -16,8 +16,8 @@ export interface AttestationChecks {
   issuer: string;
   /** The UUID of your client domain. */
   clientDomainId: string;
-  /** Unix seconds. */
-  now: number;
+  /** Unix seconds. Default: this machine's clock. */
+  now?: number;
   /** The envelope that the attestation came in; absent for one that you fetched again or have stored. */
   event?: AnyKybEvent;
   /** The service's published keys; default: fetched from `<issuer>/.well-known/kyb-jwks.json`. */
@@ -37,7 +37,7 @@ export async function verifyClaims(
   attestation: string,
   checks: AttestationChecks,
 ): Promise<Record<string, unknown>> {
-  checkNow(checks.now);
+  const now = readNow(checks.now);
   if (!isIssuerUrl(checks.issuer)) throw misconfigured("issuer");
   const header = headerOf(attestation);
   if (header.typ !== typ) throw refused("typ");
@@ -47,8 +47,8 @@ export async function verifyClaims(
     checks.keys === undefined
       ? await fetchKeys(checks)
       : readKeys(checks.keys, misconfigured("keys"));
-  const claims = await verifySignature(attestation, keys, checks.now);
-  checkClaims(claims, checks);
+  const claims = await verifySignature(attestation, keys, now);
+  checkClaims(claims, { ...checks, now });
   if (checks.event !== undefined) checkPlace(claims, checks.event);
   return claims;
 }
@@ -101,7 +101,10 @@ async function verifySignature(
   }
 }
 
-function checkClaims(claims: Record<string, unknown>, checks: AttestationChecks): void {
+function checkClaims(
+  claims: Record<string, unknown>,
+  checks: AttestationChecks & { now: number },
+): void {
   const { issuer, clientDomainId, now } = checks;
   if (claims["iss"] !== `${issuer}/kyb`) throw refused("iss");
   if (claims["aud"] !== clientDomainId) throw refused("aud");

@@ -16,7 +16,7 @@ export interface KybDelivery extends SignedDelivery {
  * moved: see `verifyAttestation` and `verifyWalletChange`.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature, timestamp, or the member of the body;
- * configuration_invalid for missing secrets, headers, bytes or time
+ * configuration_invalid for missing secrets, headers or bytes
  */
 export function verifyKybWebhook(delivery: KybDelivery): AnyKybEvent {
   const body = readSignedBody(delivery, delivery.secrets, {

@@ -116,10 +116,10 @@ export interface LoginVerbs {
   /**
    * Verifies a back-channel logout token: end the sessions it names.
    *
-   * @param options `now` in Unix seconds
+   * @param options `now` in Unix seconds, by default the time of the SDK's own clock
    * @throws {MerchantError} token_refused
    */
-  verifyLogoutToken: (jwt: string, options: { now: number }) => Promise<LogoutToken>;
+  verifyLogoutToken: (jwt: string, options?: { now?: number }) => Promise<LogoutToken>;
 }
 
 /** Binds the verbs to one client of one broker. */

@@ -69,6 +69,14 @@ test("a genuine proof says, fact by fact, what it proves", async () => {
   ]);
 });
 
+test("without a time of the caller a proof is judged by the machine's clock", async (context) => {
+  const { registry } = chain;
+  const own = { rpcUrl: anvil.url, chainId: anvil.chainId, registry, issuers: [issuer] };
+  context.mock.timers.enable({ apis: ["Date"], now: (expiresAt + 1) * 1000 });
+  const { standing } = await verifyProof(proofOf("IDCARD_DOB"), expected, own);
+  assert.equal(standing, "EXPIRED");
+});
+
 test("without the value it is not among the facts", async () => {
   const { proved } = await verify(proofOf("EMAIL"), { user, field: "EMAIL" });
   assert.ok(!proved.some(({ fact }) => fact === "value"));

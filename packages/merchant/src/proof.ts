@@ -10,7 +10,7 @@ import {
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
 import { parseFieldProof, refused, type FieldProof } from "./field-proof.ts";
 import { commitmentOfValue } from "./commitment.ts";
-import { checkNow } from "./unix-time.ts";
+import { readNow } from "./unix-time.ts";
 
 /** Whose field is to be proved, from your own records: never from the proof. */
 export interface ProvedField {
@@ -54,8 +54,8 @@ export async function verifyProof(
   expected: ProvedField,
   anchors: ChainAnchors,
 ): Promise<VerifiedProof> {
-  const { now, chainId } = anchors;
-  checkNow(now);
+  const { chainId } = anchors;
+  const now = readNow(anchors.now);
   const registry = readAnchor("registry", anchors.registry);
   const user = readAnchor("user", expected.user);
   const read = parseFieldProof(proof);

@@ -95,3 +95,11 @@ test("a phase more than five minutes ahead of the caller's clock is refused by i
   await verify({ confirmedAt: now + 300, now });
   await assert.rejects(verify({ confirmedAt: now + 301, now }), refused("confirm.blockTime"));
 });
+
+test("without a time of the caller a receipt is judged by the machine's clock", async (context) => {
+  const { registry, settlement, operator } = chain;
+  const own = { chainId: anvil.chainId, registry, settlement, operator, issuers: [issuer] };
+  context.mock.timers.enable({ apis: ["Date"], now: (expiresAt + 1) * 1000 });
+  const { fields } = await verifyReceipt(receipt, { rpcUrl: anvil.url, ...own });
+  assert.deepEqual([...new Set(fields.map(({ standing }) => standing))], ["EXPIRED"]);
+});

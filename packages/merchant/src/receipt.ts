@@ -24,7 +24,7 @@ import { openChainView, type ChainAnchors, type ChainView } from "./chain-view.t
 import { commitmentOfValue } from "./commitment.ts";
 import { MerchantError } from "./merchant-error.ts";
 import { isSignedByBroker, readStatement, type RequestStatement } from "./request-statement.ts";
-import { checkNow } from "./unix-time.ts";
+import { readNow } from "./unix-time.ts";
 
 /** What you know yourself, from the operator's documents and from your own records: never from the receipt. */
 export type ReceiptAnchors = ChainAnchors & {
@@ -90,6 +90,7 @@ export async function verifyReceipt(
   anchors: ReceiptAnchors,
 ): Promise<VerifiedReceipt> {
   const own = readAnchors(anchors);
+  const now = readNow(anchors.now);
   const read = parseReceipt(receipt);
   if ("fault" in read) throw refused(read.fault.member ?? "receipt");
   compareAnchors(read, anchors, own);
@@ -101,10 +102,10 @@ export async function verifyReceipt(
   const view = openChainView(anchors);
   if ((await view.chainId()) !== anchors.chainId) throw refused("chainId");
   const by = await findSigner(view, read, checked);
-  const phases = await findPhases(view, read, anchors.now);
+  const phases = await findPhases(view, read, now);
   const judged = await judgeFields(view, read.fields, {
     ...own,
-    now: anchors.now,
+    now,
     fault: (index, member) => refused(`fields[${index}].${member}`),
   });
   const [{ at }] = phases;
@@ -114,7 +115,7 @@ export async function verifyReceipt(
   const { referenceKey, attempt, user } = read;
   const names = read.fields.map(({ field }) => field);
   const consent: ReceiptFact = { fact: "consent", user, by, fields: names };
-  const proved = [consent, ...known, ...factsOf(judged, anchors.now), ...phases];
+  const proved = [consent, ...known, ...factsOf(judged, now), ...phases];
   return { referenceKey, attempt, user, statement, fields: judged, proved };
 }
 
@@ -126,7 +127,6 @@ interface OwnAnchors {
 }
 
 function readAnchors(anchors: ReceiptAnchors): OwnAnchors {
-  checkNow(anchors.now);
   return {
     registry: readAnchor("registry", anchors.registry),
     settlement: readAnchor("settlement", anchors.settlement),

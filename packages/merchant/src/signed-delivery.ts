@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { isRecord, textOfBytes } from "@svc/protocol";
 
 import { MerchantError, misconfigured } from "./merchant-error.ts";
-import { checkNow } from "./unix-time.ts";
+import { readNow } from "./unix-time.ts";
 
 /** How far `t` may be from now, either way (service document, Limits: webhook timestamp tolerance). */
 const toleranceSeconds = 300;
@@ -14,8 +14,8 @@ export interface SignedDelivery {
   headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The bytes as received: a body that was parsed and serialised again has other bytes, and never matches. */
   rawBody: Uint8Array;
-  /** Unix seconds. */
-  now: number;
+  /** Unix seconds. Default: this machine's clock. */
+  now?: number;
 }
 
 /** How deliveries of one kind are signed. */
@@ -34,12 +34,12 @@ interface Scheme {
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature or timestamp; configuration_invalid
  */
 export function readSignedBody(
-  { headers, rawBody, now }: SignedDelivery,
+  { headers, rawBody, now: given }: SignedDelivery,
   secrets: readonly string[],
   { header, option, parse }: Scheme,
 ): string {
   if (!areSecrets(secrets)) throw misconfigured(option);
-  checkNow(now);
+  const now = readNow(given);
   if (!(rawBody instanceof Uint8Array)) throw misconfigured("rawBody");
   if (!isRecord(headers)) throw misconfigured("headers");
   const value = headerOf(headers, header);

@@ -6,7 +6,7 @@ import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose"
 import { parseBusiness, type Business } from "./business.ts";
 import type { Issuer } from "./issuer.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
-import { checkNow } from "./unix-time.ts";
+import { readNow } from "./unix-time.ts";
 
 /** How far the clocks of broker and merchant may be apart. */
 const toleranceSeconds = 30;
@@ -38,8 +38,8 @@ export interface LogoutToken {
 }
 
 export interface IdTokenChecks {
-  /** Unix seconds. */
-  now: number;
+  /** Unix seconds. Default: the time of the SDK's own clock. */
+  now?: number;
   /**
    * The nonce that `login.start` made. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2).
    */
@@ -57,37 +57,39 @@ export interface Tokens {
    *
    * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
    */
-  idToken: (jwt: string, checks: IdTokenChecks) => Promise<IdToken>;
+  idToken: (jwt: string, checks?: IdTokenChecks) => Promise<IdToken>;
   /**
    * Verifies an access token that came to your API as Bearer (RFC 9068 section 4). The API must name itself: a
    * token for another audience is refused. So are tokens without a person and tokens bound to a key (RFC 9449).
    *
-   * @param checks `audience` is the API's own name; `now` in Unix seconds
+   * @param checks `audience` is the API's own name; `now` in Unix seconds, by default the time of the SDK's own clock
    * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
    */
-  accessToken: (jwt: string, checks: { audience: string; now: number }) => Promise<AccessToken>;
+  accessToken: (jwt: string, checks: { audience: string; now?: number }) => Promise<AccessToken>;
   /**
    * Verifies what the broker posts to `/backchannel-logout` (Back-Channel Logout 1.0 section 2.6). A repeated token
    * ends nothing new, so `jti` must be present but need not be remembered.
    *
-   * @param checks `now` in Unix seconds
+   * @param checks `now` in Unix seconds, by default the time of the SDK's own clock
    * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable;
    * rate_limited
    */
-  logoutToken: (jwt: string, checks: { now: number }) => Promise<LogoutToken>;
+  logoutToken: (jwt: string, checks?: { now?: number }) => Promise<LogoutToken>;
 }
 
 export interface TokensContext {
   issuer: Issuer;
   issuerUrl: string;
   clientId: string;
+  /** Unix seconds. */
+  now: () => number;
 }
 
 export function openTokens(context: TokensContext): Tokens {
   return {
-    idToken: (jwt, checks) => verifyIdToken(context, jwt, checks),
+    idToken: (jwt, checks = {}) => verifyIdToken(context, jwt, checks),
     accessToken: (jwt, checks) => verifyAccessToken(context, jwt, checks),
-    logoutToken: (jwt, checks) => verifyLogoutToken(context, jwt, checks.now),
+    logoutToken: (jwt, checks) => verifyLogoutToken(context, jwt, checks?.now),
   };
 }
 
@@ -96,7 +98,8 @@ async function verifyIdToken(
   jwt: string,
   checks: IdTokenChecks,
 ): Promise<IdToken> {
-  const { now, nonce, accessToken, maxAgeSeconds } = checks;
+  const { nonce, accessToken, maxAgeSeconds } = checks;
+  const now = readNow(checks.now ?? context.now());
   const claims = await verify(context, jwt, { typ: "JWT", audience: context.clientId, now });
   checkParty(claims, context.clientId);
   if (nonce !== undefined) check("nonce", equals(claims["nonce"], nonce));
@@ -108,7 +111,7 @@ async function verifyIdToken(
 async function verifyAccessToken(
   context: TokensContext,
   jwt: string,
-  checks: { audience: string; now: number },
+  checks: { audience: string; now?: number },
 ): Promise<AccessToken> {
   const { audience, now } = checks;
   // An API that forgot its own name would accept every client's tokens.
@@ -122,7 +125,7 @@ async function verifyAccessToken(
 async function verifyLogoutToken(
   context: TokensContext,
   jwt: string,
-  now: number,
+  now: number | undefined,
 ): Promise<LogoutToken> {
   const claims = await verify(context, jwt, { typ: "logout+jwt", audience: context.clientId, now });
   const { sub, sid, jti, events, nonce } = claims;
@@ -139,10 +142,10 @@ async function verifyLogoutToken(
 async function verify(
   context: TokensContext,
   jwt: string,
-  expected: { typ: string; audience: string; now: number },
+  expected: { typ: string; audience: string; now: number | undefined },
 ): Promise<JWTPayload> {
-  const { typ, audience, now } = expected;
-  checkNow(now);
+  const { typ, audience } = expected;
+  const now = readNow(expected.now ?? context.now());
   checkHeader(jwt, typ);
   const { algorithms } = await context.issuer.discovery();
   try {

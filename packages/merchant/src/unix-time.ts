@@ -3,7 +3,18 @@ import { misconfigured } from "./merchant-error.ts";
 /** In the year 5138. `Date.now()`, in milliseconds, is greater, and by it everything would have expired. */
 const secondsMax = 100_000_000_000;
 
-/** Accepts only Unix seconds as a time. @throws {MerchantError} configuration_invalid, `now` */
-export function checkNow(now: number): void {
+/** Unix seconds by this machine's clock. */
+export function machineTime(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/**
+ * The time by which something is judged: the one given, else this machine's.
+ *
+ * @throws {MerchantError} configuration_invalid, `now`, for anything but Unix seconds
+ */
+export function readNow(given: number | undefined): number {
+  const now = given ?? machineTime();
   if (!Number.isFinite(now) || now >= secondsMax) throw misconfigured("now");
+  return now;
 }

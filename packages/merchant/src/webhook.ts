@@ -18,7 +18,7 @@ export interface Delivery extends SignedDelivery {
  * store `eventId`, or keep the state with `applyEvent`, on which a repeated event has no effect.
  *
  * @throws {MerchantError} webhook_refused, its `reason` is header, signature, timestamp, or the member of the body;
- * configuration_invalid for missing keys, headers, bytes or time; infos_invalid
+ * configuration_invalid for missing keys, headers or bytes; infos_invalid
  */
 export function verifyWebhook(delivery: Delivery): OrderEvent | UnknownEvent {
   const body = readSignedBody(delivery, delivery.signingKeys, {
