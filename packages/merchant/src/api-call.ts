@@ -41,7 +41,7 @@ export interface ApiCall {
 export function checkOptions({ issuer, apiKey, timeoutMs = timeoutMsDefault }: ApiOptions): void {
   if (!isIssuerUrl(issuer)) throw misconfigured("issuer");
   // A space means that the key was given with `Bearer `, which these endpoints refuse.
-  if (!/^[\x21-\x7e]+$/.test(apiKey)) throw misconfigured("apiKey");
+  if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey)) throw misconfigured("apiKey");
   if (!isTimeout(timeoutMs)) throw misconfigured("timeoutMs");
 }
 

@@ -183,7 +183,13 @@ export function openMerchant(options: MerchantOptions): Merchant {
 function checkOptions(options: MerchantOptions): void {
   if (!isIssuerUrl(options.issuer)) throw misconfigured("issuer");
   if (!isSafeUrl(options.redirectUri)) throw misconfigured("redirectUri");
-  if (options.clientId === "") throw misconfigured("clientId");
+  // JavaScript passes on what it does not find, such as a variable of the environment.
+  if (!isGiven(options.clientId)) throw misconfigured("clientId");
   // An empty secret means that a setting was forgotten, not that the client is browser-only.
-  if (options.clientSecret === "") throw misconfigured("clientSecret");
+  if (options.clientSecret !== undefined && !isGiven(options.clientSecret))
+    throw misconfigured("clientSecret");
+}
+
+function isGiven(option: unknown): boolean {
+  return typeof option === "string" && option !== "";
 }

@@ -15,7 +15,10 @@ import type { IdToken, LogoutToken, Tokens } from "./token-verification.ts";
 
 /** What a login asks for. Every member may be left out. */
 export interface LoginRequest {
-  /** Default `openid offline offline_access`. Add `business` to let people act for a business. */
+  /**
+   * Default `openid offline offline_access`. Add `business` to let people act for a business. One without `openid` is
+   * configuration_invalid.
+   */
   scope?: string;
   /** Default `consent`: the wallet always asks. `null` lets the broker answer from its own session. */
   prompt?: "consent" | "login" | "select_account" | "none" | null;
@@ -127,8 +130,8 @@ export function openLogin(context: LoginContext): LoginVerbs {
   return {
     start: (request = {}) => start(context, request),
     finish: (callbackUrl, pending) => finish(context, callbackUrl, pending),
-    refresh: (refreshToken, { subject }) => refresh(context, refreshToken, subject),
-    userinfo: (accessToken, options) => userinfo(context, accessToken, options?.subject),
+    refresh: (refreshToken, options) => refresh(context, refreshToken, options?.subject),
+    userinfo: (accessToken, options) => userinfo(context, accessToken, options),
     logoutUrl: (request) => logoutUrl(context, request),
     revoke: (token) => revoke(context, token),
     verifyLogoutToken: (jwt, options) => context.tokens.logoutToken(jwt, options),
@@ -137,12 +140,16 @@ export function openLogin(context: LoginContext): LoginVerbs {
 
 async function start(context: LoginContext, request: LoginRequest) {
   const { authorizationEndpoint } = await context.issuer.discovery();
+  const { scope = scopeDefault } = request;
+  // Without it no id token comes back, which only the callback would notice.
+  if (!scope.split(" ").includes("openid"))
+    throw new MerchantError("configuration_invalid", { reason: "scope" });
   const state = request.state ?? randomText();
   if (state.length < stateLengthMin) throw misconfigured("state");
   const pending = { state, nonce: randomText(), codeVerifier: randomText() };
   const url = withQuery(
     authorizationEndpoint,
-    authorizationQuery(context, { ...request, ...pending }),
+    authorizationQuery(context, { ...request, scope, ...pending }),
   );
   return { url, ...pending, ...(request.maxAge !== undefined && { maxAge: request.maxAge }) };
 }
@@ -176,8 +183,10 @@ async function finish(
 async function refresh(
   context: LoginContext,
   refreshToken: string,
-  subject: string,
+  subject: string | undefined,
 ): Promise<Login> {
+  // Found out only by the answer, the refresh token would be used up.
+  if (!subject) throw new MerchantError("configuration_invalid", { reason: "subject" });
   const response = await requestTokens(context, {
     grant_type: "refresh_token",
     refresh_token: refreshToken,
@@ -192,8 +201,11 @@ async function refresh(
 async function userinfo(
   context: LoginContext,
   accessToken: string,
-  expected: string | undefined,
+  options: { subject: string } | undefined,
 ): Promise<Userinfo> {
+  // A session that lost its subject must not switch the check off.
+  if (options !== undefined && !options.subject)
+    throw new MerchantError("configuration_invalid", { reason: "subject" });
   // A caller of your API wrote it: what no header takes would be a failed call, whose cause repeats it.
   if (!isBearerToken(accessToken)) throw new MerchantError("access_token_refused");
   const { userinfoEndpoint } = await context.issuer.discovery();
@@ -207,7 +219,7 @@ async function userinfo(
   if (body === null || typeof subject !== "string")
     throw new MerchantError("response_invalid", { reason: "sub" });
   // Core 1.0 section 5.3.2: the answer must be about the person of the id token, or it must not be used.
-  if (subject !== (expected ?? subject)) throw new MerchantError("subject_changed");
+  if (subject !== (options?.subject ?? subject)) throw new MerchantError("subject_changed");
   return { subject, claims: body };
 }
 
@@ -235,6 +247,8 @@ function isBearerToken(text: string): boolean {
   return /^[\w.~+/-]+=*$/.test(text);
 }
 
+const scopeDefault = "openid offline offline_access";
+
 /** 22 characters of base64url hold 128 bits. */
 const stateLengthMin = 22;
 
@@ -248,7 +262,7 @@ function authorizationQuery(context: LoginContext, request: LoginRequest & Pendi
     client_id: context.clientId,
     redirect_uri: context.redirectUri,
     response_type: "code",
-    scope: request.scope ?? "openid offline offline_access",
+    scope: request.scope,
     state: request.state,
     nonce: request.nonce,
     code_challenge: createHash("sha256").update(request.codeVerifier).digest("base64url"),

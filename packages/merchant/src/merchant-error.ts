@@ -25,8 +25,7 @@ export class MerchantError extends Error {
 
   constructor(code: MerchantErrorCode, options: MerchantErrorOptions = {}) {
     const { reason } = options;
-    const remedy =
-      code === "token_refused" && reason !== undefined ? tokenRemedies[reason] : undefined;
+    const remedy = reason === undefined ? undefined : remedies[code]?.[reason];
     super(
       [messages[code], ...(reason === undefined ? [] : [`[${reason}]`]), remedy].join(" ").trim(),
       {
@@ -114,6 +113,32 @@ const messages = {
   chain_unreachable: "The chain's node did not answer in time or failed; try again shortly.",
 } as const;
 
+const optionRemedies: Record<string, string> = {
+  issuer: "It is https, or http on this machine, without a slash at its end.",
+  redirectUri: "It is https, or http on this machine, without a fragment.",
+  clientId: "It is missing or empty.",
+  clientSecret: "It is empty, or no text.",
+  apiKey: "It is missing, or holds a space: leave `Bearer` away.",
+  scope: "It has to hold `openid`.",
+  state: "It has to be as hard to guess as 128 random bits: at least 22 characters.",
+  subject: "Pass the `subject` of the login.",
+  audience: "Pass your API's own name.",
+  now: "It is in Unix seconds, not in milliseconds.",
+  headers: "Pass the headers of the request, an object or a Headers.",
+  rawBody: "Pass the bytes as received, before any parser: a Buffer or another Uint8Array.",
+  signingKeys: "Pass a list of texts, none of them empty.",
+  secrets: "Pass a list of texts, none of them empty.",
+  timeoutMs: "It is a whole number of milliseconds, from 1 to 2,147,483,647.",
+  confirmations: "It is a whole number from 0.",
+  idempotencyKey: "It is 1 to 255 visible ASCII characters.",
+};
+
+const webhookRemedies: Record<string, string> = {
+  header: "Its signature is missing or malformed.",
+  signature: "A body that was parsed and written again never matches: pass the bytes as received.",
+  timestamp: "It was signed more than five minutes from now; compare this machine's clock.",
+};
+
 /** Where to look, for someone who finds a refused token in the log. */
 const tokenRemedies: Record<string, string> = {
   form: "It is no signed JWT.",
@@ -130,4 +155,11 @@ const tokenRemedies: Record<string, string> = {
   at_hash: "The access token was exchanged on the way.",
   auth_time: "The person's approval is older than `maxAge`.",
   cnf: "It is bound to a key and no bearer token.",
+};
+
+/** By code and reason: what to look at first. */
+const remedies: Partial<Record<MerchantErrorCode, Record<string, string>>> = {
+  configuration_invalid: optionRemedies,
+  webhook_refused: webhookRemedies,
+  token_refused: tokenRemedies,
 };
