@@ -114,8 +114,10 @@ test("every block of code runs, or is of a language that does not", () => {
   const languages = pages.flatMap((path) =>
     [...read(path).matchAll(/^```(.+)$/gm)].map(([, language = ""]) => `${path}: ${language}`),
   );
-  // The blocks of the merchants' guides are compared with the shop's files by the SDK's own test.
-  const running = /: console$|^docs\/guides\/(?:login|wallet|kyc|kyb)\.md: (?:ts|diff)$/;
+  // The blocks of the merchants' guides are compared with the shop's files by the SDK's own test, and those of the
+  // packages are compiled by that of `npm run pack`.
+  const running =
+    /: console$|^docs\/guides\/(?:login|wallet|kyc|kyb)\.md: (?:ts|diff)$|^packages\/\w+\/README\.md: ts$/;
   const plain = /: (?:sh|json)$/;
   assert.deepEqual(
     languages.filter((each) => !running.test(each) && !plain.test(each)),

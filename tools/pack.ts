@@ -71,11 +71,17 @@ function writeManifest({ folder, summary }: Library): void {
     type,
     engines: { node: ">=22" },
     files: ["lib"],
-    exports: { ".": { types: "./lib/index.d.ts", default: "./lib/index.js" } },
+    // Bundlers leave out what a program does not use, such as the chain's client of one that only logs people in.
+    sideEffects: false,
+    exports: {
+      ".": { types: "./lib/index.d.ts", default: "./lib/index.js" },
+      "./package.json": "./package.json",
+    },
     imports: JSON.parse(compiled) as unknown,
     dependencies,
   });
   copyFileSync(join(root, "LICENSE"), join(out, folder, "LICENSE"));
+  copyFileSync(join(root, "packages", folder, "README.md"), join(out, folder, "README.md"));
 }
 
 function writeJson(path: string, value: unknown): void {

@@ -1,0 +1,119 @@
+// What `npm run pack` makes, used as a project outside this repository uses it.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFileSync, readdirSync } from "node:fs";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "..");
+const libraries = ["protocol", "merchant", "wallet"] as const;
+
+interface Packed {
+  readonly dependencies: Record<string, string>;
+}
+
+let project: string;
+const folderOf = (library: string): string => join(project, "node_modules/@svc", library);
+const filesOf = (library: string): string[] =>
+  readdirSync(folderOf(library), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folderOf(library).length + 1));
+
+before(async () => {
+  project = await mkdtemp(join(tmpdir(), "svc-pack-"));
+  const packed = join(project, "packed");
+  const pack = ["--conditions=source", join(root, "tools/pack.ts"), packed];
+  await run(process.execPath, pack);
+  for (const library of libraries) {
+    const folder = folderOf(library);
+    await mkdir(folder, { recursive: true });
+    const tarball = join(packed, `svc-${library}-0.1.0.tgz`);
+    await run("tar", ["-xzf", tarball, "-C", folder, "--strip-components=1"]);
+    await linkDependencies(folder);
+  }
+  await writeFile(join(project, "package.json"), JSON.stringify({ type: "module" }));
+});
+after(() => rm(project, { recursive: true, force: true }));
+
+/** Other people's packages are those of this repository, so that nothing is fetched. */
+async function linkDependencies(folder: string): Promise<void> {
+  const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Packed;
+  for (const name of Object.keys(dependencies).filter((each) => !each.startsWith("@svc/"))) {
+    const link = join(folder, "node_modules", name);
+    await mkdir(join(link, ".."), { recursive: true });
+    await symlink(join(root, "node_modules", name), link);
+  }
+}
+
+test("a package holds its code with types, a README and the license, and neither tests nor sources", () => {
+  for (const library of libraries) {
+    const files = filesOf(library).filter((file) => !file.startsWith("node_modules/"));
+    const loose = files.filter((file) => !/^lib\/[\w./-]+(?<!\.test)(?:\.d\.ts|\.js)$/.test(file));
+    assert.deepEqual(loose.toSorted(), ["LICENSE", "README.md", "package.json"], library);
+    assert.ok(files.includes("lib/index.js") && files.includes("lib/index.d.ts"), library);
+  }
+});
+
+test("a package is loaded by import and by require, and tells its version", async () => {
+  const imports = libraries.map((each) => `Object.keys(await import("@svc/${each}")).length`);
+  const requires = libraries.map((each) => `Object.keys(require("@svc/${each}")).length`);
+  const versions = libraries.map((each) => `require("@svc/${each}/package.json").version`);
+  await writeFile(join(project, "load.mjs"), `console.log(${imports.join()});`);
+  await writeFile(
+    join(project, "load.cjs"),
+    `console.log(${requires.join()});\nconsole.log(${versions.join()});`,
+  );
+  const load = async (file: string) =>
+    (await run(process.execPath, [file], { cwd: project })).stdout.trim().split("\n");
+  const [imported] = await load("load.mjs");
+  assert.match(imported ?? "", /^\d\d+ \d\d+ \d\d+$/);
+  assert.deepEqual(await load("load.cjs"), [imported, "0.1.0 0.1.0 0.1.0"]);
+});
+
+test("the code in each README fits the types of its package, however strictly a project reads them", async () => {
+  for (const library of libraries) {
+    const text = readFileSync(join(folderOf(library), "README.md"), "utf8");
+    const [, code = ""] = /^```ts\n([\s\S]*?)^```$/m.exec(text) ?? [];
+    assert.ok(code.includes(`from "@svc/${library}"`));
+    await writeFile(join(project, `${library}.ts`), code);
+  }
+  const include = libraries.map((library) => `${library}.ts`);
+  for (const [module, moduleResolution, exactOptionalPropertyTypes] of [
+    ["nodenext", "nodenext", true],
+    ["esnext", "bundler", false],
+  ] as const) {
+    const compilerOptions = {
+      module,
+      moduleResolution,
+      exactOptionalPropertyTypes,
+      target: "es2022",
+      lib: ["es2022"],
+      strict: true,
+      skipLibCheck: false,
+      noEmit: true,
+      types: ["node"],
+      typeRoots: [join(root, "node_modules/@types")],
+    };
+    await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, include }));
+    const { stdout } = await run(join(root, "node_modules/.bin/tsc"), ["-p", project]).catch(
+      (error: { stdout: string }) => error,
+    );
+    assert.equal(stdout, "", moduleResolution);
+  }
+});
+
+test("what runs in browsers needs nothing of Node but where a condition of its manifest chooses it", () => {
+  for (const library of ["protocol", "wallet"]) {
+    const code = filesOf(library).filter((file) => /^lib\/.*\.js$/.test(file));
+    const ofNode = code.filter((file) =>
+      /from "node:|\bBuffer\b|\bprocess\./.test(
+        readFileSync(join(folderOf(library), file), "utf8"),
+      ),
+    );
+    assert.deepEqual(ofNode, library === "wallet" ? ["lib/scrypt-node.js"] : [], library);
+  }
+});
