@@ -127,3 +127,11 @@ test("a node that redirects is followed nowhere, and no answer", async (t) => {
   await assert.rejects(view.chainId(), { code: "chain_unreachable" });
   assert.deepEqual(new Set(paths), new Set(["/key"]));
 });
+
+test("an address of no node is a mistake of the caller, not a node that does not answer", () => {
+  for (const rpcUrl of [undefined as never, "", "localhost:8545", "wss://node.example", "node"])
+    assert.throws(() => openChainView({ rpcUrl }), {
+      code: "configuration_invalid",
+      reason: "rpcUrl",
+    });
+});

@@ -179,11 +179,19 @@ function transportOf(anchors: ChainNode) {
     const { client } = anchors;
     return custom({ request: async (call) => client.request(call) }, { retryCount: 1 });
   }
+  // What viem throws for a missing address is no MerchantError, and a text that is no address looks like a dead node.
+  if (!isHttpUrl(anchors.rpcUrl))
+    throw new MerchantError("configuration_invalid", { reason: "rpcUrl" });
   return http(anchors.rpcUrl, {
     timeout: requestTimeoutMs,
     retryCount: 1,
     fetchOptions: { redirect: "error" },
   });
+}
+
+function isHttpUrl(text: unknown): boolean {
+  if (typeof text !== "string" || !URL.canParse(text)) return false;
+  return ["http:", "https:"].includes(new URL(text).protocol);
 }
 
 /** @throws {MerchantError} chain_unreachable */
