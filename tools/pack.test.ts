@@ -117,3 +117,21 @@ test("what runs in browsers needs nothing of Node but where a condition of its m
     assert.deepEqual(ofNode, library === "wallet" ? ["lib/scrypt-node.js"] : [], library);
   }
 });
+
+test("a program that asks no node of a chain does not load the chain's client", async () => {
+  const refuseViem = `import { registerHooks } from "node:module";
+    registerHooks({ resolve(name, context, next) {
+      if (name.startsWith("viem")) throw new Error("loads " + name);
+      return next(name, context);
+    } });`;
+  const program = `import { verifyBusinessSignature } from "@svc/merchant";
+    const asked = { rpcUrl: "http://localhost:1", chainId: 1, business: "0x${"1".repeat(40)}" };
+    const signature = "0x01${"ab".repeat(32)}";
+    await verifyBusinessSignature(signature, { message: "hi" }, asked).catch(({ message }) => console.log(message));`;
+  await writeFile(join(project, "refuse.mjs"), refuseViem);
+  await writeFile(join(project, "lazy.mjs"), program);
+  const { stdout } = await run(process.execPath, ["--import", "./refuse.mjs", "lazy.mjs"], {
+    cwd: project,
+  });
+  assert.equal(stdout, "loads viem\n");
+});

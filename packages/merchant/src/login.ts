@@ -142,8 +142,7 @@ async function start(context: LoginContext, request: LoginRequest) {
   const { authorizationEndpoint } = await context.issuer.discovery();
   const { scope = scopeDefault } = request;
   // Without it no id token comes back, which only the callback would notice.
-  if (!scope.split(" ").includes("openid"))
-    throw new MerchantError("configuration_invalid", { reason: "scope" });
+  if (!scope.split(" ").includes("openid")) throw misconfigured("scope");
   const state = request.state ?? randomText();
   if (state.length < stateLengthMin) throw misconfigured("state");
   const pending = { state, nonce: randomText(), codeVerifier: randomText() };
@@ -186,7 +185,7 @@ async function refresh(
   subject: string | undefined,
 ): Promise<Login> {
   // Found out only by the answer, the refresh token would be used up.
-  if (!subject) throw new MerchantError("configuration_invalid", { reason: "subject" });
+  if (!subject) throw misconfigured("subject");
   const response = await requestTokens(context, {
     grant_type: "refresh_token",
     refresh_token: refreshToken,
@@ -204,8 +203,7 @@ async function userinfo(
   options: { subject: string } | undefined,
 ): Promise<Userinfo> {
   // A session that lost its subject must not switch the check off.
-  if (options !== undefined && !options.subject)
-    throw new MerchantError("configuration_invalid", { reason: "subject" });
+  if (options !== undefined && !options.subject) throw misconfigured("subject");
   // A caller of your API wrote it: what no header takes would be a failed call, whose cause repeats it.
   if (!isBearerToken(accessToken)) throw new MerchantError("access_token_refused");
   const { userinfoEndpoint } = await context.issuer.discovery();
