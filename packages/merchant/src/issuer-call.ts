@@ -45,9 +45,11 @@ async function exchange(
       redirect: "error",
       signal: AbortSignal.timeout(timeoutMs),
     });
-    if (response.status >= 500) throw new Error(`the broker answered ${response.status}`);
     const { status, headers } = response;
-    return { status, headers, body: parseObject(await readText(response, bytesMax)) };
+    // Read in any case: a body that nobody reads keeps its connection.
+    const text = await readText(response, bytesMax);
+    if (status >= 500) throw new Error(`the broker answered ${status}`);
+    return { status, headers, body: parseObject(text) };
   } catch (cause) {
     throw new MerchantError("issuer_unreachable", { cause });
   }
