@@ -147,6 +147,18 @@ test("a header that is missing, twice there or not as written is refused", () =>
   }
 });
 
+test("the Headers of a framework that brings its own are read", () => {
+  const value = signedHeaders(body, { t })["svc-signature"] ?? "";
+  // Like that of another realm: it has the methods of Headers, and is no instance of this one.
+  const headers = new Proxy(new Headers({ "svc-signature": value }), {
+    get: (target, name) =>
+      name === "get" ? (header: string) => target.get(header) : Reflect.get(target, name),
+    getPrototypeOf: () => null,
+  });
+  assert.ok(!(headers instanceof Headers));
+  assert.ok(deliver(body, { headers }));
+});
+
 test("header names are matched in any case, and as Headers", () => {
   const value = signedHeaders(body, { t })["svc-signature"] ?? "";
   assert.ok(deliver(body, { headers: { "Svc-Signature": value } }));
