@@ -127,11 +127,8 @@ async function before<T>(late: AbortSignal, question: () => Promise<T>): Promise
 }
 
 function nameOf(cause: unknown): string {
-  return cause instanceof BaseError
-    ? `${cause.name}: ${cause.shortMessage}`
-    : cause instanceof Error
-      ? cause.message
-      : "unknown";
+  if (cause instanceof BaseError) return `${cause.name}: ${cause.shortMessage}`;
+  return cause instanceof Error ? cause.message : "unknown";
 }
 
 async function findReceipt(

@@ -1,7 +1,7 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
 
 import { isTimeout } from "./timeout.ts";
-import { MerchantError, misconfigured } from "./merchant-error.ts";
+import { misconfigured } from "./merchant-error.ts";
 
 /** A node of the chain: its address, or an EIP-1193 client of yours. What it says about the chain is believed. */
 export type ChainNode =
@@ -111,8 +111,7 @@ export function openChainView(anchors: ChainAccess): ChainView {
 
 /** A text that is no address would look like a node that does not answer. */
 function checkNode(anchors: ChainNode): void {
-  if (!("client" in anchors) && !isHttpUrl(anchors.rpcUrl))
-    throw new MerchantError("configuration_invalid", { reason: "rpcUrl" });
+  if (!("client" in anchors) && !isHttpUrl(anchors.rpcUrl)) throw misconfigured("rpcUrl");
 }
 
 function isHttpUrl(text: unknown): boolean {
