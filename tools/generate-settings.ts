@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { settings } from "../service/src/platform/config/config.ts";
 import { listProblems } from "../service/src/platform/http/problems.ts";
 import { code, page, table } from "./markdown.ts";
+import { remedies } from "./remedies.ts";
 
 const reference = join(import.meta.dirname, "../docs/reference");
 
@@ -38,7 +39,7 @@ function writeSettingsReference(): string {
 function writeErrorsReference(): string {
   const rows = listProblems()
     .toSorted((a, b) => a.status - b.status)
-    .map((each) => [String(each.status), code(each.reason), each.message]);
+    .map((each) => [String(each.status), code(each.reason), each.message, remedies[each.reason]]);
   return page([
     "# Errors",
     "",
@@ -65,7 +66,15 @@ function writeErrorsReference(): string {
     ),
     "```",
     "",
-    ...table(["Status", "Reason", "Message"], rows),
+    ...table(["Status", "Reason", "Message", "What to do"], rows),
+    "",
+    "`too_many`: an organization has at most 100 client domains, 100 live API keys and 200 members; a client domain 100 packages, and 100",
+    "clients that are not disabled; an issuer 20 live keys; a user 20 boxes in the mailbox and 20 foundings that wait for signatures; a business 20",
+    "open proposals, 5 of one member, and one announced move. Domains and packages cannot be removed.",
+    "",
+    "Answers to an API key say in `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) how many calls may come at once",
+    "(`q`) and how many are left (`r`). Two limits are per process: a network has at most 16 bodies of more than 64 KiB under way, and a client",
+    "domain at most 4 lists of events and attestations; more of these wait up to ten seconds. What goes beyond is answered 429.",
     "",
     'OAuth endpoints and `/userinfo` answer `{ "error": .., "error_description": .. }` instead, with the codes of RFC 6749,',
     "6750, 8707, 9126 and 9449 and of OpenID Connect Core. 429 carries `Retry-After`, and so may 503.",
