@@ -179,7 +179,8 @@ export const settings = {
     unit: "seconds",
     fallback: "31536000",
     parse: whole(60, 63_072_000),
-    description: "Life of a family of refresh tokens, however often it is used.",
+    description:
+      "Life of a family of refresh tokens, however often it is used; at most 30 days for a login for a business.",
   }),
   sessionIdleSeconds: setting({
     env: "SESSION_IDLE_SECONDS",
@@ -200,42 +201,47 @@ export const settings = {
     unit: "seconds",
     fallback: "7776000",
     parse: whole(3600, 31_536_000),
-    description: "For how long one key signs tokens before the next takes over.",
+    description:
+      "For how long one key signs tokens, request objects or attestations before the next takes over.",
   }),
   readsPerSecond: setting({
     env: "LIMIT_READS_PER_SECOND",
     unit: "requests/s",
     fallback: "100",
     parse: whole(1, 100_000),
-    description: "Reads per API key; bursts of four times as many.",
+    description: "Reads per key of a merchant or an issuer; bursts of four times as many.",
   }),
   createsPerSecond: setting({
     env: "LIMIT_CREATES_PER_SECOND",
     unit: "requests/s",
     fallback: "25",
     parse: whole(1, 100_000),
-    description: "Creations per API key; bursts of four times as many.",
+    description:
+      "Calls that are not reads per key of a merchant or an issuer; bursts of four times as many.",
   }),
   loginsPerAddressMinute: setting({
     env: "LIMIT_LOGINS_PER_ADDRESS_MINUTE",
     unit: "requests/min",
     fallback: "300",
     parse: whole(1, 1_000_000),
-    description: "Logins started per client address (IPv6: per /64).",
+    description:
+      "Logins started per client address (IPv6: per /64). Each kind of call of wallets is counted by itself, with the same limit: sessions opened, answers to orders, boxes left and picked up, devices, relayed answers.",
   }),
   loginsPerClientMinute: setting({
     env: "LIMIT_LOGINS_PER_CLIENT_MINUTE",
     unit: "requests/min",
     fallback: "3000",
     parse: whole(1, 1_000_000),
-    description: "Logins started per OAuth client.",
+    description:
+      "Logins started per OAuth client; requests that it pushes are counted by themselves, with the same limit.",
   }),
   limitLoopback: setting({
     env: "LIMIT_LOOPBACK",
     unit: "true | false",
     fallback: null,
     parse: flag,
-    description: "Whether limits apply to clients on loopback. Default: not in `dev`.",
+    description:
+      "Whether limits apply to callers on loopback; those of requests to a business, of codes by e-mail and of questions to contracts always do. Default: not in `dev`.",
   }),
   drainSeconds: setting({
     env: "DRAIN_SECONDS",
