@@ -199,7 +199,7 @@ test("a move by the operator waits 30 days, and any member cancels it", async ()
   const { address } = old;
   assert.equal((await svc("business", "move", address, "--to", next.address)).status, 0);
   const again = await svc("business", "move", address, "--to", next.address);
-  assert.match(again.err, /the limit is reached/);
+  assert.match(again.err, /a move of this business is announced already; take it back first/);
   const { move } = await world.businessOf("finn", address);
   const { keepNonce, endsAt } = move as { keepNonce: number; endsAt: number };
   assert.ok(Math.abs(endsAt - world.ctx.clock.now() - 30 * day) < 60);

@@ -143,7 +143,10 @@ export async function announceMove(
       throw invalidRequest("the successor is another active business of the same environment");
     const endsAt = ctx.clock.now() + moveNoticeSeconds;
     const move = { business: address, successor: next.address, endsAt, keepNonce: nonce };
-    if (!(await store.insertMove(tx, move, ctx.clock.now()))) throw new Problem("too_many");
+    if (!(await store.insertMove(tx, move, ctx.clock.now())))
+      throw new Problem("too_many", {
+        message: "a move of this business is announced already; take it back first",
+      });
     const details = { successor: next.address, endsAt };
     await ctx.audit.record(tx, { actor, action: "business.move", subject: address, details });
     return move;

@@ -27,7 +27,7 @@ const table = {
   last_owner: [409, "an organization keeps at least one owner"],
   domain_exists: [409, "the organization has this domain in this environment already"],
   too_many_secrets: [409, "a client has at most two live secrets; revoke one first"],
-  too_many: [409, "the limit is reached; end or remove one first"],
+  too_many: [409, "the limit is reached: there are as many as there may be"],
   proof_missing: [422, "the proof of the domain was not found"],
   // Issuers and verified fields
   issuer_not_found: [404, "no such issuer"],
@@ -204,15 +204,6 @@ export function invalidRequest(fault: string): Problem {
   return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }
 
-/** The statuses of the codes that are not answered with 400. */
-const oauthStatuses: { readonly [each in OAuthCode]?: number } = {
-  invalid_client: 401,
-  invalid_token: 401,
-  insufficient_scope: 403,
-  server_error: 500,
-  temporarily_unavailable: 503,
-};
-
 export interface OAuthProblemOptions {
   status?: number;
   headers?: Record<string, string>;
@@ -229,7 +220,17 @@ export class OAuthProblem extends Error {
   constructor(code: OAuthCode, description: string, options: OAuthProblemOptions = {}) {
     super(description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "?"));
     this.code = code;
-    this.status = options.status ?? oauthStatuses[code] ?? 400;
+    this.status =
+      options.status ??
+      (code === "invalid_client" || code === "invalid_token"
+        ? 401
+        : code === "insufficient_scope"
+          ? 403
+          : code === "temporarily_unavailable"
+            ? 503
+            : code === "server_error"
+              ? 500
+              : 400);
     this.options = options;
   }
 }
