@@ -56,29 +56,47 @@ const settingOptions: Record<string, Option> = {
   },
   "number-matching": {
     value: "on|off",
-    description: "Whether the user types the two digits of the page into the wallet. Default: on.",
+    description: "Whether the user types the two digits of the page into the wallet.",
   },
   "pkce-required": {
     value: "on|off",
-    description: "Off is for conformance suites, and refused in production. Default: on.",
+    description: "Off is for conformance suites, and refused in production.",
   },
   "dpop-required": {
     value: "on|off",
-    description: "Whether tokens must be bound by DPoP. Default: off.",
+    description: "Whether tokens must be bound by DPoP.",
   },
   "pushed-request-required": {
     value: "on|off",
-    description: "Whether authorization requests must be pushed. Default: off.",
+    description: "Whether authorization requests must be pushed.",
   },
   "id-token-algorithm": {
     value: "RS256|ES256",
-    description: "The algorithm that signs id tokens. Default: RS256.",
+    description: "The algorithm that signs id tokens.",
   },
   "acr-minimum": {
     value: "urn",
     description: `Least proximity of a login: ${acrMinima.join(", ")}.`,
   },
 };
+
+/** Settings that a new client has unless it is given others; an update leaves them as they are. */
+const settingDefaults: Readonly<Record<string, string>> = {
+  "number-matching": "on",
+  "pkce-required": "on",
+  "dpop-required": "off",
+  "pushed-request-required": "off",
+  "id-token-algorithm": "RS256",
+};
+
+const newClientOptions: Record<string, Option> = Object.fromEntries(
+  Object.entries(settingOptions).map(([name, option]) => {
+    const fallback = settingDefaults[name];
+    const description =
+      fallback === undefined ? option.description : `${option.description} Default: ${fallback}.`;
+    return [name, { ...option, description }];
+  }),
+);
 
 const parameters = [{ name: "client", description: "Its oauth2ClientID." }];
 
@@ -95,7 +113,7 @@ export const clientVerbs: readonly Verb[] = [
         value: "type",
         description: `How it authenticates: ${authenticationMethods.join(", ")}. Default: client_secret_basic.`,
       },
-      ...settingOptions,
+      ...newClientOptions,
     },
     example: `client create --domain ${exampleIds.domain} --name Shop --redirect-uri https://shop.example.com/callback --audience https://api.example.com`,
     run: async (shell, input) =>
@@ -155,6 +173,8 @@ export const clientVerbs: readonly Verb[] = [
   {
     name: "client disable",
     summary: "Disable an OAuth client for good.",
+    notes:
+      "At once it begins no login and gets no token, and userinfo and introspection refuse its tokens; an access token that is only checked by its signature is accepted until it expires. It is told nothing by back-channel logout.",
     parameters,
     example: `client disable ${exampleIds.client}`,
     run: async (shell, input) =>

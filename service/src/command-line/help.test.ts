@@ -33,6 +33,17 @@ void test("svc --help lists every verb, a group its own", async () => {
   assert.ok(!group.out.includes("client create"));
 });
 
+void test("the help of a new client names the defaults, that of an update none", async () => {
+  const [create, update] = await Promise.all(
+    ["create", "update"].map(async (verb) => call(["client", verb, "--help"])),
+  );
+  for (const text of ["into the wallet.", "be bound by DPoP."]) {
+    assert.ok(create?.out.includes(`${text} Default: `), text);
+    assert.ok(update?.out.includes(text), text);
+  }
+  assert.doesNotMatch(update?.out ?? "", /Default:/);
+});
+
 void test("help is asked for as people ask, and the version is told", async () => {
   const all = await call(["--help"]);
   for (const args of [["-h"], ["help"], ["help", "--help"]])
