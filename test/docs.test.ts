@@ -376,6 +376,20 @@ test("every address that the pages name is a route", async () => {
   assert.deepEqual(missing.map(told), []);
 });
 
+test("every line of the log that the guide for operators names is written by the service", () => {
+  const sources = globSync("service/src/**/*.ts", { cwd: root }).map(read).join("\n");
+  const [, table = ""] =
+    /^\| `msg` [^\n]*\n((?:\|[^\n]*\n)+)/m.exec(read("docs/guides/operate.md")) ?? [];
+  const named = [...table.matchAll(/^\| (`[^|]+`) /gm)].flatMap(([, cell = ""]) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, line = ""]) => line),
+  );
+  assert.ok(named.length > 15);
+  assert.deepEqual(
+    named.filter((line) => !sources.includes(`"${line}"`)),
+    [],
+  );
+});
+
 test("every metric is named in the guide for operators, and no other", () => {
   const sources = globSync("service/src/**/*metrics.ts", { cwd: root }).map(read).join("\n");
   const made = [...sources.matchAll(/name: "([a-z_]+)",\s+help:/g)].map(([, name]) => name);
