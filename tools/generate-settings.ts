@@ -78,7 +78,8 @@ function writeErrorsReference(): string {
     "",
     'OAuth endpoints and `/userinfo` answer `{ "error": .., "error_description": .. }` instead, with the codes of RFC 6749,',
     "6750, 8707, 9126 and 9449 and of OpenID Connect Core. 429 carries `Retry-After`, and so may 503.",
-    "Scripts read them from the origins of the client's own redirect URIs at the token, revocation and userinfo endpoints; where the body could",
+    "Scripts read them, with `Retry-After` and `X-Request-Id`, from the origins of the client's own redirect URIs at the token, revocation and",
+    "userinfo endpoints; where the body could",
     "not be read, so that it names no client, from those of any client.",
   ]);
 }

@@ -204,6 +204,9 @@ await test("no page but one of the wallet's own origin reads what wallets are an
         headers: { origin },
       });
       assert.equal(headers["access-control-allow-origin"], allowed, `${method} ${origin}`);
+      const seen = headers["access-control-expose-headers"];
+      const expected = allowed === undefined ? undefined : "Retry-After, X-Request-Id";
+      if (method === "POST") assert.equal(seen, expected, `${method} ${origin}`);
       assert.equal(headers["access-control-allow-credentials"], undefined);
       assert.equal(headers["vary"], "origin", "no cache hands one the answer to another");
     }

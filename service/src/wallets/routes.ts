@@ -104,7 +104,10 @@ function allowWalletOrigin(ctx: Ctx, scope: Http): void {
   scope.addHook("onRequest", (request, reply, done) => {
     void reply.header("vary", "origin");
     if (request.headers.origin === ctx.config.walletOrigin)
-      void reply.header("access-control-allow-origin", ctx.config.walletOrigin);
+      void reply.headers({
+        "access-control-allow-origin": ctx.config.walletOrigin,
+        "access-control-expose-headers": "Retry-After, X-Request-Id",
+      });
     done();
   });
   scope.options("/w/*", { schema: { hide: true } }, (_request, reply) =>

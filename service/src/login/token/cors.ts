@@ -107,7 +107,7 @@ function preflightRoute(scope: Http, path: string, origins: RegisteredOrigins): 
 function allow(reply: FastifyReply, origin: string): void {
   void reply.headers({
     "access-control-allow-origin": origin,
-    "access-control-expose-headers": "WWW-Authenticate",
+    "access-control-expose-headers": "WWW-Authenticate, Retry-After, X-Request-Id",
   });
 }
 
