@@ -13,7 +13,7 @@ export const remedies: Readonly<Record<Reason, string>> = {
   route_not_found: "compare the path with the [API](api.md)",
   apikey_missing: "send `Authorization: <key>`",
   apikey_invalid: "send a live key as it is, without `Bearer`, never in the URL",
-  forbidden: "call from the service's own page, or from the origin of `WALLET_ORIGIN`",
+  forbidden: "call from a page of `BASE_URL` or `WALLET_ORIGIN`, at the host of `BASE_URL`",
   rate_limited: "wait as long as `Retry-After` says",
   unavailable: "try again; after a lost answer with the same `Idempotency-Key`",
   chain_unavailable: "try again; only identities that are contracts need the chain here",
