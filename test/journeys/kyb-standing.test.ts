@@ -161,6 +161,12 @@ test("a suspended business is not verified, its members cannot vote; reinstated 
   assert.equal((await svc("business", "suspend", address)).status, 0);
   const { body } = await lookUp("status", address);
   assert.deepEqual([body["status"], body["verified"]], ["suspended", false]);
+  const shown = await world.businessOf("dora", address);
+  assert.deepEqual(
+    [shown["status"], shown["verified"]],
+    ["suspended", false],
+    "to its members too",
+  );
   const vote = await world.voteAs("dora", id, { item });
   assert.deepEqual([vote.status, vote.body.error?.reason], [409, "ballot_over"]);
   assert.ok((await world.inboxOf("dora")).every((each) => each.id !== id));

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
-import type { Business, BusinessMember } from "./business.ts";
+import { type Business, type BusinessMember, isGoodStanding } from "./business.ts";
 import {
   firstPlace,
   listBusinessesAt,
@@ -136,7 +136,7 @@ function show(
     name,
     status,
     environment,
-    verified: business.verifiedAt !== null,
+    verified: isGoodStanding(business),
     role: {
       isCreator: self?.isCreator ?? false,
       votingRights: self?.isVoting ?? false,
