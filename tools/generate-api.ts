@@ -11,6 +11,7 @@ interface Schema {
   readonly type?: string;
   readonly description?: string;
   readonly maxLength?: number;
+  readonly maxItems?: number;
   readonly pattern?: string;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -214,7 +215,10 @@ function typeOf(schema: Schema): string {
   if (single !== undefined && list?.items?.type === single.type && list !== undefined)
     return `${typeOf(single)}, may be repeated`;
   if (schema.anyOf !== undefined) return schema.anyOf.map((each) => typeOf(each)).join(" or ");
-  if (schema.items !== undefined) return `list of ${typeOf(schema.items)}`;
+  if (schema.items !== undefined) {
+    const bound = schema.maxItems === undefined ? "" : ` (at most ${schema.maxItems})`;
+    return `list${bound} of ${typeOf(schema.items)}`;
+  }
   const most = schema.maxLength === undefined ? "" : ` of at most ${schema.maxLength}`;
   return `${schema.type ?? "any"}${most}`;
 }

@@ -7,7 +7,7 @@ export const remedies: Readonly<Record<Reason, string>> = {
     "send JSON, or a form where the route takes one, in UTF-8; of the KYB API: correct what the message names",
   request_timeout: "send the whole request within 60 seconds",
   headers_too_large: "keep address and headers within 16 KiB",
-  body_too_large: "at most 64 KiB, unless the page of the route says more",
+  body_too_large: "see below",
   unsupported_media_type: "`application/json` without `Content-Encoding`",
   method_not_allowed: "one of those in `Allow`",
   route_not_found: "compare the path with the [API](api.md)",
@@ -77,7 +77,7 @@ export const remedies: Readonly<Record<Reason, string>> = {
   no_fields: "name `fields`, `optionalFields` or both",
   order_ongoing: "wait until it is `CONFIRMED` or `FAILED`",
   unverified_fields:
-    "`details.fields`: have the user verify them, or, where you may not ask about them yet, log in first",
+    "have the user verify `details.fields`, or, where you may not ask about this user yet, log in first",
   package_exhausted: "buy another package; its Source Key makes new orders",
   order_not_found: "use a key of the order's client domain; a deleted user's orders are gone",
   order_not_cancellable: "nothing: only a `PENDING` order can be cancelled",
