@@ -204,6 +204,15 @@ export function invalidRequest(fault: string): Problem {
   return new Problem("invalid_request", { message: `Invalid Request: ${fault}` });
 }
 
+/** The statuses of the codes that are not answered with 400. */
+const oauthStatuses: { readonly [each in OAuthCode]?: number } = {
+  invalid_client: 401,
+  invalid_token: 401,
+  insufficient_scope: 403,
+  server_error: 500,
+  temporarily_unavailable: 503,
+};
+
 export interface OAuthProblemOptions {
   status?: number;
   headers?: Record<string, string>;
@@ -220,17 +229,7 @@ export class OAuthProblem extends Error {
   constructor(code: OAuthCode, description: string, options: OAuthProblemOptions = {}) {
     super(description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "?"));
     this.code = code;
-    this.status =
-      options.status ??
-      (code === "invalid_client" || code === "invalid_token"
-        ? 401
-        : code === "insufficient_scope"
-          ? 403
-          : code === "temporarily_unavailable"
-            ? 503
-            : code === "server_error"
-              ? 500
-              : 400);
+    this.status = options.status ?? oauthStatuses[code] ?? 400;
     this.options = options;
   }
 }
