@@ -74,8 +74,6 @@ export async function purgeIdle(
 export interface DueHint {
   readonly id: string;
   readonly subscriptionSealed: Buffer;
-  /** Until when it is worth sending, Unix seconds. */
-  readonly endsAt: number;
 }
 
 /** A business about which a hint may have to be sent. */
@@ -134,9 +132,9 @@ export async function takeDueHints(
 ): Promise<DueHint[]> {
   return tx.query<DueHint>(sql`
     with due as (
-      select subject, member, ends_at
+      select subject, member
       from unnest(${[...businesses]}::text[]) as looked (address) cross join lateral (
-        select n.subject, n.member, n.ends_at from push_notice n
+        select n.subject, n.member from push_notice n
         where n.business = looked.address and n.ends_at > ${now}
           and exists (select 1 from push_subscription p where p.user_address = n.member)
           and not exists (
@@ -147,11 +145,8 @@ export async function takeDueHints(
       insert into push_sent (subject, member, created_at)
       select subject, member, ${now} from due
       on conflict do nothing returning subject, member)
-    select p.id, p.subscription_sealed as "subscriptionSealed", max(d.ends_at) as "endsAt"
-      from taken t
-      join due d on d.subject = t.subject and d.member = t.member
-      join push_subscription p on p.user_address = t.member
-      group by p.id, p.subscription_sealed`);
+    select p.id, p.subscription_sealed as "subscriptionSealed"
+      from push_subscription p where p.user_address in (select member from taken)`);
 }
 
 /** Deletes hints that were sent before then and that nothing would send again. @returns how many were deleted */

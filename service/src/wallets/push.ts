@@ -42,8 +42,11 @@ const placesTotal = 256;
 const placeMs = 2_000;
 const timeoutMs = 10_000;
 const answerBytesMax = 4096;
-/** A device that was off for longer finds its inbox when it is opened. */
-const hintSecondsMax = 86_400;
+/**
+ * A device that was off for longer finds its inbox when it is opened. The same for every hint: the time that a vote has
+ * left would tell the push service what it is about, such as a login.
+ */
+const hintSeconds = 86_400;
 const sentRetentionSeconds = 30 * 86_400;
 /** Wallets subscribe their device again whenever they are opened. */
 const idleSeconds = 30 * 86_400;
@@ -157,15 +160,11 @@ async function tryHint(ctx: Ctx, due: store.DueHint): Promise<void> {
   }
 }
 
-async function sendHint(
-  ctx: Ctx,
-  { id, subscriptionSealed, endsAt }: store.DueHint,
-): Promise<void> {
+async function sendHint(ctx: Ctx, { id, subscriptionSealed }: store.DueHint): Promise<void> {
   const subscription = readSubscription(
     ctx.seal.open(subscriptionSealed, placeIn(subscriptionColumn, id)),
   );
-  const lifetimeSeconds = Math.min(Math.max(endsAt - ctx.clock.now(), 0), hintSecondsMax);
-  const { headers, body } = await encryptHint(ctx, subscription, lifetimeSeconds);
+  const { headers, body } = await encryptHint(ctx, subscription);
   const result = await ctx.outbound.send({
     method: "POST",
     url: subscription.endpoint,
@@ -181,7 +180,6 @@ async function sendHint(
 async function encryptHint(
   ctx: Ctx,
   subscription: PushSubscription,
-  lifetimeSeconds: number,
 ): Promise<{ headers: Record<string, string>; body: Uint8Array }> {
   // Loaded only when there is a device: most processes never send a hint.
   const { default: webPush } = await import("web-push");
@@ -191,7 +189,7 @@ async function encryptHint(
     {
       vapidDetails: { subject: subjectOf(ctx), ...pushKeyOf(ctx) },
       contentEncoding: "aes128gcm",
-      TTL: lifetimeSeconds,
+      TTL: hintSeconds,
       urgency: "normal",
       topic,
     },
