@@ -184,6 +184,23 @@ test("what the last member approved at the end of its time ends with a changed r
   assert.deepEqual([kind, failure], ["failed", "declined"]);
 });
 
+test("a login ends with a changed roster also where its page and its code live as long as they can be set to", async () => {
+  await using slow = await openKybWorld({
+    environment: { LOGIN_LIFETIME_SECONDS: "900", CODE_LIFETIME_SECONDS: "600" },
+  });
+  const page = await openBusinessPage(slow);
+  await actAs(slow, page, { name: "alice", business: slow.business });
+  await slow.advance(890);
+  await slow.voteAs("bob", page.loginId);
+  await slow.advance(890);
+  const code = (await finish(slow.baseUrl, page)).searchParams.get("code") ?? "";
+  await slow.advance(590);
+  const { address } = slow.business;
+  await slow.ctx.db.transaction(async (tx) => endBusinessLogins(slow.ctx, tx, address));
+  const { verifier } = page.pkce;
+  assert.equal((await redeem(slow.baseUrl, slow.client, { code, verifier })).status, 400);
+});
+
 test("a login that a browser finishes while the roster changes yields no tokens", async () => {
   const { ctx } = world;
   const business = await world.found({ members: ["pru", "ray"] });

@@ -193,8 +193,16 @@ export async function withdrawOpenLogin(
   await store.deleteOpenLogin(tx, loginId);
 }
 
-/** Longer than a login for a business waits, is shown as approved and has a code, and than clocks differ. */
-const untokenedSecondsMax = 1800;
+/** Clocks of processes differ by less. */
+const clockSlackSeconds = 300;
+
+/** Longer than a login for a business waits, is shown as approved and has a code. */
+function untokenedSecondsMax({
+  loginLifetimeSeconds,
+  codeLifetimeSeconds,
+}: LoginContext["config"]): number {
+  return businessLoginSeconds + loginLifetimeSeconds + codeLifetimeSeconds + clockSlackSeconds;
+}
 
 /**
  * Ends all logins for a business whose roster changed, that was suspended or moved, in the transaction of that change,
@@ -202,10 +210,10 @@ const untokenedSecondsMax = 1800;
  * decide. Tokens are looked after at each use too.
  */
 export async function endBusinessLogins(
-  ctx: Pick<LoginContext, "clock">,
+  ctx: Pick<LoginContext, "clock" | "config">,
   tx: Queryable,
   business: Address,
 ): Promise<void> {
   const now = ctx.clock.now();
-  await store.endLogins(tx, { business, now, since: now - untokenedSecondsMax });
+  await store.endLogins(tx, { business, now, since: now - untokenedSecondsMax(ctx.config) });
 }
