@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { finish, openPage, type OpenPage, statusOf } from "../login-flow.ts";
+import {
+  authorizationUrl,
+  finish,
+  makePkce,
+  openPage,
+  type OpenPage,
+  statusOf,
+} from "../login-flow.ts";
 import { approve, claim, newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -46,4 +53,14 @@ test("who came back late on the same device is led on afterwards", async () => {
   const led = await page.jar.fetch(bare.href);
   const location = led.headers.get("location") ?? "";
   assert.ok(location.includes("code="), `${led.status} ${location}`);
+});
+
+test("the cookie of a login lives as long as a browser may fetch its code, however long pages live", async () => {
+  await using slow = await openWorld({ LOGIN_LIFETIME_SECONDS: "900" });
+  for (const scope of ["openid", "openid business"]) {
+    const url = authorizationUrl(slow.baseUrl, slow.client, makePkce(), { scope });
+    const page = await fetch(url);
+    const maxAge = Number(/Max-Age=(\d+)/.exec(page.headers.get("set-cookie") ?? "")?.[1]);
+    assert.ok(maxAge >= 900 + 900, `${scope}: ${maxAge} s`);
+  }
 });

@@ -45,7 +45,7 @@ export type AuthorizeOutcome =
     }
   | { readonly kind: "redirect"; readonly location: string };
 
-/** How long an attempt's cookie outlives its page. */
+/** How long an attempt's cookie outlives the time in which its code can be fetched. */
 const cookieSlackSeconds = 600;
 
 /**
@@ -288,7 +288,8 @@ export function newAttempt(
       loginId,
       secret,
       createdAt: now,
-      lifetimeSeconds: lifetimeSeconds + cookieSlackSeconds,
+      // An approval that comes last gives the browser the lifetime of a page once more.
+      lifetimeSeconds: lifetimeSeconds + ctx.config.loginLifetimeSeconds + cookieSlackSeconds,
       ...(replacedId === undefined ? {} : { replacedId }),
     }),
   };
