@@ -10,6 +10,7 @@ export interface AnchoringBatch {
   readonly audit: AuditHead;
   /** The hash that the audit chain has at that position now; null where the entries were removed after their retention. */
   readonly linkHash: Buffer | null;
+  /** Empty where somebody removed them; the service never does. */
   readonly leaves: readonly Hex32[];
   readonly transactionHash: Hex32;
   readonly operator: Address;
@@ -27,7 +28,7 @@ export async function listAnchoringBatches(
     audit_head: Buffer;
     audit_position: number;
     link_hash: Buffer | null;
-    leaves: Buffer;
+    leaves: Buffer | null;
     transaction_hash: Hex32;
     operator: Address;
   }>(
@@ -41,7 +42,7 @@ export async function listAnchoringBatches(
         (select hash from audit_link where position = audit_position) as link_hash, leaves,
         '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
       from anchoring
-        cross join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept
+        left join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept on true
       order by audit_position`,
   );
   return rows.map((row) => ({
@@ -50,7 +51,7 @@ export async function listAnchoringBatches(
     root: row.root,
     audit: { hash: row.audit_head, position: row.audit_position },
     linkHash: row.link_hash,
-    leaves: splitLeaves(row.leaves),
+    leaves: row.leaves === null ? [] : splitLeaves(row.leaves),
     transactionHash: row.transaction_hash,
     operator: row.operator,
   }));
