@@ -110,6 +110,27 @@ test("with one voting member the login completes at once", async () => {
   assert.equal(ext.business.verified, false);
 });
 
+test("the page that waits is the same after every vote that does not decide", async () => {
+  const business = await world.found({
+    members: ["wes", "xia", "yan", "zoe"],
+    rules: { signature_requests: "UNANIMOUS" },
+  });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "wes", business });
+  const url = `${world.baseUrl}/oauth2/login/${page.loginId}`;
+  const shown = async (): Promise<string> => {
+    const response = await page.jar.fetch(url);
+    const headers = [...response.headers].filter(([name]) => !/^(?:date|x-request-id)$/.test(name));
+    const html = (await response.text()).replace(/&quot;nowMs&quot;:\d+/, "");
+    return JSON.stringify([headers, html, await statusOf(world.baseUrl, page)]);
+  };
+  const first = await shown();
+  for (const name of ["xia", "yan"]) {
+    assert.equal((await world.voteAs(name, page.loginId)).body["status"], "open");
+    assert.equal(await shown(), first);
+  }
+});
+
 test("where all must agree, no smaller number logs in", async () => {
   const known = async (name: string): Promise<boolean> =>
     isAcquainted(world.ctx.db, world.organizationId, world.person(name).address);
