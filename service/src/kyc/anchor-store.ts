@@ -8,8 +8,10 @@ export interface AnchoringBatch {
   readonly phase: Phase;
   readonly root: Hex32;
   readonly audit: AuditHead;
-  /** The hash that the audit chain has at that position now; null where the entries were removed after their retention. */
+  /** The hash that the audit chain has at that position now; null where it has none. */
   readonly linkHash: Buffer | null;
+  /** Whether the entries up to that position were removed after their retention. */
+  readonly isPurged: boolean;
   /** Empty where somebody removed them; the service never does. */
   readonly leaves: readonly Hex32[];
   readonly transactionHash: Hex32;
@@ -28,6 +30,7 @@ export async function listAnchoringBatches(
     audit_head: Buffer;
     audit_position: number;
     link_hash: Buffer | null;
+    is_purged: boolean;
     leaves: Buffer | null;
     transaction_hash: Hex32;
     operator: Address;
@@ -39,7 +42,8 @@ export async function listAnchoringBatches(
         order by audit_position, id limit ${limit}
       )
       select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head, audit_position,
-        (select hash from audit_link where position = audit_position) as link_hash, leaves,
+        (select hash from audit_link where position = audit_position) as link_hash,
+        audit_position <= (select checkpoint_position from audit_chain) as is_purged, leaves,
         '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
       from anchoring
         left join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept on true
@@ -51,6 +55,7 @@ export async function listAnchoringBatches(
     root: row.root,
     audit: { hash: row.audit_head, position: row.audit_position },
     linkHash: row.link_hash,
+    isPurged: row.is_purged,
     leaves: row.leaves === null ? [] : splitLeaves(row.leaves),
     transactionHash: row.transaction_hash,
     operator: row.operator,

@@ -5,7 +5,7 @@ import { auditLeafOf, buildTree, type Hex32, hexOfBytes } from "@svc/protocol";
 import { encodeEventTopics } from "viem";
 import type { ChainContext, FinalTransaction } from "../chain/index.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
-import { sql } from "../platform/database/db.ts";
+import { sql, type Statement } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { verifyAnchors } from "./anchors.ts";
 import { joinLeaves, splitLeaves } from "./settlement-batch.ts";
@@ -80,6 +80,30 @@ await test("a root that the chain does not hold is reported", async () => {
 
 const { checked } = await verify();
 const each = (kind: string): string[] => Array.from({ length: checked }, () => kind);
+
+await test("an audit chain that was put back to an earlier end is reported, and one that was purged is not", async () => {
+  const [{ end = 0 } = {}] = await ctx.db.query<{ end: number }>(
+    sql`select min(audit_position) as end from kyc_batch`,
+  );
+  const undone = new Error("taken back");
+  const look = async (change: Statement): Promise<string[]> => {
+    let found: string[] = [];
+    const changed = ctx.db.transaction(async (tx) => {
+      await tx.query(change);
+      found = kinds(
+        await verifyAnchors({ db: tx as typeof ctx.db, chain: chainOf(mined, ctx.chain) }),
+      );
+      throw undone;
+    });
+    await assert.rejects(changed, undone);
+    return found;
+  };
+  const later = each("head_differs").slice(1);
+  assert.deepEqual(await look(sql`delete from audit_link where position > ${end}`), later);
+  const purge = sql`with gone as (delete from audit_link where position <= ${end})
+    update audit_chain set checkpoint_position = ${end}`;
+  assert.deepEqual(await look(purge), []);
+});
 
 await test("an audit chain that was rebuilt is reported", async () => {
   await ctx.db.query(sql`update audit_link set hash = sha256(hash)`);

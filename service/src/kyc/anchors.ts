@@ -8,7 +8,7 @@ import { eventTopics } from "./settlement-batch.ts";
 
 interface AnchorFault {
   readonly kind:
-    | /** The audit chain has another hash at that position: it was rebuilt. */ "head_differs"
+    | /** The audit chain has another hash at that position, or ends before it: it was rebuilt or put back. */ "head_differs"
     | /** The batch does not hold the head that it names. */ "batch_forged"
     | /** The chain does not hold the root of the batch. */ "not_on_chain";
   /** In the audit chain. */
@@ -61,8 +61,9 @@ async function faultOf(
   ctx: Pick<ChainContext, "chain">,
   batch: store.AnchoringBatch,
 ): Promise<AnchorFault["kind"] | null> {
-  const { audit, linkHash } = batch;
-  if (linkHash !== null && !linkHash.equals(audit.hash)) return "head_differs";
+  const { audit, linkHash, isPurged } = batch;
+  const isSame = linkHash === null ? isPurged : linkHash.equals(audit.hash);
+  if (!isSame) return "head_differs";
   if (!holdsHead(batch)) return "batch_forged";
   return (await isOnChain(ctx, batch)) ? null : "not_on_chain";
 }
