@@ -40,7 +40,8 @@ const backdatedSeconds = 3600;
 
 /**
  * Recomputes the whole chain from the checkpoint, on one snapshot of the database. It finds every change made behind
- * the service's back except one: entries that were deleted before they were linked.
+ * the service's back except two: entries that were deleted before they were linked, and a whole trail that was put back
+ * to an earlier end, which only a head that was kept or anchored elsewhere shows.
  */
 export async function verifyAudit(
   ctx: AuditContext,
