@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { largeBytes } from "./event.ts";
 import { listDeliveriesOf, listEventsOf, pageBytesMax } from "./events.ts";
 import { readPlace } from "./stream-page.ts";
 import { sql } from "../platform/database/db.ts";
@@ -253,6 +254,47 @@ test("a client domain whose endpoints hang takes half of what the others leave, 
       ["three.example", 8],
     ],
   );
+  hanging.resolve({ kind: "failed", reason: "timeout" });
+});
+
+test("a client domain whose endpoints hang takes half of the large bodies that the others leave, and holds up nobody else", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { outbound, db } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver();
+  const hanging = Promise.withResolvers<Awaited<ReturnType<typeof outbound.send>>>();
+  const hung = new Map<string, number>();
+  const send: typeof outbound.send = async (request) => {
+    const { hostname } = new URL(request.url);
+    if (request.url.startsWith(receiver.url)) return outbound.send(request);
+    hung.set(hostname, (hung.get(hostname) ?? 0) + 1);
+    return hanging.promise;
+  };
+  const sender = webhooks.openSender({ outbound: { ...outbound, send } });
+  const body = JSON.stringify({ image: "x".repeat(largeBytes) });
+  for (const name of ["one", "two"]) {
+    const clientDomainId = randomUUID();
+    await insertClientDomain(db, clientDomainId);
+    const events = Array.from({ length: 20 }, (_, index) =>
+      webhooks.event({ url: `https://${name}.example/${index}`, clientDomainId, body }),
+    );
+    await webhooks.enqueue(...events);
+    await sender.pump();
+  }
+  const delivered = Promise.withResolvers<void>();
+  receiver.setAnswer((_request, response) => {
+    response.end();
+    delivered.resolve();
+  });
+  await webhooks.enqueue(webhooks.event({ url: receiver.url, body }));
+  await sender.pump();
+  assert.deepEqual(
+    [...hung],
+    [
+      ["one.example", 8],
+      ["two.example", 4],
+    ],
+  );
+  await delivered.promise;
   hanging.resolve({ kind: "failed", reason: "timeout" });
 });
 

@@ -37,6 +37,8 @@ export interface Claim {
   readonly fullDomains: readonly string[];
   /** Deliveries with large bodies, at most. */
   readonly largeMax: number;
+  /** Client domains whose large bodies are left out. */
+  readonly fullOfLarge: readonly string[];
 }
 
 /** A delivery that this process has claimed and now makes. */
@@ -124,7 +126,7 @@ function claimStatement(given: Claim): Statement {
         where waiting.endpoint_id = e.id and waiting.lease is null and not waiting.is_held
           and waiting.due_at_ms <= ${nowMs} and ((waiting.due_at_ms, waiting.event_id) < (barred.due_at_ms, barred.event_id)) is not false
           and waiting.client_domain_id <> all(${given.fullDomains}::uuid[])
-          and (${given.largeMax}::int > 0 or not waiting.is_large)
+          and (not waiting.is_large or (${given.largeMax}::int > 0 and waiting.client_domain_id <> all(${given.fullOfLarge}::uuid[])))
           and (waiting.step > 0 or not exists (
             select from webhook_delivery earlier where earlier.stream_id = waiting.stream_id
               and earlier.sequence < waiting.sequence and earlier.step = 0 and not earlier.is_held))

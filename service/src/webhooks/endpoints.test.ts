@@ -151,6 +151,7 @@ test("a process that ends or dies while it resumes leaves the order as it was", 
       slow: [],
       fullDomains: [],
       largeMax: 8,
+      fullOfLarge: [],
     });
     assert.ok(deliveries.length > 0);
     const taken = deliveries.map(({ eventId }) => ({ eventId, lease }));
@@ -461,6 +462,7 @@ async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly s
     slow: [],
     fullDomains: [],
     largeMax: 16,
+    fullOfLarge: [],
   });
   return claimed.deliveries.toSorted((a, b) => a.startAtMs - b.startAtMs);
 }

@@ -255,7 +255,8 @@ test("a process that lost its lease gives nothing back, and of two ends of its o
       const nowMs = Math.floor(clock.nowMs());
       const wish = { limit: 8, after: store.firstEndpoint, endpointsMax: 9, slots: 8, largeMax: 1 };
       const times = { nowMs, lease, leasedUntilMs: nowMs + 30_000 };
-      return (await store.claim(db, { ...wish, ...times, slow: [], fullDomains: [] })).deliveries;
+      const nobody = { slow: [], fullDomains: [], fullOfLarge: [] };
+      return (await store.claim(db, { ...wish, ...times, ...nobody })).deliveries;
     };
     const [old, current] = [randomUUID(), randomUUID()];
     assert.equal((await take(old)).length, 1);

@@ -25,7 +25,17 @@ test("a client domain gets no more once it has as many under way as are free", (
   assert.deepEqual(fullBeside(31, 16), ["a"]);
 });
 
-test("a process holds 16 large bodies", () => {
-  assert.equal(roomBeside([...of("a", 5, true), ...of("a", 5)], 4096).large, 11);
+test("a process holds 16 large bodies, of which a claim takes half of those that are free", () => {
+  assert.equal(roomBeside([...of("a", 5, true), ...of("a", 5)], 4096).large, 6);
+  assert.equal(roomBeside(of("a", 15, true), 4096).large, 1);
   assert.equal(roomBeside(of("a", 20, true), 4096).large, 0);
+});
+
+const fullOfLargeBeside = (a: number, b: number): readonly string[] =>
+  roomBeside([...of("a", a, true), ...of("b", b, true), ...of("c", 20)], 4096).fullOfLarge;
+
+test("a client domain gets no more large bodies once it has as many under way as are free", () => {
+  assert.deepEqual(fullOfLargeBeside(7, 0), []);
+  assert.deepEqual(fullOfLargeBeside(8, 0), ["a"]);
+  assert.deepEqual(fullOfLargeBeside(7, 4), ["a"]);
 });

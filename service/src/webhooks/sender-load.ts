@@ -13,24 +13,41 @@ export interface Room {
   readonly fullDomains: readonly string[];
   /** Large bodies among them. */
   readonly large: number;
+  /** Client domains that get no more large bodies, for the same reason. */
+  readonly fullOfLarge: readonly string[];
 }
 
 /**
  * The room beside these deliveries. One that hangs stays for 15 s, so a client domain takes half of what the others
  * leave at most: of a thousand receivers of one domain, a hundred that hang leave the others enough
- * (`npm run bench -- kyc`).
+ * (`npm run bench -- kyc`). The same holds for large bodies among themselves.
  *
  * @param underWayMax deliveries that may be under way
  */
 export function roomBeside(underWay: readonly Delivery[], underWayMax: number): Room {
-  const free = underWayMax - underWay.length;
+  const all = shareBeside(underWay, underWayMax);
+  const large = shareBeside(
+    underWay.filter(({ isLarge }) => isLarge),
+    largeMax,
+  );
+  return {
+    limit: Math.min(claimMax, all.limit),
+    fullDomains: all.fullDomains,
+    large: large.limit,
+    fullOfLarge: large.fullDomains,
+  };
+}
+
+function shareBeside(
+  underWay: readonly Delivery[],
+  most: number,
+): Pick<Room, "limit" | "fullDomains"> {
+  const free = most - underWay.length;
   const byDomain = Map.groupBy(underWay, (each) => each.clientDomainId);
   const full = [...byDomain].filter(([, deliveries]) => deliveries.length >= free);
-  const large = underWay.filter((each) => each.isLarge).length;
   return {
     // All of it may be one domain's, so a claim leaves half of what is free.
-    limit: Math.max(0, Math.min(claimMax, Math.ceil(free / 2))),
+    limit: Math.max(0, Math.ceil(free / 2)),
     fullDomains: full.map(([domain]) => domain),
-    large: Math.max(0, largeMax - large),
   };
 }

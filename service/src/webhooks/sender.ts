@@ -134,6 +134,7 @@ export class Sender implements AsyncDisposable {
       slow: this.#slow.list(),
       fullDomains: room.fullDomains,
       largeMax: room.large,
+      fullOfLarge: room.fullOfLarge,
     });
     this.#claimMs = performance.now() - startedMs;
     const targetOf = await readTargets(this.#ctx, claimed.deliveries);
