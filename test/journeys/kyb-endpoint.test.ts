@@ -5,6 +5,7 @@ import { Webhook } from "standardwebhooks";
 import { createApiKey, createDomain, setEntitlement } from "../../service/src/accounts/index.ts";
 import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
+import { openRawConnection } from "../raw-connection.ts";
 
 const path = "/api/v1/kyb/webhook-endpoint";
 
@@ -80,6 +81,21 @@ test("nothing sent is a missing body, whatever type a client names for it", asyn
     const answer = await fetch(`${world.baseUrl}${path}/reactivate`, sent);
     const { error } = (await answer.json()) as Answer["body"];
     assert.deepEqual([answer.status, error?.reason], [409, "endpoint_not_quarantined"], type);
+  }
+});
+
+test("nothing sent is a missing body also without a length beside its type", async () => {
+  for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/json"]) {
+    const connection = await openRawConnection(world.baseUrl);
+    const lines = [
+      `POST ${path}/reactivate HTTP/1.1`,
+      "host: localhost",
+      "connection: close",
+      `authorization: ${world.apiKey}`,
+      `content-type: ${type}`,
+    ];
+    connection.send([...lines, "", ""].join("\r\n"));
+    assert.match(await connection.all, /^HTTP\/1\.1 409 [^]*endpoint_not_quarantined/, type);
   }
 });
 

@@ -222,7 +222,9 @@ function acceptOnlyJson(http: Http): void {
 
 /** Some clients name a type even if they send nothing, curl and .NET among them: that is a missing body. */
 const ignoreTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
-  if (headers["content-length"] === "0") delete headers["content-type"];
+  const isNothing =
+    headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0";
+  if (isNothing) delete headers["content-type"];
   done();
 };
 
