@@ -156,5 +156,3 @@ export async function listProofRows<Field extends string = FieldName>(
     transactionHash: row.transaction_hash,
   }));
 }
-
-/** 32 bytes each; PostgreSQL reads an array of them from texts that begin with `\x`. */

@@ -293,5 +293,3 @@ export async function deleteValues(db: Queryable, before: number, limit: number)
     returning 1 as gone`);
   return rows.length;
 }
-
-/** 32 bytes each; PostgreSQL reads an array of them from texts that begin with `\x`. */
