@@ -94,6 +94,8 @@ export interface ClientPolicy {
   readonly ownHosts: readonly string[];
   /** The verified host of the client's domain, or null. */
   readonly domain: string | null;
+  /** The addresses that the client has before the change; none for a new client. */
+  readonly registered?: Pick<ClientSettings, "redirectUris" | "postLogoutRedirectUris">;
 }
 
 const audiencesMax = 20;
@@ -126,12 +128,14 @@ export function checkClientSettings(given: ClientSettings, policy: ClientPolicy)
       authenticationMethod,
       setting: "redirectUris",
       added: ["code", "state", "iss", "error", "error_description"],
+      registered: policy.registered?.redirectUris ?? [],
     }),
     postLogoutRedirectUris: checkRedirectUris(given.postLogoutRedirectUris, {
       ...policy,
       authenticationMethod,
       setting: "postLogoutRedirectUris",
       added: ["state"],
+      registered: policy.registered?.postLogoutRedirectUris ?? [],
     }),
     audiences: checkAudiences(given.audiences),
     backchannelLogoutUri: checkCalledUrl(

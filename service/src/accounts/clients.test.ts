@@ -10,6 +10,7 @@ import {
   addSecret,
   type Client,
   type Clients,
+  type ClientSettings,
   createClient,
   createDomain,
   createOrganization,
@@ -21,6 +22,7 @@ import {
   revokeSecret,
   updateClient,
 } from "./index.ts";
+import * as store from "./client-store.ts";
 import type { ClientRecord } from "./clients.ts";
 
 await using database = await openTestDatabase();
@@ -230,6 +232,26 @@ await test("an update changes what is given and refuses another type", async () 
     updateClient(ctx, { clientId: client.id, changes: { authenticationMethod: "none" } }, "cli"),
     refusedWith("invalid_request"),
   );
+});
+
+await test("redirect URIs that an earlier version registered stand in the way of no other change", async () => {
+  const { client } = await create();
+  const redirectUris = ["http://localhost:3000/callback?state=1"];
+  const postLogoutRedirectUris = ["http://localhost:3000/bye?state=2"];
+  const earlier = { ...client.settings, redirectUris, postLogoutRedirectUris };
+  await store.updateClient(ctx.db, client.id, earlier);
+  const change = async (changes: Partial<ClientSettings>): Promise<ClientRecord> =>
+    updateClient(ctx, { clientId: client.id, changes }, "cli");
+  assert.deepEqual((await change({ dpopRequired: true })).settings, {
+    ...earlier,
+    dpopRequired: true,
+  });
+  const isRefused = refusedWith("invalid_request");
+  const more = [...redirectUris, "http://localhost:3000/callback?state=3"];
+  await assert.rejects(change({ redirectUris: more }), isRefused);
+  await assert.rejects(change({ redirectUris: postLogoutRedirectUris }), isRefused);
+  await change({ redirectUris: [] });
+  await assert.rejects(change({ redirectUris }), isRefused);
 });
 
 await test("no client has another one's id as an audience, not even of one that has ended", async () => {

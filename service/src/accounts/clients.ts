@@ -92,7 +92,8 @@ export async function updateClient(
     const client = await lockClient(tx, given.clientId);
     const wanted = { ...client.settings, ...given.changes };
     refuseTypeChange(client.settings.authenticationMethod, wanted.authenticationMethod);
-    const settings = checkClientSettings(wanted, policyOf(ctx, domain));
+    const policy = { ...policyOf(ctx, domain), registered: client.settings };
+    const settings = checkClientSettings(wanted, policy);
     await refuseForeignAudiences(tx, client.id, settings.audiences);
     await store.updateClient(tx, client.id, settings);
     await ctx.audit.record(tx, {

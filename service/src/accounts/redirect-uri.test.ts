@@ -9,6 +9,7 @@ const production: RedirectPolicy = {
   domain: "example.com",
   setting: "redirectUris",
   added: ["code", "iss"],
+  registered: [],
 };
 const native: RedirectPolicy = { ...production, authenticationMethod: "none" };
 const dev: RedirectPolicy = { ...production, profile: "dev", domain: null };

@@ -12,6 +12,8 @@ export interface RedirectPolicy {
   readonly setting: string;
   /** Parameters that the answer adds to the address: none may be there twice (RFC 6749 section 3.1). */
   readonly added: readonly string[];
+  /** Addresses that the client has already: an earlier version let them hold a parameter of `added`. */
+  readonly registered: readonly string[];
 }
 
 const urisMax = 20;
@@ -50,7 +52,8 @@ function faultOf(uri: string, policy: RedirectPolicy): string | null {
   if (url.username !== "" || url.password !== "" || /^[^/]*\/\/[^/?]*@/.test(uri))
     return "holds a user name";
   const added = policy.added.find((name) => url.searchParams.has(name));
-  if (added !== undefined) return `holds the parameter ${added}, which the answer adds`;
+  if (added !== undefined && !policy.registered.includes(uri))
+    return `holds the parameter ${added}, which the answer adds`;
   if (url.protocol === "https:" || url.protocol === "http:") return webFault(uri, url, policy);
   return privateSchemeFault(url, policy);
 }
