@@ -73,7 +73,7 @@ export class BadNews extends Error {
 /** The command line was used wrongly; it ends with status 2. */
 export class UsageError extends Error {}
 
-/** The option of verbs that cannot be undone: what such a verb prints then is what it would have printed. */
+/** The option of verbs that cannot be undone: such a verb then prints what it would do. */
 export const dryRun = { description: "Say what would happen, and change nothing." } as const;
 
 /** The name in the audit trail for anyone who uses the command line. */
