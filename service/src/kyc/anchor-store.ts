@@ -43,7 +43,7 @@ export async function listAnchoringBatches(
       )
       select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head, audit_position,
         (select hash from audit_link where position = audit_position) as link_hash,
-        audit_position <= (select checkpoint_position from audit_chain) as is_purged, leaves,
+        audit_position <= (select checkpoint_position from audit_chain where single) as is_purged, leaves,
         '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
       from anchoring
         left join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept on true
