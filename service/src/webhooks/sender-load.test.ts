@@ -25,8 +25,9 @@ test("a client domain gets no more once it has as many under way as are free", (
   assert.deepEqual(fullBeside(31, 16), ["a"]);
 });
 
-test("a process holds 16 large bodies, of which a claim takes half of those that are free", () => {
-  assert.equal(roomBeside([...of("a", 5, true), ...of("a", 5)], 4096).large, 6);
+test("a process holds 16 large bodies, of which a claim takes half of those that are free, or what makes a client domain full", () => {
+  assert.equal(roomBeside([...of("a", 8, true), ...of("a", 5)], 4096).large, 4);
+  assert.equal(roomBeside([...of("a", 5, true), ...of("a", 5)], 4096).large, 3);
   assert.equal(roomBeside(of("a", 15, true), 4096).large, 1);
   assert.equal(roomBeside(of("a", 20, true), 4096).large, 0);
 });
@@ -38,4 +39,18 @@ test("a client domain gets no more large bodies once it has as many under way as
   assert.deepEqual(fullOfLargeBeside(7, 0), []);
   assert.deepEqual(fullOfLargeBeside(8, 0), ["a"]);
   assert.deepEqual(fullOfLargeBeside(7, 4), ["a"]);
+});
+
+test("a client domain never has more large bodies under way than half of the places that the others leave", () => {
+  for (const others of [0, 4, 8, 12]) {
+    const share = (16 - others) / 2;
+    let own = 0;
+    for (let claims = 0; claims < 64; claims++) {
+      const room = roomBeside([...of("a", own, true), ...of("b", others, true)], 4096);
+      // What a claim takes may all be of one domain; then an attempt ends.
+      if (!room.fullOfLarge.includes("a")) own += room.large;
+      assert.ok(own <= share, `${own} beside ${others}`);
+      if (room.fullOfLarge.includes("a")) own -= 1;
+    }
+  }
 });

@@ -31,23 +31,35 @@ export function roomBeside(underWay: readonly Delivery[], underWayMax: number): 
     largeMax,
   );
   return {
-    limit: Math.min(claimMax, all.limit),
-    fullDomains: all.fullDomains,
-    large: large.limit,
-    fullOfLarge: large.fullDomains,
+    // All of it may be one domain's, so a claim leaves half of what is free.
+    limit: Math.max(0, Math.min(claimMax, Math.ceil(all.free / 2))),
+    fullDomains: all.full,
+    // They are few: one claim could give a domain that is nearly full three quarters of them.
+    large: Math.max(0, Math.ceil((large.free - large.next) / 2)),
+    fullOfLarge: large.full,
   };
 }
 
-function shareBeside(
-  underWay: readonly Delivery[],
-  most: number,
-): Pick<Room, "limit" | "fullDomains"> {
+interface Share {
+  readonly free: number;
+  /** Client domains that have as many under way as are free. */
+  readonly full: readonly string[];
+  /** What the fullest of the others has under way. */
+  readonly next: number;
+}
+
+function shareBeside(underWay: readonly Delivery[], most: number): Share {
   const free = most - underWay.length;
-  const byDomain = Map.groupBy(underWay, (each) => each.clientDomainId);
-  const full = [...byDomain].filter(([, deliveries]) => deliveries.length >= free);
+  const counts = [...Map.groupBy(underWay, (each) => each.clientDomainId)].map(
+    ([domain, deliveries]) => ({ domain, count: deliveries.length }),
+  );
+  const [full, others] = [
+    counts.filter(({ count }) => count >= free),
+    counts.filter(({ count }) => count < free),
+  ];
   return {
-    // All of it may be one domain's, so a claim leaves half of what is free.
-    limit: Math.max(0, Math.ceil(free / 2)),
-    fullDomains: full.map(([domain]) => domain),
+    free,
+    full: full.map(({ domain }) => domain),
+    next: Math.max(0, ...others.map(({ count }) => count)),
   };
 }
