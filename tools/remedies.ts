@@ -12,7 +12,7 @@ export const remedies: Readonly<Record<Reason, string>> = {
   method_not_allowed: "one of those in `Allow`",
   route_not_found: "compare the path with the [API](api.md)",
   apikey_missing: "send `Authorization: <key>`",
-  apikey_invalid: "send a live key as it is, without `Bearer`, never in the URL",
+  apikey_invalid: "send a key that was not revoked as it is, without `Bearer`, never in the URL",
   forbidden: "call from a page of `BASE_URL` or `WALLET_ORIGIN`, at the host of `BASE_URL`",
   rate_limited: "wait as long as `Retry-After` says",
   unavailable: "try again; after a lost answer with the same `Idempotency-Key`",
@@ -66,7 +66,8 @@ export const remedies: Readonly<Record<Reason, string>> = {
   ballot_over: "nothing: it is decided, or its time is over",
   ballot_changed: "read the item again, and sign what it says now",
   already_voted: "nothing: a vote cannot be changed, only sent again",
-  business_login_open: "wait until that login ends, 15 minutes at most",
+  business_login_open:
+    "decline that login in the wallet that began it, or wait, 15 minutes at most",
   not_a_member: "act as a voting member, for an active business of that environment",
   package_not_found: "`svc package list`",
   payment_booked: "nothing: it counts already",
