@@ -43,7 +43,7 @@ const readReference = (name: string): string =>
 
 /** What is told for people, by reason. */
 const messages: ReadonlyMap<string, string> = new Map(
-  [...readReference("errors.md").matchAll(/^\| \d+ +\| `(\w+)` +\| (.+?) +\|$/gm)].map(
+  [...readReference("errors.md").matchAll(/^\| \d+ +\| `(\w+)` +\| (.+?) +\| .+\|$/gm)].map(
     ([, reason = "", message = ""]) => [reason, message],
   ),
 );

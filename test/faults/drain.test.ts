@@ -33,7 +33,7 @@ test("requests that were on their way when it began to drain are answered as eve
     [
       "POST /oauth2/token HTTP/1.1\r\n",
       lines + form,
-      /^HTTP\/1.1 401 [^]*"error":"invalid_client"/,
+      /^HTTP\/1.1 400 [^]*"error":"invalid_request"/,
     ],
     ["GET /api/v1/key HTTP/1.1\r\n", lines, /^HTTP\/1.1 401 [^]*"reason":"apikey_missing"/],
     [`GET ${login}/events HTTP/1.1\r\n`, lines, /^HTTP\/1.1 200 OK[^]*data: {"kind":"waiting"/],
@@ -131,7 +131,7 @@ test("a process that is asked to stop soon takes no new connection, whatever is 
     assert.ok(performance.now() - startedMs < 30_000, "at once, not when its jobs have ended");
     connection.send("x".repeat(95));
     const answers = await connection.all;
-    assert.match(answers, /HTTP\/1.1 401 [^]*invalid_client/, "what was under way is answered");
+    assert.match(answers, /HTTP\/1.1 400 [^]*invalid_request/, "what was under way is answered");
     assert.ok(performance.now() - startedMs < 45_000, "and its connection closed");
   });
   assert.equal(await ending, 0);

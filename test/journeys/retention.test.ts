@@ -118,7 +118,7 @@ test("a deleted user leaves nothing but the audit trail, and every token ends", 
   const other = await logIn(world.baseUrl, world.client, newIdentity(), { changed });
   const [status, said] = await deleteUser(world, identity.address);
   assert.equal(status, 0, said);
-  assert.deepEqual(JSON.parse(said), { deleted: identity.address });
+  assert.deepEqual(JSON.parse(said), { deleted: identity.address, credentials: 1, orders: 0 });
   assert.equal((await deleteUser(world, identity.address))[0], 1);
   for (const [table, column] of [
     ["login", "claimed_by"],
