@@ -96,7 +96,7 @@ import {
   type MetricsServer,
   serveMetrics,
 } from "./platform/telemetry/metrics.ts";
-import { migrate } from "./platform/database/migrate.ts";
+import { migrate, refusePending } from "./platform/database/migrate.ts";
 import { openNotifications } from "./platform/database/notifications.ts";
 import { createOutbound, type Outbound } from "./platform/outbound/outbound.ts";
 import { resolveTxt } from "./platform/outbound/resolver.ts";
@@ -162,15 +162,18 @@ export type OpenContext = Ctx & AsyncDisposable & { readonly clock: SharedClock 
 /**
  * Opens everything a verb needs: database (migrated), keys, clock, limits. If a part fails to open, those before it are
  * closed again.
+ *
+ * @param options.mayMigrate false refuses a database that is behind this version instead of migrating it
  */
 export async function openContext(
   config: Config = parseConfig(),
-  options: { mayShare: boolean } = { mayShare: true },
+  { mayShare = true, mayMigrate = true }: { mayShare?: boolean; mayMigrate?: boolean } = {},
 ): Promise<OpenContext> {
   await using stack = new AsyncDisposableStack();
   const log = createLog({ level: config.logLevel });
-  const { db } = stack.use(await openDatabase(config, options));
-  await migrate(db);
+  const { db } = stack.use(await openDatabase(config, { mayShare }));
+  if (mayMigrate) await migrate(db);
+  else await refusePending(db);
   await noteRestore(db);
   if (config.profile === "production" && (await isClockMoved(db)))
     throw new ConfigError("the clock of this installation was moved in the profile dev");

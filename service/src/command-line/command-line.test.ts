@@ -489,6 +489,18 @@ await test("migrate brings an empty database up as its dry run said, and finds n
   assert.deepEqual(JSON.parse(last.out), { pending: [] });
 });
 
+await test("the dry run of another verb does not migrate: it is refused until migrate ran", async () => {
+  await using empty = await openTestDatabase({ migrated: false });
+  const user = "0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13";
+  const { status, err } = await call(["user", "delete", user, "--dry-run"], {
+    DATABASE_URL: empty.url,
+  });
+  assert.equal(status, 1);
+  assert.match(err, /the database is behind this version; `svc migrate` comes first/);
+  const foreseen = await call(["migrate", "--dry-run", "--json"], { DATABASE_URL: empty.url });
+  assert.notDeepEqual(JSON.parse(foreseen.out), { pending: [] });
+});
+
 await test("without DATABASE_URL and without a service the embedded database runs for the verb", async () => {
   const data = join(directory, "data");
   const own = { DATABASE_URL: "", DATA_DIR: data };

@@ -42,7 +42,10 @@ export async function runCommandLine(
     const input = parseInput(verb, args.slice(wordsOf(verb).length));
     isJson = input.flag("json");
     if (input.flag("help")) terminal.out(helpOf(verb));
-    else print(await verb.run(openShell(verb, terminal), input));
+    else {
+      const shell = openShell(verb, { ...terminal, mayMigrate: !input.flag("dry-run") });
+      print(await verb.run(shell, input));
+    }
     return 0;
   } catch (error) {
     if (error instanceof BadNews) print(error.value);
@@ -97,7 +100,7 @@ function readVersion(): string {
   return (JSON.parse(about) as { version: string }).version;
 }
 
-function openShell(verb: Verb, terminal: Terminal): Shell {
+function openShell(verb: Verb, terminal: Terminal & { readonly mayMigrate: boolean }): Shell {
   // The log of a verb would be mixed with its result, so verbs log nothing; a running service logs as configured.
   const isAsConfigured = verb.name === "serve" || verb.name === "settings";
   const config: Config = parseConfig({
@@ -107,7 +110,7 @@ function openShell(verb: Verb, terminal: Terminal): Shell {
   return {
     config,
     async withContext(work) {
-      await using ctx = await openContext(config);
+      await using ctx = await openContext(config, { mayMigrate: terminal.mayMigrate });
       return await work(ctx);
     },
     say: (line) => terminal.out(`${line}\n`),

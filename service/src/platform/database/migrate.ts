@@ -73,6 +73,12 @@ export async function listPending(db: Queryable): Promise<string[]> {
   return pendingOf(listMigrations(), applied).map((each) => each.name);
 }
 
+/** For what reads only. @throws if {@link migrate} would run something, and {@link OtherVersion} as it does */
+export async function refusePending(db: Queryable): Promise<void> {
+  if ((await listPending(db)).length > 0)
+    throw new Error("the database is behind this version; `svc migrate` comes first");
+}
+
 function pendingOf(
   known: readonly Migration[],
   applied: readonly store.AppliedMigration[],
