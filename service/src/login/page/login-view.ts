@@ -9,7 +9,8 @@ import { pageSteps } from "../attempt/rotating-code.ts";
 import type { LoginContext } from "../login-context.ts";
 import { isStaticCodeOver } from "../attempt/claim.ts";
 import { backLocation, stateOf } from "../attempt/login-state.ts";
-import { type Locale, pickLocale } from "./page-texts.ts";
+import type { Locale } from "./page-texts.ts";
+import { pickLocale } from "./pick-locale.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 
 type LoginPageState =

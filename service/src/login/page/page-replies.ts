@@ -14,7 +14,7 @@ import { viewOf } from "./login-view.ts";
 import { renderErrorPage } from "./error-page.ts";
 import { renderLoginPage } from "./login-page.ts";
 import { pageHeaders } from "./page-headers.ts";
-import { pickLocale } from "./page-texts.ts";
+import { pickLocale } from "./pick-locale.ts";
 
 /** The path of a login's page. */
 export const pagePath = "/oauth2/login/:loginId";

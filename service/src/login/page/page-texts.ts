@@ -22,7 +22,7 @@ const en = {
   or: "or",
   sameDevice: "Open the wallet on this device",
   sameDeviceOnly:
-    "This site takes a login only on the device that holds your wallet. Open this page there.",
+    "This site accepts a login only on the device that holds your wallet. Open this page there.",
   sameDeviceHint: "Nothing opens? The wallet is not on this device: scan the code with it.",
   noScript:
     "The code changes every few seconds, which needs JavaScript. Without it, show one code that stays.",
@@ -51,11 +51,11 @@ const en = {
   expiredHint: "Nothing was shared.",
   wrongNumberTitle: "That was not the number",
   wrongNumberHint:
-    "The wallet sent another number than the one shown here, so this login has ended. Nothing was shared.",
+    "The wallet sent a different number from the one shown here, so this login has ended. Nothing was shared.",
   declinedTitle: "Declined",
   declinedHint: "The login was declined in the wallet. Nothing was shared.",
   notStartedTitle: "Stopped",
-  notStartedHint: "The wallet's owner did not start this login. Nothing was shared.",
+  notStartedHint: "The wallet’s owner did not start this login. Nothing was shared.",
   otherBrowserTitle: "Another browser",
   otherBrowserHint:
     "The wallet came back to a browser that had not started this login, so it has ended. Start again and stay in one browser.",
@@ -72,9 +72,9 @@ const en = {
   errorHere: "Something failed here",
   errorHint: "Go back to the site you came from and start the login there again.",
   errorIdentity:
-    "Your wallet answered with another identity than the one that is asked for here. Choose that one in the wallet.",
+    "Your wallet answered with a different identity from the one asked for here. Choose the right one in the wallet.",
   errorRetry: "Go back to the page of this login.",
-  errorWait: "Try again in {seconds} s.",
+  errorWait: "Try again in {seconds}\u00a0s.",
   tryAgain: "Try again",
   errorDetails: "Details for the site’s developers",
   errorCode: "Error",
@@ -111,9 +111,9 @@ const de: Record<TextKey, string> = {
   or: "oder",
   sameDevice: "Wallet auf diesem Gerät öffnen",
   sameDeviceOnly:
-    "Diese Seite nimmt eine Anmeldung nur auf dem Gerät an, auf dem Ihr Wallet ist. Öffnen Sie die Seite dort.",
+    "Diese Website nimmt eine Anmeldung nur auf dem Gerät an, auf dem Ihr Wallet ist. Öffnen Sie diese Seite dort.",
   sameDeviceHint:
-    "Nichts öffnet sich? Das Wallet ist nicht auf diesem Gerät: Scannen Sie den Code damit.",
+    "Es öffnet sich nichts? Das Wallet ist nicht auf diesem Gerät: Scannen Sie damit den Code.",
   noScript:
     "Der Code wechselt alle paar Sekunden und braucht dafür JavaScript. Lassen Sie sich sonst einen Code zeigen, der bleibt.",
   showCode: "Code anzeigen",
@@ -130,11 +130,11 @@ const de: Record<TextKey, string> = {
   approvedContinue: "Wenn Sie zugestimmt haben, drücken Sie auf Weiter.",
   contested:
     "Ein zweites Wallet wollte diese Anmeldung übernehmen und wurde abgewiesen. Stimmen Sie nur zu, wenn die hier gezeigte Identität Ihre ist.",
-  offline: "Keine Verbindung. Neuer Versuch …",
+  offline: "Keine Verbindung. Neuer Versuch\u00a0…",
   gatheringTitle: "Warten auf andere Mitglieder des Unternehmens",
-  gatheringHint: "Sie finden diese Anmeldung in ihren Wallets.",
-  gatheringOn: "Diese Seite geht von selbst weiter, sobald genug von ihnen zugestimmt haben.",
-  gatheringContinue: "Wenn sie zugestimmt haben, auf «Weiter» drücken.",
+  gatheringHint: "Die anderen finden diese Anmeldung in ihren Wallets.",
+  gatheringOn: "Diese Seite geht von selbst weiter, sobald genügend von ihnen zugestimmt haben.",
+  gatheringContinue: "Wenn die anderen zugestimmt haben, drücken Sie auf Weiter.",
   approvedTitle: "Zugestimmt",
   approvedHint: "Es geht zurück zu {client}.",
   expiredTitle: "Die Zeit ist abgelaufen",
@@ -164,9 +164,9 @@ const de: Record<TextKey, string> = {
   errorHint:
     "Gehen Sie zurück zur Website, von der Sie kommen, und beginnen Sie die Anmeldung dort neu.",
   errorIdentity:
-    "Ihr Wallet hat mit einer anderen Identität geantwortet als der, die hier verlangt ist. Wählen Sie diese im Wallet.",
+    "Ihr Wallet hat mit einer anderen Identität geantwortet als der, die hier verlangt wird. Wählen Sie im Wallet die verlangte.",
   errorRetry: "Gehen Sie zurück zur Seite dieser Anmeldung.",
-  errorWait: "Versuchen Sie es in {seconds} s wieder.",
+  errorWait: "Versuchen Sie es in {seconds}\u00a0s wieder.",
   tryAgain: "Nochmals versuchen",
   errorDetails: "Angaben für die Entwickler der Website",
   errorCode: "Fehler",
@@ -187,8 +187,8 @@ const de: Record<TextKey, string> = {
 
 const fr: Record<TextKey, string> = {
   title: "Se connecter à {client}",
-  verified: "Site vérifié : {domain}",
-  unverified: "Non vérifié : personne n’a contrôlé qui exploite ce site.",
+  verified: "Site vérifié\u00a0: {domain}",
+  unverified: "Non vérifié\u00a0: personne n’a contrôlé qui exploite ce site.",
   host: "Vous êtes sur {host}. La barre d’adresse de votre navigateur doit afficher le même nom.",
   receives: "{client} recevra",
   receivesIdentity: "Votre identité (son adresse)",
@@ -197,15 +197,15 @@ const fr: Record<TextKey, string> = {
   scanTitle: "Scannez avec votre portefeuille",
   scanHint: "Ouvrez le portefeuille sur votre téléphone, scannez le code et approuvez.",
   qrLabel: "Code QR pour le portefeuille",
-  timeLeft: "Temps restant : {time}",
+  timeLeft: "Temps restant\u00a0: {time}",
   or: "ou",
   sameDevice: "Ouvrir le portefeuille sur cet appareil",
   sameDeviceOnly:
     "Ce site n’accepte une connexion que sur l’appareil qui contient votre portefeuille. Ouvrez cette page sur cet appareil.",
   sameDeviceHint:
-    "Rien ne s’ouvre ? Le portefeuille n’est pas sur cet appareil : scannez le code avec lui.",
+    "Rien ne s’ouvre\u202f? Le portefeuille n’est pas sur cet appareil\u00a0: utilisez-le pour scanner le code.",
   noScript:
-    "Le code change toutes les quelques secondes, ce qui demande JavaScript. Sans lui, affichez un code unique qui reste.",
+    "Le code change à quelques secondes d’intervalle, ce qui demande JavaScript. Sans lui, affichez un code fixe.",
   showCode: "Afficher le code",
   staticHint: "Après avoir scanné le code, appuyez sur Continuer.",
   continue: "Continuer",
@@ -217,22 +217,23 @@ const fr: Record<TextKey, string> = {
   confirmHint: "N’approuvez que si vous avez commencé cette connexion vous-même.",
   openedHint:
     "Cette connexion est ouverte dans le portefeuille sur cet appareil, qui vous ramène ici de lui-même.",
-  claimedBy: "Identité : {identity}",
+  claimedBy: "Identité\u00a0: {identity}",
   approvedContinue: "Après avoir approuvé, appuyez sur Continuer.",
   contested:
     "Un second portefeuille a tenté de prendre cette connexion et a été refusé. N’approuvez que si l’identité affichée ici est la vôtre.",
   offline: "Pas de connexion. Nouvel essai…",
   gatheringTitle: "En attente d’autres membres de l’entreprise",
   gatheringHint: "Ils trouvent cette connexion dans leurs portefeuilles.",
-  gatheringOn: "Cette page continue d’elle-même dès qu’assez d’entre eux ont approuvé.",
-  gatheringContinue: "Quand ils ont approuvé, appuyez sur Continuer.",
+  gatheringOn:
+    "Cette page continuera d’elle-même dès qu’un nombre suffisant d’entre eux aura approuvé.",
+  gatheringContinue: "Quand ils auront approuvé, appuyez sur Continuer.",
   approvedTitle: "Approuvé",
   approvedHint: "Retour à {client}.",
   expiredTitle: "Le temps est écoulé",
   expiredHint: "Rien n’a été transmis.",
   wrongNumberTitle: "Ce n’était pas le bon nombre",
   wrongNumberHint:
-    "Le portefeuille a envoyé un autre nombre que celui affiché ici : cette connexion est terminée. Rien n’a été transmis.",
+    "Le portefeuille a envoyé un autre nombre que celui affiché ici\u00a0: cette connexion est terminée. Rien n’a été transmis.",
   declinedTitle: "Refusé",
   declinedHint: "La connexion a été refusée dans le portefeuille. Rien n’a été transmis.",
   notStartedTitle: "Interrompu",
@@ -240,9 +241,9 @@ const fr: Record<TextKey, string> = {
     "La personne qui détient le portefeuille n’a pas commencé cette connexion. Rien n’a été transmis.",
   otherBrowserTitle: "Un autre navigateur",
   otherBrowserHint:
-    "Le portefeuille est revenu dans un navigateur qui n’avait pas commencé cette connexion : elle est terminée. Recommencez et restez dans un seul navigateur.",
+    "Le portefeuille est revenu dans un navigateur qui n’avait pas commencé cette connexion\u00a0: elle est terminée. Recommencez et restez dans un seul navigateur.",
   restartedTitle: "Recommencé dans un autre onglet",
-  restartedHint: "Cette page est dépassée. Poursuivez dans l’autre onglet.",
+  restartedHint: "Cette page n’est plus à jour. Poursuivez dans l’autre onglet.",
   overTitle: "Cette connexion est terminée",
   overHint: "Elle s’est achevée dans un autre onglet, ou son temps est écoulé.",
   noCookieHint:
@@ -254,9 +255,9 @@ const fr: Record<TextKey, string> = {
   errorHere: "Une erreur s’est produite ici",
   errorHint: "Retournez au site d’où vous venez et recommencez-y la connexion.",
   errorIdentity:
-    "Votre portefeuille a répondu avec une autre identité que celle qui est demandée ici. Choisissez celle-ci dans le portefeuille.",
+    "Votre portefeuille a répondu avec une autre identité que celle demandée ici. Choisissez dans le portefeuille celle qui est demandée.",
   errorRetry: "Retournez à la page de cette connexion.",
-  errorWait: "Réessayez dans {seconds} s.",
+  errorWait: "Réessayez dans {seconds}\u00a0s.",
   tryAgain: "Réessayer",
   errorDetails: "Détails pour les développeurs du site",
   errorCode: "Erreur",
@@ -264,9 +265,9 @@ const fr: Record<TextKey, string> = {
   errorRequest: "Requête",
   logoutFailedTitle: "Cette déconnexion ne peut pas continuer",
   logoutFailedHint: "Vous êtes peut-être encore connecté ici.",
-  logoutTitle: "Se déconnecter ?",
-  logoutAsk: "{client} demande de mettre fin à votre session ici.",
-  logoutAskUnknown: "Un site demande de mettre fin à votre session ici.",
+  logoutTitle: "Se déconnecter\u202f?",
+  logoutAsk: "{client} demande à mettre fin à votre session ici.",
+  logoutAskUnknown: "Un site demande à mettre fin à votre session ici.",
   logoutIdentity: "Vous êtes connecté en tant que {identity}.",
   logOut: "Se déconnecter",
   stay: "Rester connecté",
@@ -295,7 +296,7 @@ const it: Record<TextKey, string> = {
   sameDeviceHint:
     "Non si apre nulla? Il wallet non è su questo dispositivo: usalo per scansionare il codice.",
   noScript:
-    "Il codice cambia ogni pochi secondi e per questo serve JavaScript. Altrimenti mostra un codice unico che resta.",
+    "Il codice cambia ogni pochi secondi e per questo serve JavaScript. Altrimenti mostra un codice fisso.",
   showCode: "Mostra il codice",
   staticHint: "Dopo aver scansionato il codice, premi Continua.",
   continue: "Continua",
@@ -313,13 +314,14 @@ const it: Record<TextKey, string> = {
   offline: "Nessuna connessione. Nuovo tentativo…",
   gatheringTitle: "In attesa di altri membri dell’azienda",
   gatheringHint: "Trovano questo accesso nei loro wallet.",
-  gatheringOn: "Questa pagina prosegue da sola quando un numero sufficiente di loro ha approvato.",
-  gatheringContinue: "Quando hanno approvato, premi Continua.",
+  gatheringOn:
+    "Questa pagina proseguirà da sola quando un numero sufficiente di loro avrà approvato.",
+  gatheringContinue: "Quando avranno approvato, premi Continua.",
   approvedTitle: "Approvato",
   approvedHint: "Ritorno a {client}.",
   expiredTitle: "Il tempo è scaduto",
   expiredHint: "Non è stato trasmesso nulla.",
-  wrongNumberTitle: "Il numero non era quello",
+  wrongNumberTitle: "Il numero non era quello giusto",
   wrongNumberHint:
     "Il wallet ha inviato un numero diverso da quello mostrato qui, quindi l’accesso è terminato. Non è stato trasmesso nulla.",
   declinedTitle: "Rifiutato",
@@ -331,7 +333,7 @@ const it: Record<TextKey, string> = {
   otherBrowserHint:
     "Il wallet è tornato in un browser che non aveva iniziato questo accesso, quindi è terminato. Ricomincia e resta in un solo browser.",
   restartedTitle: "Ricominciato in un’altra scheda",
-  restartedHint: "Questa pagina è superata. Continua nell’altra scheda.",
+  restartedHint: "Questa pagina non è più aggiornata. Continua nell’altra scheda.",
   overTitle: "Questo accesso è terminato",
   overHint: "È stato completato in un’altra scheda oppure il tempo è scaduto.",
   noCookieHint:
@@ -343,23 +345,23 @@ const it: Record<TextKey, string> = {
   errorHere: "Qui qualcosa non ha funzionato",
   errorHint: "Torna al sito da cui provieni e ricomincia lì l’accesso.",
   errorIdentity:
-    "Il tuo wallet ha risposto con un’identità diversa da quella richiesta qui. Scegli quella nel wallet.",
+    "Il tuo wallet ha risposto con un’identità diversa da quella richiesta qui. Scegli nel wallet quella richiesta.",
   errorRetry: "Torna alla pagina di questo accesso.",
-  errorWait: "Riprova tra {seconds} s.",
+  errorWait: "Riprova tra {seconds}\u00a0s.",
   tryAgain: "Riprova",
   errorDetails: "Dettagli per gli sviluppatori del sito",
   errorCode: "Errore",
   errorMessage: "Messaggio",
   errorRequest: "Richiesta",
-  logoutFailedTitle: "Questa uscita non può continuare",
+  logoutFailedTitle: "Questa disconnessione non può continuare",
   logoutFailedHint: "Forse il tuo accesso qui è ancora attivo.",
-  logoutTitle: "Uscire?",
+  logoutTitle: "Vuoi uscire?",
   logoutAsk: "{client} chiede di terminare la tua sessione qui.",
   logoutAskUnknown: "Un sito chiede di terminare la tua sessione qui.",
   logoutIdentity: "Hai effettuato l’accesso come {identity}.",
   logOut: "Esci",
   stay: "Resta connesso",
-  loggedOutTitle: "Sei uscito",
+  loggedOutTitle: "Disconnessione effettuata",
   stayedTitle: "Sei ancora connesso",
   closePage: "Puoi chiudere questa pagina.",
 };
@@ -371,7 +373,7 @@ const es: Record<TextKey, string> = {
   host: "Está en {host}. La barra de direcciones de su navegador debe mostrar el mismo nombre.",
   receives: "{client} recibirá",
   receivesIdentity: "Su identidad (la dirección)",
-  receivesStay: "Acceso hasta que usted lo termine en su monedero",
+  receivesStay: "Acceso hasta que usted le ponga fin en su monedero",
   receivesBusiness: "Su empresa y su función en ella",
   scanTitle: "Escanee con su monedero",
   scanHint: "Abra el monedero en su teléfono, escanee el código y apruebe.",
@@ -384,7 +386,7 @@ const es: Record<TextKey, string> = {
   sameDeviceHint:
     "¿No se abre nada? El monedero no está en este dispositivo: escanee el código con él.",
   noScript:
-    "El código cambia cada pocos segundos y para ello necesita JavaScript. Sin él, muestre un único código que permanece.",
+    "El código cambia cada pocos segundos y para ello necesita JavaScript. Sin él, muestre un código fijo.",
   showCode: "Mostrar el código",
   staticHint: "Cuando haya escaneado el código, pulse Continuar.",
   continue: "Continuar",
@@ -401,8 +403,9 @@ const es: Record<TextKey, string> = {
     "Un segundo monedero intentó tomar este inicio de sesión y fue rechazado. Apruebe solo si la identidad que se muestra aquí es la suya.",
   offline: "Sin conexión. Reintentando…",
   gatheringTitle: "En espera de otros miembros de la empresa",
-  gatheringHint: "Encuentran este inicio de sesión en sus carteras.",
-  gatheringOn: "Esta página sigue sola cuando un número suficiente de ellos haya aprobado.",
+  gatheringHint: "Encuentran este inicio de sesión en sus monederos.",
+  gatheringOn:
+    "Esta página continuará por sí sola cuando un número suficiente de ellos haya aprobado.",
   gatheringContinue: "Cuando hayan aprobado, pulse Continuar.",
   approvedTitle: "Aprobado",
   approvedHint: "Volviendo a {client}.",
@@ -419,7 +422,7 @@ const es: Record<TextKey, string> = {
   otherBrowserHint:
     "El monedero volvió a un navegador que no había iniciado esta sesión, por lo que ha terminado. Empiece de nuevo y permanezca en un solo navegador.",
   restartedTitle: "Empezado de nuevo en otra pestaña",
-  restartedHint: "Esta página está desfasada. Continúe en la otra pestaña.",
+  restartedHint: "Esta página ya no está actualizada. Continúe en la otra pestaña.",
   overTitle: "Este inicio de sesión ha terminado",
   overHint: "Se completó en otra pestaña o se acabó el tiempo.",
   noCookieHint:
@@ -431,9 +434,9 @@ const es: Record<TextKey, string> = {
   errorHere: "Algo ha fallado aquí",
   errorHint: "Vuelva al sitio del que viene y comience allí de nuevo.",
   errorIdentity:
-    "Su monedero respondió con otra identidad que la que se pide aquí. Elija esa en el monedero.",
+    "Su monedero respondió con una identidad distinta de la que se pide aquí. Elija en el monedero la que se pide.",
   errorRetry: "Vuelva a la página de este inicio de sesión.",
-  errorWait: "Inténtelo de nuevo en {seconds} s.",
+  errorWait: "Inténtelo de nuevo en {seconds}\u00a0s.",
   tryAgain: "Reintentar",
   errorDetails: "Detalles para los desarrolladores del sitio",
   errorCode: "Error",
@@ -442,11 +445,11 @@ const es: Record<TextKey, string> = {
   logoutFailedTitle: "Este cierre de sesión no puede continuar",
   logoutFailedHint: "Puede que su sesión siga abierta aquí.",
   logoutTitle: "¿Cerrar sesión?",
-  logoutAsk: "{client} pide terminar su sesión aquí.",
-  logoutAskUnknown: "Un sitio pide terminar su sesión aquí.",
+  logoutAsk: "{client} pide cerrar su sesión aquí.",
+  logoutAskUnknown: "Un sitio pide cerrar su sesión aquí.",
   logoutIdentity: "Ha iniciado sesión como {identity}.",
   logOut: "Cerrar sesión",
-  stay: "Seguir conectado",
+  stay: "Mantener la sesión abierta",
   loggedOutTitle: "Ha cerrado la sesión",
   stayedTitle: "Su sesión sigue abierta",
   closePage: "Puede cerrar esta página.",
@@ -459,41 +462,3 @@ export const texts: Readonly<Record<Locale, Readonly<Record<TextKey, string>>>> 
   it,
   es,
 };
-
-/**
- * Chooses the language: the first of `ui_locales` that is available (OpenID Connect Core 3.1.2.1), else the best of
- * `Accept-Language` (RFC 9110 section 12.5.4), else English. Anything malformed counts as absent.
- */
-export function pickLocale(
-  uiLocales: string | undefined,
-  acceptLanguage: string | undefined,
-): Locale {
-  const asked = (uiLocales ?? "").slice(0, languageListMax).split(" ");
-  return firstKnown(asked) ?? firstKnown(rankedLanguages(acceptLanguage ?? "")) ?? "en";
-}
-
-/** How many characters are read; a browser sends fewer than 100. */
-const languageListMax = 500;
-
-function rankedLanguages(header: string): string[] {
-  return header
-    .slice(0, languageListMax)
-    .split(",")
-    .map((entry) => {
-      const [tag = "", ...parameters] = entry.split(";").map((part) => part.trim());
-      const quality = parameters.find((parameter) => parameter.startsWith("q="));
-      return { tag, quality: quality === undefined ? 1 : Number(quality.slice(2)) };
-    })
-    .filter(({ quality }) => quality > 0 && quality <= 1)
-    .toSorted((a, b) => b.quality - a.quality)
-    .map(({ tag }) => tag);
-}
-
-function firstKnown(tags: readonly string[]): Locale | undefined {
-  for (const tag of tags) {
-    const [language = ""] = tag.toLowerCase().split("-");
-    const known = locales.find((locale) => locale === language);
-    if (known !== undefined) return known;
-  }
-  return undefined;
-}

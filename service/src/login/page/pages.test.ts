@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { decodeQR } from "qr/decode.js";
@@ -11,8 +10,7 @@ import type { LoginView } from "./login-view.ts";
 import { renderLoggedOutPage, renderLogoutPage, renderStayedPage } from "./logout-page.ts";
 import { loadPageAssets } from "./page-assets.ts";
 import { pageHeaders } from "./page-headers.ts";
-import { pickLocale } from "./page-texts.ts";
-import { locales, texts } from "./page-texts.ts";
+import { locales } from "./page-texts.ts";
 import { type AttemptFailure, attemptFailures } from "../attempt/attempt.ts";
 
 const loginId = "V1StGXR8_Z5jdHi6B-myTA";
@@ -356,42 +354,6 @@ test("the logout page sends what it was given, with the person's decision", () =
     [...page.matchAll(/name="decision" value="([^"]*)"/g)].map((match) => match[1]),
     ["logout", "stay"],
   );
-});
-
-const placeholders = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).toSorted();
-
-test("every text exists in every language, with the same placeholders, and is used", () => {
-  const sources = readdirSync(import.meta.dirname)
-    .filter(
-      (name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && name !== "page-texts.ts",
-    )
-    .map((name) => readFileSync(`${import.meta.dirname}/${name}`, "utf8"))
-    .join("\n");
-  for (const [key, english] of Object.entries(texts.en)) {
-    assert.ok(sources.includes(`"${key}"`), `${key} is not used`);
-    for (const locale of locales) {
-      const text = Object.entries(texts[locale]).find(([name]) => name === key)?.[1] ?? "";
-      assert.ok(text.trim() !== "" && text === text.trim(), `${locale} ${key}`);
-      assert.deepEqual(placeholders(text), placeholders(english), `${locale} ${key}`);
-    }
-  }
-  for (const locale of locales) assert.deepEqual(Object.keys(texts[locale]), Object.keys(texts.en));
-});
-
-test("the language is the first that the request asks for and the pages have", () => {
-  const cases: [string | undefined, string | undefined, string][] = [
-    [undefined, undefined, "en"],
-    ["fr-CH de", "it", "fr"],
-    ["rm de-CH", "fr", "de"],
-    ["rm", "it-CH,it;q=0.9,en;q=0.8", "it"],
-    ["", "en;q=0.3, es;q=0.9, *;q=0.1", "es"],
-    [undefined, "de;q=0, fr;q=0.5", "fr"],
-    [undefined, "zz, ;;;q=,q=1", "en"],
-    ["DE", "fr", "de"],
-    ["x".repeat(10_000), `${",".repeat(10_000)}de`, "en"],
-  ];
-  for (const [uiLocales, acceptLanguage, locale] of cases)
-    assert.equal(pickLocale(uiLocales, acceptLanguage), locale, `${uiLocales} ${acceptLanguage}`);
 });
 
 const policyOf = (leadsTo?: string): string | undefined =>

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { locales, texts } from "./page-texts.ts";
+import { pickLocale } from "./pick-locale.ts";
+
+const placeholders = (text: string): string[] => (text.match(/\{\w+\}/g) ?? []).toSorted();
+
+test("every text exists in every language, with the same placeholders, and is used", () => {
+  const sources = readdirSync(import.meta.dirname)
+    .filter(
+      (name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && name !== "page-texts.ts",
+    )
+    .map((name) => readFileSync(`${import.meta.dirname}/${name}`, "utf8"))
+    .join("\n");
+  for (const [key, english] of Object.entries(texts.en)) {
+    assert.ok(sources.includes(`"${key}"`), `${key} is not used`);
+    for (const locale of locales) {
+      const text = Object.entries(texts[locale]).find(([name]) => name === key)?.[1] ?? "";
+      assert.ok(text.trim() !== "" && text === text.trim(), `${locale} ${key}`);
+      assert.deepEqual(placeholders(text), placeholders(english), `${locale} ${key}`);
+    }
+  }
+  for (const locale of locales) assert.deepEqual(Object.keys(texts[locale]), Object.keys(texts.en));
+});
+
+/** By the rules of each language: an apostrophe is curved, and no line begins with a sign that belongs to the one before. */
+test("every text keeps the typography of its language", () => {
+  for (const locale of locales) {
+    for (const [key, text] of Object.entries(texts[locale])) {
+      assert.doesNotMatch(text, /['"]|\.\.\.| [:;?!…]|\} s\b/, `${locale} ${key}`);
+      if (locale === "fr") assert.doesNotMatch(text, /[^\u00a0]:|[^\u202f][;?!]/, `fr ${key}`);
+    }
+  }
+});
+
+test("a text for the members of a business cannot be read as one for the person who waits", () => {
+  assert.doesNotMatch(texts.de.gatheringHint, /^Sie /);
+  assert.match(texts.de.gatheringContinue, /, drücken Sie auf Weiter\.$/);
+});
+
+test("each language has one word for the wallet", () => {
+  const words = { en: "wallet", de: "Wallet", fr: "portefeuille", it: "wallet", es: "monedero" };
+  for (const [key, english] of Object.entries(texts.en)) {
+    if (!english.includes("wallet")) continue;
+    for (const locale of locales) {
+      const text = Object.entries(texts[locale]).find(([name]) => name === key)?.[1] ?? "";
+      assert.ok(text.includes(words[locale]), `${locale} ${key}: ${text}`);
+    }
+  }
+});
+
+test("the language is the first that the request asks for and the pages have", () => {
+  const cases: [string | undefined, string | undefined, string][] = [
+    [undefined, undefined, "en"],
+    ["fr-CH de", "it", "fr"],
+    ["rm de-CH", "fr", "de"],
+    ["rm", "it-CH,it;q=0.9,en;q=0.8", "it"],
+    ["", "en;q=0.3, es;q=0.9, *;q=0.1", "es"],
+    [undefined, "de;q=0, fr;q=0.5", "fr"],
+    [undefined, "zz, ;;;q=,q=1", "en"],
+    ["DE", "fr", "de"],
+    ["x".repeat(10_000), `${",".repeat(10_000)}de`, "en"],
+  ];
+  for (const [uiLocales, acceptLanguage, locale] of cases)
+    assert.equal(pickLocale(uiLocales, acceptLanguage), locale, `${uiLocales} ${acceptLanguage}`);
+});
