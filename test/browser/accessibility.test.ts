@@ -58,6 +58,9 @@ async function assertSound(page: Page, state: string): Promise<void> {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
+const styleOf = async (page: Page, selector: string, property: string): Promise<string> =>
+  page.evaluate<string>(`getComputedStyle(document.querySelector("${selector}")).${property}`);
+
 /** The QR page, as the shop's button opens it. */
 async function openLogin(person: BrowserContext): Promise<Page> {
   const page = await person.newPage();
@@ -80,9 +83,63 @@ test("axe finds nothing while a login waits, is claimed and contested, and after
   assert.equal((await tryClaim(scanned, newIdentity())).response.status, 409);
   await page.getByRole("alert").waitFor();
   await assertSound(page, "contested");
+  await page.emulateMedia({ forcedColors: "active" });
+  assert.equal(await styleOf(page, "[role=alert]", "borderStyle"), "solid");
+  await page.emulateMedia({ forcedColors: "none" });
   await approve(claimed, wrong);
   await heading(page, "That was not the number");
   await assertSound(page, "wrong number");
+});
+
+test("a state that comes while the keyboard is in the one before is said once, and seen where the focus goes", async () => {
+  await using person = await openPerson();
+  const page = await openLogin(person);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.locator("a[data-same-device]:focus-visible").count(), 1);
+  await claim(scan(await readQr(page)), alice);
+  const digits = await readDigits(page);
+  const title = "Enter this number in your wallet";
+  assert.equal(await page.title(), `${title} – Log in to Corner Coffee`);
+  assert.equal(await page.locator("h2:focus-visible").innerText(), title);
+  assert.equal(await styleOf(page, "h2", "outlineStyle"), "solid");
+  const said = (await page.getByRole("status").textContent()) ?? "";
+  assert.match(said, new RegExp(`^${digits}\\s+Identity:`));
+  assert.match(await page.getByRole("timer").innerText(), /^Time left: [12]:\d\d$/);
+});
+
+test("on a phone the tab key goes through the page as the eye does", async () => {
+  await using person = await openPerson({ viewport: { width: 390, height: 1600 } });
+  const page = await openLogin(person);
+  const url = `${opened.world.baseUrl}/oauth2/login/${loginIdOf(await readQr(page))}`;
+  await person.request.post(`${url}/show-code`);
+  await page.goto(url);
+  const places: number[] = [];
+  for (const _ of ["wallet", "Continue", "New code", "back"]) {
+    await page.keyboard.press("Tab");
+    places.push((await page.locator(":focus").boundingBox())?.y ?? Number.NaN);
+  }
+  assert.deepEqual(
+    places,
+    places.toSorted((one, other) => one - other),
+  );
+  assert.equal(await page.locator(".back a:focus").count(), 1);
+});
+
+test("a code whose script never came gives way to a link that loads the page again", async () => {
+  await using person = await openPerson();
+  await person.route(/\.js$/, async (route) => route.abort());
+  const page = await openLogin(person);
+  const again = page.getByRole("link", { name: "Try again" });
+  assert.equal(await again.count(), 0);
+  await page.evaluate("document.getAnimations().forEach((each) => each.finish())");
+  await again.waitFor();
+  assert.ok(await page.locator("[data-qr]").isHidden());
+  await assertSound(page, "no script came");
+  await person.unroute(/\.js$/);
+  await again.click();
+  await page.getByRole("timer").waitFor();
+  assert.ok(await page.locator("[data-qr]").isVisible());
+  assert.equal(await page.locator(".late").count(), 0);
 });
 
 test("axe finds nothing where nobody checked the site, and where no number is asked", async () => {

@@ -2,7 +2,33 @@ import type { AttemptFailure } from "../attempt/attempt.ts";
 import { backLink, loginForm, walletLink } from "./login-forms.ts";
 import type { LoginView } from "./login-view.ts";
 import { foreign, markup, say, type Markup } from "./page-markup.ts";
-import type { TextKey } from "./page-texts.ts";
+import type { Locale, TextKey } from "./page-texts.ts";
+
+/** The headings of the states that are always called the same. */
+const headings = {
+  opened: "confirmTitle",
+  gathering: "gatheringTitle",
+  approved: "approvedTitle",
+  finished: "overTitle",
+} as const;
+
+/** The heading of a state, with which the title of its page begins; null while the login waits. */
+export function headingOf(state: LoginView["state"]): TextKey | null {
+  if (state.kind === "waiting") return null;
+  if (state.kind === "claimed") return headingOfClaim(state.digits);
+  return state.kind === "failed" ? outcomes[state.failure][0] : headings[state.kind];
+}
+
+function headingOfClaim(digits: string | null): TextKey {
+  return digits === null ? "confirmTitle" : "numberTitle";
+}
+
+/** The script fills it in and counts down. */
+export function timeLeft(locale: Locale): Markup {
+  return markup`<p class="left" role="timer" data-left hidden>
+    ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
+  </p>`;
+}
 
 /**
  * Shown after the claim. The person types the `digits` into the wallet (decisions section 2, rule 4); empty ones make
@@ -14,12 +40,13 @@ export function renderClaimed(
 ): Markup {
   const { locale } = view;
   const hasNumber = digits !== null;
-  return markup`<h2 tabindex="-1">${say(locale, hasNumber ? "numberTitle" : "confirmTitle")}</h2>
+  return markup`<h2 tabindex="-1">${say(locale, headingOfClaim(digits))}</h2>
     ${digits === null ? markup`<p class="pulse" aria-hidden="true"></p>` : markup`<p class="number" ${digits === "" ? "data-digits" : "data-code"}>${digits}</p>`}
     <p class="identity">
       ${say(locale, "claimedBy", { identity: markup`<code data-identity>${identity}</code>` })}
     </p>
     <p>${say(locale, hasNumber ? "numberHint" : "confirmHint")}</p>
+    ${timeLeft(locale)}
     ${carryOn(view)} ${backLink(view)}`;
 }
 
@@ -27,8 +54,9 @@ export function renderClaimed(
 export function renderOpened(view: LoginView): Markup {
   const { locale } = view;
   const again = { action: "restart", label: say(locale, "startAgain"), look: "quiet" } as const;
-  return markup`<h2 tabindex="-1">${say(locale, "confirmTitle")}</h2>
+  return markup`<h2 tabindex="-1">${say(locale, headings.opened)}</h2>
     <p>${say(locale, "openedHint")}</p>
+    ${timeLeft(locale)}
     <div class="buttons">
       ${walletLink(view, { isHook: false })} ${view.canRestart ? loginForm(view, again) : null}
     </div>
@@ -50,12 +78,10 @@ export function renderGathering(view: LoginView): Markup {
     <div class="buttons">${loginForm(view, { action: "continue", label: say(locale, "continue") })}</div>`;
   const label = say(locale, "back", { client: foreign(clientName) });
   const hint = say(locale, "gatheringHint");
-  return markup`<h2 tabindex="-1">${say(locale, "gatheringTitle")}</h2>
+  return markup`<h2 tabindex="-1">${say(locale, headings.gathering)}</h2>
     <p class="pulse" aria-hidden="true"></p>
     <p>${hint}${view.isStatic ? null : markup` ${say(locale, "gatheringOn")}`}</p>
-    <p class="left" role="timer" data-left hidden>
-      ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
-    </p>
+    ${timeLeft(locale)}
     ${view.isStatic ? whenApproved : markup`<noscript>${whenApproved}</noscript>`}
     <div class="buttons">${loginForm(view, { action: "give-up", label, look: "quiet" })}</div>`;
 }
@@ -63,7 +89,7 @@ export function renderGathering(view: LoginView): Markup {
 /** The script fetches the code at once; the button is there in case it cannot. */
 export function renderApproved(view: LoginView): Markup {
   const { locale, clientName } = view;
-  return markup`<h2 tabindex="-1">${say(locale, "approvedTitle")}</h2>
+  return markup`<h2 tabindex="-1">${say(locale, headings.approved)}</h2>
     <p>${say(locale, "approvedHint", { client: foreign(clientName) })}</p>
     ${loginForm(view, { action: "continue", label: say(locale, "continue") })}`;
 }
@@ -88,7 +114,7 @@ export function renderFailed(
 
 /** The login continued without this page, so there is nothing to start again. */
 export function renderOver(view: LoginView): Markup {
-  return ended(view, { title: "overTitle", hint: "overHint", mayRestart: false });
+  return ended(view, { title: headings.finished, hint: "overHint", mayRestart: false });
 }
 
 /** A browser without the cookie of the login is told nothing about it, so the page leads nowhere. */

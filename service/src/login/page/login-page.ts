@@ -2,6 +2,7 @@ import { qrSvg } from "../../platform/qr/qr-svg.ts";
 import { attemptFailures, connectionOf, qrLink } from "../attempt/attempt.ts";
 import { stepAt } from "../attempt/rotating-code.ts";
 import {
+  headingOf,
   renderApproved,
   renderClaimed,
   renderFailed,
@@ -9,6 +10,7 @@ import {
   renderUnheld,
   renderGathering,
   renderOpened,
+  timeLeft,
 } from "./login-outcome.ts";
 import { backLink, loginForm, walletLink } from "./login-forms.ts";
 import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
@@ -33,7 +35,7 @@ function renderWhole(view: LoginView, slots: PageSlots): string {
   const isOver = view.state.kind === "failed" || view.state.kind === "finished";
   return renderPage({
     locale: view.locale,
-    title: say(view.locale, "title", { client: view.clientName }),
+    title: titleOf(view),
     head: isOver ? markup`` : scripts(view),
     body: markup`<main class="card login" ${isOver ? null : slots.data}>
         <header>
@@ -56,6 +58,13 @@ function renderWhole(view: LoginView, slots: PageSlots): string {
       <p class="unseen" role="status" data-status></p>
       ${isOver ? null : templates(view)}`,
   });
+}
+
+/** Tabs and histories show its beginning, and a screen reader begins with it: the state comes first. */
+function titleOf({ locale, clientName, state }: LoginView): Markup {
+  const heading = headingOf(state);
+  const title = say(locale, "title", { client: clientName });
+  return heading === null ? title : markup`${say(locale, heading)} – ${title}`;
 }
 
 /** Who asks, and for what. Only the domain of the requester has been verified. */
@@ -113,13 +122,18 @@ function scanWay(view: LoginView, code: Markup | null): Markup {
   const { locale } = view;
   return markup`<div class="way scan">
       <h2 tabindex="-1">${say(locale, "scanTitle")}</h2>
-      ${code}
-      <p class="left" role="timer" data-left hidden>
-        ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
-      </p>
+      ${view.isStatic ? null : reloadHint(view)} ${code} ${timeLeft(locale)}
       ${view.isStatic ? staticButtons(view) : showCode(view)}
     </div>
     <p class="or"><span>${say(locale, "or")}</span></p>`;
+}
+
+/** Shown by the style sheet, in place of a code that is over because no script came to renew it. */
+function reloadHint({ locale, loginId }: LoginView): Markup {
+  return markup`<p class="late">
+    ${say(locale, "incomplete")}
+    <a href="/oauth2/login/${loginId}">${say(locale, "tryAgain")}</a>
+  </p>`;
 }
 
 /** The current code is in the HTML, so it is there before the script runs, and also if none does. */

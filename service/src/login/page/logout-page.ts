@@ -29,7 +29,7 @@ export function renderLogoutPage(view: LogoutView): string {
     locale,
     title: say(locale, "logoutTitle"),
     body: markup`<p>${asks}</p>
-      ${identity === null ? null : markup`<p>${say(locale, "logoutIdentity", { identity: markup`<code>${identity}</code>` })}</p>`}
+      ${identity === null ? null : markup`<p class="identity">${say(locale, "logoutIdentity", { identity: markup`<code>${identity}</code>` })}</p>`}
       <form class="buttons" method="post" action="${view.action}">
         ${hidden}
         <button class="button" name="decision" value="logout">${say(locale, "logOut")}</button>

@@ -26,6 +26,7 @@ const en = {
   sameDeviceHint: "Nothing opens? The wallet is not on this device: scan the code with it.",
   noScript:
     "The code changes every few seconds, which needs JavaScript. Without it, show one code that stays.",
+  incomplete: "This page did not load completely.",
   showCode: "Show code",
   staticHint: "When you have scanned the code, press Continue.",
   continue: "Continue",
@@ -116,6 +117,7 @@ const de: Record<TextKey, string> = {
     "Es öffnet sich nichts? Das Wallet ist nicht auf diesem Gerät: Scannen Sie damit den Code.",
   noScript:
     "Der Code wechselt alle paar Sekunden und braucht dafür JavaScript. Lassen Sie sich sonst einen Code zeigen, der bleibt.",
+  incomplete: "Diese Seite wurde nicht vollständig geladen.",
   showCode: "Code anzeigen",
   staticHint: "Wenn Sie den Code gescannt haben, drücken Sie auf Weiter.",
   continue: "Weiter",
@@ -206,6 +208,7 @@ const fr: Record<TextKey, string> = {
     "Rien ne s’ouvre\u202f? Le portefeuille n’est pas sur cet appareil\u00a0: utilisez-le pour scanner le code.",
   noScript:
     "Le code change à quelques secondes d’intervalle, ce qui demande JavaScript. Sans lui, affichez un code fixe.",
+  incomplete: "Cette page ne s’est pas chargée entièrement.",
   showCode: "Afficher le code",
   staticHint: "Après avoir scanné le code, appuyez sur Continuer.",
   continue: "Continuer",
@@ -297,6 +300,7 @@ const it: Record<TextKey, string> = {
     "Non si apre nulla? Il wallet non è su questo dispositivo: usalo per scansionare il codice.",
   noScript:
     "Il codice cambia ogni pochi secondi e per questo serve JavaScript. Altrimenti mostra un codice fisso.",
+  incomplete: "Questa pagina non si è caricata del tutto.",
   showCode: "Mostra il codice",
   staticHint: "Dopo aver scansionato il codice, premi Continua.",
   continue: "Continua",
@@ -387,6 +391,7 @@ const es: Record<TextKey, string> = {
     "¿No se abre nada? El monedero no está en este dispositivo: escanee el código con él.",
   noScript:
     "El código cambia cada pocos segundos y para ello necesita JavaScript. Sin él, muestre un código fijo.",
+  incomplete: "Esta página no se cargó por completo.",
   showCode: "Mostrar el código",
   staticHint: "Cuando haya escaneado el código, pulse Continuar.",
   continue: "Continuar",

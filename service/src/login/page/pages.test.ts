@@ -147,6 +147,15 @@ test("every page is in the language it says and leaves no placeholder", () => {
   }
 });
 
+test("the title of a page begins with the heading of its state", () => {
+  for (const view of views) {
+    const page = renderLoginPage(view);
+    const heading =
+      view.state.kind === "waiting" ? "" : `${attributeOf(page, /<h2[^>]*>([^<]*)</)} – `;
+    assert.ok(page.includes(`<title>${heading}Log in to Alpine Books</title>`), heading);
+  }
+});
+
 test("every state has a way on that works without a script", () => {
   for (const view of views) {
     const page = renderLoginPage(view);

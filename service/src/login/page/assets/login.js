@@ -51,6 +51,9 @@ let isHeld = false;
 /** Of the poll whose answers count: one that nobody needs any more would keep a connection for as long as it waits. */
 let polling = new AbortController();
 
+// The style sheet takes a code away that no script renews.
+root.querySelector(".late")?.remove();
+for (const renewed of root.querySelectorAll(".live")) renewed.classList.remove("live");
 if (kind === "approved") void finish();
 else {
   follow();
@@ -321,7 +324,10 @@ function showClaimed({ digits, identity }) {
 /** @param {Partial<Status>} status */
 function showFailed({ failure = "over", canRestart = true }) {
   const panel = templateOf(failure);
-  if (!canRestart) panel.querySelector("[data-form=restart]")?.remove();
+  if (!canRestart) {
+    panel.querySelector("[data-form=restart]")?.remove();
+    find(panel, ".back a").className = "button";
+  }
   show(panel);
 }
 
@@ -367,12 +373,15 @@ function show(panel) {
   showOffline(false);
   place.replaceChildren(panel);
   showTimeLeft();
-  const said = "h2, .number, .identity, h2 ~ p:not(.hint, .back, .left)";
-  const spoken = [...place.querySelectorAll(said)];
-  find(document, "[data-status]").textContent = [...new Set(spoken)]
+  const heading = find(place, "h2");
+  document.title = `${heading.textContent} – ${find(root, "h1").textContent}`;
+  // The focus on the heading says it already.
+  const said = "h2 ~ p:not(.hint, .back, .left, .pulse)";
+  const spoken = [...(hadFocus ? [] : [heading]), ...place.querySelectorAll(said)];
+  find(document, "[data-status]").textContent = spoken
     .map((element) => element.textContent)
     .join(" ");
-  if (hadFocus) find(place, "h2").focus();
+  if (hadFocus) heading.focus();
 }
 
 /**
