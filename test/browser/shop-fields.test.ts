@@ -115,9 +115,11 @@ test("the page follows the order by itself, under the shop's own policy", async 
   assert.equal(await target.getAttribute("href"), link);
 
   await deliver(statusBody(1, "PENDING"));
+  await target.focus();
   await deliver(statusBody(2, "INITIATING"));
   await page.getByRole("status").getByText("You approved").waitFor();
   await page.getByRole("img").waitFor({ state: "detached" });
+  assert.equal(await page.locator(":focus").innerText(), "Your age and e-mail");
   await deliver(statusBody(4, "CONFIRMING"));
   await deliver(dataBody(5, triples));
   await page.getByText("alice@example.com").waitFor();

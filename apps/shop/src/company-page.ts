@@ -33,7 +33,7 @@ export function companyPage(view: {
 }): Page {
   const { business, company, moved, terms, version } = view;
   const content = html`
-    <h1>${business.name}</h1>
+    <h1 tabindex="-1">${business.name}</h1>
     <p>
       You act for
       <code>${business.id}</code>${business.verified ? ", whose record is verified" : ""}.

@@ -34,7 +34,7 @@ function welcome({ takesCompanies }: ShopWindow): Html {
       ${button("/login", "Log in")}
       ${takesCompanies ? html`<a href="/company">For companies</a>` : ""}
     </div>
-    <h2>Today's roasts</h2>
+    <h2>Today’s roasts</h2>
     <ul class="roasts">
       <li>
         <strong>Yirgacheffe</strong> <span>jasmine, lemon</span>

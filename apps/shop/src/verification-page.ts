@@ -19,7 +19,7 @@ interface View {
 export function verificationPage(view: View): Page {
   const { version, order, notes } = view;
   const content = html`
-    <h1>Your age and e-mail</h1>
+    <h1 tabindex="-1">Your age and e-mail</h1>
     <p role="status" id="standing">${sayStanding(view)}</p>
     <noscript
       ><p><a href="/verify">Show the present state</a></p></noscript

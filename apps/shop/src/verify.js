@@ -29,7 +29,10 @@ async function redraw() {
     location.reload();
     return;
   }
+  const hadFocus = order.contains(document.activeElement);
   order.replaceChildren(...freshOrder.childNodes);
+  // Whoever had pressed something that is gone begins at the top of this page, not of the browser's window.
+  if (hadFocus) document.querySelector("h1").focus();
   order.dataset.version = freshOrder.dataset.version;
   // The one line that screen readers announce.
   const line = fresh.getElementById("standing").textContent;

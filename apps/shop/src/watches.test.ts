@@ -32,7 +32,11 @@ test("a page that learns nothing new pauses before it asks again, and one with n
   const versions = ["1", "2", "2"];
   const asked: string[] = [];
   const pauses: { go: () => void; ms: number }[] = [];
-  const order = { dataset: { page: "/verify", version: "1" }, replaceChildren: () => undefined };
+  const order = {
+    dataset: { page: "/verify", version: "1" },
+    contains: () => false,
+    replaceChildren: () => undefined,
+  };
   const standing = { textContent: "" };
   const elementsOf = (version: string) => ({
     getElementById: (id: string) =>
