@@ -114,7 +114,7 @@ const de: Record<TextKey, string> = {
   sameDeviceOnly:
     "Diese Website nimmt eine Anmeldung nur auf dem Gerät an, auf dem Ihr Wallet ist. Öffnen Sie diese Seite dort.",
   sameDeviceHint:
-    "Es öffnet sich nichts? Das Wallet ist nicht auf diesem Gerät: Scannen Sie damit den Code.",
+    "Es öffnet sich nichts? Das Wallet ist nicht auf diesem Gerät: Scannen Sie den Code mit dem Wallet.",
   noScript:
     "Der Code wechselt alle paar Sekunden und braucht dafür JavaScript. Lassen Sie sich sonst einen Code zeigen, der bleibt.",
   incomplete: "Diese Seite wurde nicht vollständig geladen.",
