@@ -240,6 +240,22 @@ test("a call that would burn the node's time ends at 10 million gas", async () =
   assert.ok(performance.now() - started < 5_000);
 });
 
+test("the answers to one request have 4 MiB at most: what is more is refused, call by call", async () => {
+  // PUSH3 a million, PUSH0 REVERT: the error comes with two million hex digits.
+  const long = { ...call("eth_call", [{ data: "0x620f42405ffd" }, "latest"]), id: "long" };
+  const { status, body } = await ask([long, long, long, call("eth_chainId")]);
+  assert.equal(status, 200);
+  const answers = body as unknown as (Said["body"] & { id: unknown })[];
+  assert.deepEqual(
+    answers.map(({ id }) => id),
+    ["long", "long", "long", 1],
+  );
+  assert.deepEqual(
+    answers.map(({ error }) => error?.code ?? 0).toSorted((a, b) => a - b),
+    [-32_005, 0, 3, 3],
+  );
+});
+
 test("viem reads, estimates, verifies and sends through it", async () => {
   const account = privateKeyToAccount(generatePrivateKey());
   const address = account.address.toLowerCase() as `0x${string}`;

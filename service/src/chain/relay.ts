@@ -66,8 +66,58 @@ const takeTurn = createFairTurns({
   atOnce: 2,
   waitingMax: 1_000,
   ofOwnerMax: 100,
-  onFull: () => new RpcError(codes.busy, "too many calls wait; try again later"),
+  onFull: tooManyWait,
 });
+
+/** Calls whose answers may be long. Few are under way at once, since each answer is in memory as a whole. */
+const lengthy = new Set([
+  "eth_getBlockByHash",
+  "eth_getBlockByNumber",
+  "eth_getLogs",
+  "eth_getTransactionReceipt",
+]);
+const takeLengthyTurn = createFairTurns({
+  atOnce: 8,
+  waitingMax: 1_000,
+  ofOwnerMax: 200,
+  onFull: tooManyWait,
+});
+
+function tooManyWait(): RpcError {
+  return new RpcError(codes.busy, "too many calls wait; try again later");
+}
+
+/**
+ * Characters of all answers to one request. Whoever asks pays nothing for what a contract returns, reverts with or
+ * emits, and a single call of 10 million gas can return 2 MB.
+ */
+const answersLengthMax = 4 * 1024 * 1024;
+
+/**
+ * Answers the calls of one request, in their order, each as JSON; never throws. What does not fit any more is answered
+ * with an error.
+ *
+ * @param caller who asks, as for {@link answerCall}
+ */
+export async function answerCalls(
+  ctx: ChainContext,
+  calls: readonly unknown[],
+  caller: string,
+): Promise<string[]> {
+  let left = answersLengthMax;
+  return Promise.all(
+    calls.map(async (call) => {
+      const text = JSON.stringify(await answerCall(ctx, call, caller));
+      if (text.length > left) return JSON.stringify(errorOf(idOf(call), tooLong()));
+      left -= text.length;
+      return text;
+    }),
+  );
+}
+
+function tooLong(): RpcError {
+  return new RpcError(codes.busy, "the answers to one request have at most 4 MiB; ask for less");
+}
 
 /**
  * Answers one JSON-RPC 2.0 call; never throws.
@@ -81,7 +131,7 @@ export async function answerCall(
 ): Promise<object> {
   if (!isRecord(call) || typeof call["method"] !== "string")
     return errorOf(null, new RpcError(codes.unreadable, "this is no JSON-RPC 2.0 call"));
-  const id = typeof call["id"] === "string" || typeof call["id"] === "number" ? call["id"] : null;
+  const id = idOf(call);
   try {
     const params = call["params"] ?? [];
     if (!Array.isArray(params)) throw new RpcError(codes.params, "params must be a list");
@@ -95,6 +145,11 @@ export async function answerCall(
     if (!(error instanceof NodeAway)) throw error;
     return errorOf(id, new RpcError(codes.away, "the chain cannot answer now"));
   }
+}
+
+function idOf(call: unknown): string | number | null {
+  const id = isRecord(call) ? call["id"] : null;
+  return typeof id === "string" || typeof id === "number" ? id : null;
 }
 
 const priceMethods = new Set(["eth_gasPrice", "eth_maxPriorityFeePerGas"]);
@@ -115,7 +170,9 @@ async function ask(
   if (priceMethods.has(method) && costsGas(ctx)) return `0x${weiPerGas.toString(16)}`;
   const checked = await check(params, node);
   const request = async (): Promise<unknown> => node.request(method, checked);
-  const result = await (computing.has(method) ? takeTurn(caller, request) : request());
+  if (computing.has(method)) return takeTurn(caller, request);
+  if (lengthy.has(method)) return takeLengthyTurn(caller, request);
+  const result = await request();
   return method === "eth_feeHistory" && costsGas(ctx) ? withOurPrice(result) : result;
 }
 
