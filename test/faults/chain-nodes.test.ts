@@ -7,6 +7,7 @@ import { readBalance } from "../../service/src/chain/chain-view.ts";
 import { ensureContracts, planDeployment } from "../../service/src/chain/deployment.ts";
 import { verifySignature } from "../../service/src/chain/index.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
+import { answerCall } from "../../service/src/chain/relay.ts";
 import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
 import { openGate, startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
@@ -41,6 +42,21 @@ test("a node that breaks, or answers for another chain, gets nothing and loses n
   await settle(anvil, installation, [process]);
   assert.equal(process.done.length, 1);
   assert.equal(await settledOn(anvil, process), 1);
+});
+
+test("a call from outside that the node cannot answer fails no call of the service's own", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await using process = await installation.openProcess();
+  const { ctx, chain } = process;
+  gate.decide((method) => (method === "eth_getLogs" ? "broken" : "pass"));
+  const logs = { id: 1, method: "eth_getLogs", params: [{ blockHash: `0x${"00".repeat(32)}` }] };
+  const [answer] = await Promise.all([
+    answerCall(ctx, logs, "somebody"),
+    readBalance(chain, chain.operator),
+  ]);
+  assert.match(JSON.stringify(answer), /the chain cannot answer now/);
 });
 
 test("what another chain's node says of the account settles nothing", async () => {

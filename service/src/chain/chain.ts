@@ -27,6 +27,8 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   await using stack = new AsyncDisposableStack();
   const signer = stack.use(await openSigner(ctx));
   const node = stack.use(await openNode(ctx));
+  const isEmbedded = ctx.config.chainRpcUrl === null;
+  const relayNode = isEmbedded ? node : stack.use(await openNode(ctx));
   const identity =
     (await findIdentity(ctx.db)) ?? (await keepIdentity(ctx.db, await node.readChainId()));
   await addSigner(ctx.db, signer.address);
@@ -36,7 +38,8 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const contracts = addressesOf(deployments);
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
-  const chain = chainOver(ctx, { node, signer, contracts, chainId: identity.chainId, close });
+  const { chainId } = identity;
+  const chain = chainOver(ctx, { node, relayNode, signer, contracts, chainId, close });
   const examine = async (): Promise<void> => {
     try {
       refuseOther(await node.readChainId(), identity);
@@ -64,7 +67,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
 
 function chainOver(
   ctx: Ctx,
-  given: Pick<Chain, "node" | "signer" | "chainId"> & {
+  given: Pick<Chain, "node" | "relayNode" | "signer" | "chainId"> & {
     readonly contracts: Readonly<Record<ContractName, Address>>;
     readonly close: () => Promise<void>;
   },
@@ -72,12 +75,14 @@ function chainOver(
   const { signer, chainId, close } = given;
   const { registry, settlement, live, sandbox } = given.contracts;
   const isEmbedded = ctx.config.chainRpcUrl === null;
-  const node = isEmbedded ? given.node : checkReads(given.node, { chainId, clock: ctx.clock });
+  const checked = (node: ChainNode): ChainNode =>
+    isEmbedded ? node : checkReads(node, { chainId, clock: ctx.clock });
   return {
     chainId,
     contracts: { registry, settlement, factories: { live, sandbox } },
     operator: signer.address,
-    node,
+    node: checked(given.node),
+    relayNode: checked(given.relayNode),
     isEmbedded,
     confirmations: ctx.config.confirmations,
     signer,
@@ -91,7 +96,7 @@ function chainOver(
  * while they find another chain, an alarm is raised.
  */
 function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
-  const node = examineFirst(chain.node, async () => {
+  const look = async (): Promise<void> => {
     try {
       await examine();
     } catch (error) {
@@ -99,8 +104,9 @@ function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
       chain.metrics.raise("other_chain", { err: error });
       throw new NodeAway(error.message, { cause: error });
     }
-  });
-  return { ...chain, node };
+  };
+  const node = examineFirst(chain.node, look);
+  return { ...chain, node, relayNode: examineFirst(chain.relayNode, look) };
 }
 
 /** What merchants compare receipts with, and what the operator's account has left. */

@@ -16,6 +16,11 @@ export interface Chain extends AsyncDisposable {
   /** The account that sends every transaction, and that made the contracts. */
   readonly operator: Address;
   readonly node: ChainNode;
+  /**
+   * The same node for what the outside asks, never in one exchange with calls of the service's own: a slow or long
+   * answer would fail those as well.
+   */
+  readonly relayNode: ChainNode;
   readonly isEmbedded: boolean;
   /** Blocks until a transaction is final, its own included. */
   readonly confirmations: number;

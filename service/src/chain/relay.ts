@@ -166,7 +166,7 @@ async function ask(
   const check = Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (check === undefined)
     throw new RpcError(codes.unknownMethod, "this method is not available here");
-  const { node } = ctx.chain;
+  const { relayNode: node } = ctx.chain;
   if (priceMethods.has(method) && costsGas(ctx)) return `0x${weiPerGas.toString(16)}`;
   const checked = await check(params, node);
   const request = async (): Promise<unknown> => node.request(method, checked);
@@ -199,7 +199,7 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
     throw new RpcError(codes.params, "a transaction is hex");
   const lower = raw.toLowerCase() as Hex;
   if (costsGas(ctx)) checkPrice(lower, weiPerGas);
-  const { node, isEmbedded } = ctx.chain;
+  const { relayNode: node, isEmbedded } = ctx.chain;
   const hash = keccak256(lower);
   if (isEmbedded) await node.submit([lower]);
   else await hand(node, { raw: lower, hash });
