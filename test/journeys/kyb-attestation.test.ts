@@ -20,6 +20,7 @@ import {
 import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters, stringToBytes } from "viem";
 import { verifyAttestation } from "../../packages/merchant/src/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { actsOn } from "../audited-acts.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
 const keyLifetimeSeconds = 60 * 86_400;
@@ -67,6 +68,8 @@ await test("jose accepts an attestation with the published keys", async () => {
   const jwk = (await published()).keys.find((each) => each.kid === kid);
   assert.deepEqual([jwk?.kty, jwk?.alg, jwk?.use], ["RSA", "RS256", "sig"]);
   assert.ok(jwk !== undefined && !("d" in jwk));
+  const acts = await actsOn(ctx.db, String(payload["stream_id"]));
+  assert.deepEqual(acts, [`${payload.sub} data-request.release`]);
 });
 
 const hashOf = (text: string): Hex => keccak256(stringToBytes(text));

@@ -10,6 +10,7 @@ import { findFounding } from "../../service/src/kyb/business/founding-store.ts";
 import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { actsOn } from "../audited-acts.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 
 let world: KybWorld;
@@ -124,6 +125,8 @@ test("one refusal ends the founding", async () => {
   assert.deepEqual([late.status, late.body.error?.reason], [409, "ballot_over"]);
   assert.equal(await statusOf(address), "lapsed");
   assert.equal(await codeAt(address), undefined);
+  const declined = `${world.person("bob").address} business.decline`;
+  assert.equal((await actsOn(world.ctx.db, address)).at(-1), declined);
 });
 
 test("somebody else's signature, or one of another invitation, does not count", async () => {
@@ -278,6 +281,8 @@ test("a founder ends its founding until everybody has signed, and nobody is aske
   assert.deepEqual(await abandon("alice", "0x12"), [404, "business_not_found"]);
   for (let times = 1; times <= 2; times += 1)
     assert.deepEqual(await abandon("alice", address), [200, "lapsed"]);
+  const abandoned = `${world.person("alice").address} business.abandon`;
+  assert.equal((await actsOn(world.ctx.db, address)).at(-1), abandoned);
   assert.ok((await world.inboxOf("carol")).every((each) => each.id !== id));
   await assert.rejects(world.businessOf("bob", address), /member of no business/);
   const late = await world.voteAs("carol", id, { item });

@@ -7,6 +7,7 @@ import { finishRemovals } from "../../service/src/kyb/business/removal.ts";
 import { requestLook } from "../../service/src/kyb/business/roster-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
+import { actsOn } from "../audited-acts.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 
 const day = 86_400;
@@ -346,6 +347,9 @@ test("whoever proposed something takes it back until it is decided, and may prop
   assert.equal((await world.voteAs("ulf", second)).body["status"], "approved");
   assert.deepEqual(await retract("tara", second), [409, "ballot_over"]);
   await reachEpoch(business, 1);
+  const acts = (await actsOn(world.ctx.db, address)).map((act) => act.split(" ")[1]);
+  const all = ["found", "register", "verify", "propose", "retract", "govern.executed", "roster"];
+  assert.deepEqual(new Set(acts), new Set(all.map((act) => `business.${act}`)));
 });
 
 test("no business becomes a member of one: nobody has its key, and where all must agree nobody could any more", async () => {

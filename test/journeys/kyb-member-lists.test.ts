@@ -10,6 +10,7 @@ import {
 } from "../../service/src/accounts/index.ts";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { purgeReleases } from "../../service/src/kyb/release/releases.ts";
+import { actsOn } from "../audited-acts.ts";
 import { type DataWorld, openDataWorld, registerEndpoint } from "../kyb-data-world.ts";
 
 let world: DataWorld;
@@ -94,6 +95,9 @@ test("members see whom their business takes no requests of, and take a block bac
   const body = { requestId: second?.["requestId"], isBlocked: false };
   assert.equal((await world.walletCall("bob", "POST", path, { body })).status, 200);
   assert.deepEqual(await listAs("alice", "blocks"), [first]);
+  const [alice, bob] = ["alice", "bob"].map((name) => world.person(name).address);
+  const acts = [`${alice} business.block`, `${alice} business.block`, `${bob} business.unblock`];
+  assert.deepEqual((await actsOn(world.ctx.db, world.business.address)).slice(-3), acts);
   await checkRefusals("blocks");
 });
 

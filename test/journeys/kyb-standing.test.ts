@@ -14,6 +14,7 @@ import { noteBusinessAcquaintance } from "../../service/src/kyb/business/acquain
 import { requestLook, wakeRoster } from "../../service/src/kyb/business/roster-store.ts";
 import { setMoved } from "../../service/src/kyb/business/standing-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { actsOn } from "../audited-acts.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { untilBlocked } from "../lock-waits.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
@@ -143,6 +144,8 @@ test("the operator lists and shows businesses, and takes back the word for one",
   assert.equal((await svc("business", "verify", address, "--leave-to-issuers")).status, 0);
   await reachVerified(address, false);
   assert.equal(await wordFor(), null);
+  const said = ["unverify", "verify", "unverify"].map((act) => `cli business.${act}`);
+  assert.deepEqual((await actsOn(world.ctx.db, address)).slice(-3), said);
   const both = await svc("business", "verify", address, "--withdraw", "--leave-to-issuers");
   assert.deepEqual([both.status, await wordFor()], [2, null]);
 });
@@ -172,6 +175,8 @@ test("a suspended business is not verified, its members cannot vote; reinstated 
   assert.ok((await world.inboxOf("dora")).every((each) => each.id !== id));
   assert.equal((await svc("business", "reinstate", address)).status, 0);
   assert.equal((await reachVerified(address, true))["status"], "active");
+  const acts = await actsOn(world.ctx.db, address);
+  assert.deepEqual(acts.slice(-2), ["cli business.suspend", "cli business.reinstate"]);
   assert.equal((await world.voteAs("dora", id)).body["status"], "open");
 });
 
@@ -217,6 +222,8 @@ test("a move by the operator waits 30 days, and any member cancels it", async ()
   assert.deepEqual([refused.status, refused.body.error?.reason], [422, "signature_wrong"]);
   const kept = await world.walletCall("finn", "POST", path, { body: { signature } });
   assert.deepEqual(kept.body, { ended: "move" });
+  const cancelled = `${world.person("finn").address} business.move.cancel`;
+  assert.equal((await actsOn(world.ctx.db, address)).at(-1), cancelled);
   const over = await world.walletCall("finn", "POST", path, { body: { signature } });
   assert.deepEqual([over.status, over.body.error?.reason], [409, "nothing_to_end"]);
   await world.advance(2 * day);
@@ -237,13 +244,8 @@ test("the operator takes an announced move back, once, on record", async () => {
   assert.equal((await world.businessOf("finn", address))["move"], null);
   const again = await svc("business", "move", address, "--cancel");
   assert.match(again.err, /no move of this business is announced/);
-  const recorded = await world.ctx.db.query<{ action: string }>(
-    sql`select action from audit_entry where subject = ${address} and action like 'business.move%' order by id`,
-  );
-  assert.deepEqual(
-    recorded.map(({ action }) => action),
-    ["business.move", "business.move.cancel"],
-  );
+  const acts = await actsOn(world.ctx.db, address);
+  assert.deepEqual(acts.slice(-2), ["cli business.move", "cli business.move.cancel"]);
   await world.advance(31 * day);
   assert.equal((await lookUp("status", address)).body["status"], "active");
 });
@@ -294,6 +296,7 @@ test("a move by the operator waits while its successor is suspended, and is canc
   assert.equal((await world.businessOf("jan", impossible))["status"], "active");
   await svc("business", "reinstate", next);
   await reachMoved(waits);
+  assert.ok((await actsOn(world.ctx.db, waits)).includes("system business.moved"));
   const { proposals } = await world.businessOf("jan", waits);
   const [ended] = proposals as { id: string; status: string }[];
   assert.deepEqual([ended?.id, ended?.status], [open, "failed"]);
