@@ -5,6 +5,7 @@ import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
 import { parseConfig } from "../../platform/config/config.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
+import { actsOn } from "../../../../test/audited-acts.ts";
 import { createAttestationKeys } from "./attestation-keys.ts";
 import {
   listAttestationKeys,
@@ -120,6 +121,7 @@ await test("an operator has the published successor take over, and what the old 
   await advance(1);
   const next = await kidOf("next");
   assert.equal(await rotateAttestationKey(ctx, "test"), next);
+  assert.deepEqual(await actsOn(ctx.db, String(next)), ["test attestation-key.rotate"]);
   await keys.rotate();
   const fresh = await keys.sign(ctx.db, {});
   assert.equal(partOf(fresh, 0).kid, next);
@@ -152,6 +154,8 @@ await test("a revoked key is published no more, and its published successor sign
     assert.equal(partOf(fresh, 0).kid, next);
     assert.ok(isGenuine(fresh, await published(keys)));
     await assert.rejects(revokeAttestationKey(ctx, String(current), "test"), /no such live/);
+    const acts = await actsOn(ctx.db, String(current));
+    assert.equal(acts.filter((act) => act === "test attestation-key.revoke").length, 1);
   }
   const { length } = await listAttestationKeys(ctx);
   for (const { kid } of await listAttestationKeys(ctx))
