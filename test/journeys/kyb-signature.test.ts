@@ -59,6 +59,12 @@ const acceptsTyped = async (text: string): Promise<boolean> => {
 
 const elsewhere: Address = `0x${"ab".repeat(20)}`;
 
+/** How many of its members the merchant sees by name. */
+async function countNames(address: Address): Promise<number> {
+  const { body } = await world.call("GET", `/api/v1/kyb/members/${address}`);
+  return (body["members"] as { name?: string }[]).filter(({ name }) => name !== undefined).length;
+}
+
 /** A request to that business. */
 async function asked(of: TestBusiness): Promise<string> {
   return world.begin({ businessWalletAddress: of.address, message: `For ${of.name}` });
@@ -85,8 +91,10 @@ await test("a business signs a text: two of three approve, it is recorded, and e
   assert.deepEqual((await world.call("GET", `${signaturesPath}/${id}`)).body, made.body);
   assert.deepEqual(reasonOf(await signatureOf(id)), [404, "not_signed"]);
   assert.equal(await accepts(business.address, someText.message), false, "one is not enough");
+  assert.equal(await countNames(business.address), 0);
   assert.deepEqual((await world.voteAs("bob", id)).body, { id, status: "approved" });
   await world.reach(id, "signed");
+  assert.equal(await countNames(business.address), 3);
   const { body } = await signatureOf(id);
   const { signedAt, transactionHash } = body as { signedAt: number; transactionHash: Hex };
   assert.deepEqual(body, {
@@ -178,14 +186,14 @@ await test("a signature outlives its approvals, its roster and its signers, unti
   assert.ok(await accepts(address, message), "after a year");
   assert.deepEqual((await signatureOf(id)).status, 200);
   assert.equal(await accepts(address, someText.message), false, "what another business signed");
-  await world.govern(
-    "grace",
-    { operation: "withdraw", hash: hashMessage(message) },
-    { business: address, voters: ["grace", "heidi"] },
-  );
+  const act = { operation: "withdraw", hash: hashMessage(message) };
+  await world.govern("grace", act, { business: address, voters: ["grace", "heidi"] });
   await world.until("it was taken back", async () =>
     (await accepts(address, message)) ? null : true,
   );
+  const path = `/w/businesses/${address}/proposals`;
+  const twice = await world.walletCall("grace", "POST", path, { body: act });
+  assert.deepEqual(reasonOf(twice), [404, "not_signed"]);
   const again = await world.begin({ businessWalletAddress: address, message });
   for (const name of ["grace", "heidi"]) await world.voteAs(name, again);
   const ended = await world.reach(again, "failed");

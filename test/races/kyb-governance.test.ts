@@ -2,12 +2,15 @@
 // and none by whoever is no longer a member.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Address } from "@svc/protocol";
+import { type Address, encodeCharter } from "@svc/protocol";
+import { lockBusiness } from "../../service/src/kyb/business/business-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { bufferOfHex } from "../../service/src/platform/hex.ts";
 import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
 import { until } from "../embedded-chain.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import { statusOf } from "../login-flow.ts";
 import type { ServerProcess } from "../world.ts";
 
@@ -139,6 +142,23 @@ test("of businesses that are asked at the same instant to move on to each other,
   assert.equal(await moveAtOnce([1, 0]), 1);
   assert.equal(await moveAtOnce([1, 2, 0]), 2);
   assert.equal(await moveAtOnce([2, 3, 1, 0]), 3);
+});
+
+test("a member who is removed while it proposes something proposes nothing", async () => {
+  const { address } = await world.found({ members: ["mona", "nils"] });
+  const request = { operation: "changeCharter", members: rosterOf(world, ["mona"]) };
+  const { asked } = await world.ctx.db.transaction(async (tx) => {
+    const { charter } = (await lockBusiness(tx, address)) ?? assert.fail();
+    const members = charter.members.filter((each) => each.address !== world.person("mona").address);
+    const left = bufferOfHex(encodeCharter({ ...charter, members }));
+    await tx.query(sql`update business set charter = ${left} where address = ${address}`);
+    const path = `/w/businesses/${address}/proposals`;
+    const proposing = world.walletCall("mona", "POST", path, { body: request });
+    await untilBlocked(world.ctx.db);
+    return { asked: proposing };
+  });
+  const { status, body } = await asked;
+  assert.deepEqual([status, body.error?.reason], [404, "business_not_found"]);
 });
 
 /** What one statement sees: nothing of a change may be there without the rest. */
