@@ -4,8 +4,10 @@ import { test } from "node:test";
 import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
 import { parseConfig } from "../../platform/config/config.ts";
+import { openDb } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { actsOn } from "../../../../test/audited-acts.ts";
+import { untilBlocked } from "../../../../test/lock-waits.ts";
 import { createAttestationKeys } from "./attestation-keys.ts";
 import {
   listAttestationKeys,
@@ -139,6 +141,18 @@ await test("of two rotations at once one is told that the other was faster", asy
   const kids = both.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   assert.equal(new Set(kids).size, kids.length, "nobody is told of a rotation that was another's");
   assert.ok(kids.length > 0);
+});
+
+await test("a key is not revoked while something that it signed is being stored", async () => {
+  await using observer = openDb({ ...database.connection, connections: 1 });
+  const keys = createAttestationKeys(ctx);
+  const { revoking } = await ctx.db.transaction(async (tx) => {
+    const { kid } = partOf(await keys.sign(tx, {}), 0);
+    const revoked = revokeAttestationKey(ctx, String(kid), "test");
+    await untilBlocked(observer);
+    return { revoking: revoked };
+  });
+  await revoking;
 });
 
 await test("a revoked key is published no more, and its published successor signs, however often", async () => {
