@@ -72,6 +72,19 @@ test("400: a proposal is held against the operation that it names: what it lacks
   }
 });
 
+test("400: a business goes on only in another one of its environment whose wallet is there", async () => {
+  const { address } = world.business;
+  const sandbox = await world.found({ members: ["alice"], environment: "sandbox" });
+  const { body: founding } = await world.askFounding({ members: ["rosa", "sven"] });
+  const path = `/w/businesses/${address}/proposals`;
+  for (const successor of [address, sandbox.address, founding["address"]]) {
+    const body = { operation: "moveTo", successor };
+    const answer = await world.walletCall("alice", "POST", path, { body });
+    assert.deepEqual(reasonOf(answer), [400, "invalid_request"]);
+    assert.match(answer.body.error?.message ?? "", /another active business/);
+  }
+});
+
 test("409: a member has at most five proposals open, and at most twenty foundings", async () => {
   const path = `/w/businesses/${world.business.address}/proposals`;
   const members = ["alice", "bob", "dave"].map((name) => {

@@ -77,6 +77,7 @@ test("a member who votes and never signs to stay ends no removals for good: the 
   assert.deepEqual([status, message], [422, lately]);
   assert.ok(Math.abs(Number(protectedUntil) - until) < day);
   await world.advance(day + 60);
+  assert.deepEqual(await propose("petra"), underWay);
   const proposeAgain = async () =>
     world.govern("otis", removalOf("rasmus"), { business: address, voters: ["otis"] });
   const [again, twice] = [await proposeAgain(), await proposeAgain()];
