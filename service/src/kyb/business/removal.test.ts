@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Address } from "@svc/protocol";
 import type { ChainContext, FinalTransaction } from "../../chain/index.ts";
 import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
@@ -8,6 +9,7 @@ import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { kybJobs } from "../jobs.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { noteAnswered, saveRemoval } from "./removal-store.ts";
 import { finishRemovals, removalFinalHandlers } from "./removal.ts";
 
 await using database = await openTestDatabase();
@@ -16,8 +18,8 @@ await using opened = await openContext(
 );
 // Removals look at nothing else of a chain; the transactions stay in their queue.
 const ctx = Object.assign(opened, { chain: { isEmbedded: true } }) as unknown as ChainContext;
-const business = `0x${"ab".repeat(20)}`;
-const member = `0x${"cd".repeat(20)}`;
+const business: Address = `0x${"ab".repeat(20)}`;
+const member: Address = `0x${"cd".repeat(20)}`;
 
 async function run(seconds = 0): Promise<string[]> {
   await advanceClock(ctx.db, seconds);
@@ -114,4 +116,22 @@ await test("work of another kind that fails holds up no removal", async () => {
   const failing = due?.run(new AbortController().signal);
   await assert.rejects(async () => failing, /work on businesses failed/);
   assert.equal((await listSent()).at(-1), `${business}:7:5`);
+});
+
+await test("an answer to a removal counts for that removal alone", async () => {
+  await ctx.db.query(sql`update business set epoch = 6 where address = ${business}`);
+  const sent = await listSent();
+  await noteAnswered(ctx.db, { business, member, by: "vote", now: ctx.clock.now() });
+  assert.deepEqual(await run(), sent);
+  await saveRemoval(ctx.db, { business, member, endsAt: ctx.clock.now(), keepNonce: 8 });
+  assert.equal((await run()).at(-1), `${business}:8:6`);
+});
+
+await test("on a chain of others a removal is sent two minutes late, since its blocks may be stamped early", async () => {
+  Object.assign(ctx.chain, { isEmbedded: false });
+  const endsAt = ctx.clock.now() - 60;
+  await saveRemoval(ctx.db, { business, member, endsAt, keepNonce: 9 });
+  const sent = await listSent();
+  assert.deepEqual(await run(), sent);
+  assert.equal((await run(60)).at(-1), `${business}:9:6`);
 });
