@@ -1,13 +1,11 @@
 // What is kept of the work on businesses, and for how long (decisions section 8, Retention).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseLink } from "@svc/protocol";
-import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
-import { purgeProposals } from "../../service/src/kyb/business/governance.ts";
-import { purgeIdempotencyKeys } from "../../service/src/kyb/idempotency.ts";
-import { purgeOffers } from "../../service/src/kyb/offer/offers.ts";
+import { type Address, parseLink } from "@svc/protocol";
+import { listMemberRows } from "../../service/src/kyb/business/business-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
+import { runHourlyJobs } from "../kyb-retention.ts";
 import { signaturesPath } from "../kyb-signature-world.ts";
 import { logIn } from "../login-flow.ts";
 import { deleteUser } from "../user-deletion.ts";
@@ -36,10 +34,10 @@ await test("proposals are shown for 30 days after their end, and for as long as 
   assert.equal((await world.walletCall("alice", "POST", path, { body: {} })).status, 200);
   await world.advance(30 * day - 10);
   const open = await propose();
-  await purgeProposals(ctx);
+  await runHourlyJobs(ctx);
   assert.deepEqual(await listProposals(), [open, ended]);
   await world.advance(20);
-  await purgeProposals(ctx);
+  await runHourlyJobs(ctx);
   assert.deepEqual(await listProposals(), [open]);
 });
 
@@ -53,11 +51,24 @@ await test("a vote that is over is known as such for 30 days, and then unknown",
   const cancelled = await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
   assert.equal(cancelled.status, 200, JSON.stringify(cancelled.body));
   await world.advance(30 * day - 10);
-  await purgeBallots(ctx);
+  await runHourlyJobs(ctx);
   assert.deepEqual(await reject(), [409, "ballot_over"]);
   await world.advance(20);
-  await purgeBallots(ctx);
+  await runHourlyJobs(ctx);
   assert.deepEqual(await reject(), [404, "ballot_not_found"]);
+});
+
+await test("a founding that came to nothing is forgotten with the names in it, 30 days after its time", async () => {
+  const asked = await world.askFounding({ members: ["rosa", "sven"] });
+  const address = asked.body["address"] as Address;
+  const abandon = `/w/businesses/${address}/abandon`;
+  assert.equal((await world.walletCall("rosa", "POST", abandon, { body: {} })).status, 200);
+  await world.advance(Number(asked.body["deadline"]) - ctx.clock.now() + 30 * day - 10);
+  await runHourlyJobs(ctx);
+  assert.equal((await listMemberRows(ctx.db, [address])).length, 2);
+  await world.advance(20);
+  await runHourlyJobs(ctx);
+  assert.equal((await listMemberRows(ctx.db, [address])).length, 0);
 });
 
 await test("an idempotency key stands for its first call for 24 hours, and for another one after that", async () => {
@@ -70,16 +81,23 @@ await test("an idempotency key stands for its first call for 24 hours, and for a
   const first = await offer("one");
   assert.equal(first.status, 201, JSON.stringify(first.body));
   await world.advance(day - 10);
-  await purgeIdempotencyKeys(ctx);
+  await runHourlyJobs(ctx);
   assert.deepEqual((await offer("one")).body, first.body);
   assert.equal((await offer("two")).body.error?.reason, "idempotency_key_conflict");
   await world.advance(10);
   assert.equal(await countKeys(), 1);
-  await purgeIdempotencyKeys(ctx);
+  await runHourlyJobs(ctx);
   assert.equal(await countKeys(), 0);
   const other = await offer("two");
   assert.equal(other.status, 201, JSON.stringify(other.body));
   assert.notEqual(other.body["offerId"], first.body["offerId"]);
+  await world.advance(day);
+  const third = await offer("three");
+  assert.deepEqual(
+    (await offer("three")).body,
+    third.body,
+    "also where the key was not deleted yet",
+  );
 });
 
 await test("who took an offer is known for a day after it is over, and no longer than its user is", async () => {
@@ -108,6 +126,6 @@ await test("who took an offer is known for a day after it is over, and no longer
   assert.equal(await claimantOf(forgotten), null);
   assert.equal(await claimantOf(kept), world.person("viktor").address);
   await world.advance(day + 3600);
-  await purgeOffers(ctx);
+  await runHourlyJobs(ctx);
   assert.equal(await claimantOf(kept), null);
 });

@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setEntitlement } from "../../service/src/accounts/index.ts";
-import { listInbox, reopenBallot } from "../../service/src/kyb/ballot/ballot-store.ts";
+import { listInbox } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
-import { untilBlocked } from "../lock-waits.ts";
 
 await using world = await openDataWorld();
 const { ctx, organizationId } = world;
@@ -52,23 +51,6 @@ await test("an organization that may ask for data no more gets none, and pays no
     const { status } = await world.call("GET", `/api/v1/kyb/data-requests/${id}`);
     return status === 200 ? true : null;
   });
-});
-
-await test("a request that is cancelled while its members are about to be asked anew asks nobody", async () => {
-  const { body } = await world.ask();
-  const id = String(body["requestId"]);
-  await ctx.db.query(
-    sql`update ballot set status = 'approved', ended_at = created_at where id = ${id}`,
-  );
-  const { cancelling } = await ctx.db.transaction(async (tx) => {
-    await reopenBallot(tx, id);
-    const path = `/api/v1/kyb/data-requests/${id}/cancel`;
-    const called = world.call("POST", path, { body: {} });
-    await untilBlocked(ctx.db);
-    return { cancelling: called };
-  });
-  assert.equal((await cancelling).body["status"], "cancelled");
-  assert.ok((await world.inboxOf("alice")).every((each) => each.id !== id));
 });
 
 await test("after a change of members the first approval chooses anew which optional fields go", async () => {

@@ -8,10 +8,10 @@ import {
   setEntitlement,
   topUp,
 } from "../../service/src/accounts/index.ts";
-import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
-import { purgeReleases } from "../../service/src/kyb/release/releases.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import { type DataWorld, openDataWorld, registerEndpoint } from "../kyb-data-world.ts";
+import { runHourlyJobs } from "../kyb-retention.ts";
 
 let world: DataWorld;
 before(async () => {
@@ -141,8 +141,9 @@ test("members see for ever what their business released, to whom and by which vo
   assert.ok(!/Muster|Canary|Beispiel/.test(JSON.stringify(listed)));
   await checkRefusals("releases");
   await world.advance(31 * 86_400);
-  await purgeReleases(world.ctx);
-  await purgeBallots(world.ctx);
+  await runHourlyJobs(world.ctx);
+  const kept = sql`select from data_release where attestation_sealed is not null`;
+  assert.deepEqual(await world.ctx.db.query(kept), []);
   assert.deepEqual(await listAs("carol", "releases"), listed);
 });
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { lockDueBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
-import { purgeDocuments } from "../../service/src/kyb/request/signature-requests.ts";
+import { runHourlyJobs } from "../kyb-retention.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
 
@@ -338,10 +338,10 @@ await test("documents go 30 days after the end of their request; the signature s
     return row?.isKept === true;
   };
   await world.advance(29 * 86_400);
-  await purgeDocuments(ctx);
+  await runHourlyJobs(ctx);
   assert.ok(await kept());
   await world.advance(2 * 86_400);
-  await purgeDocuments(ctx);
+  await runHourlyJobs(ctx);
   assert.equal(await kept(), false);
   const { status, body } = await get(`${signaturesPath}/${String(id)}/signature`);
   assert.equal(status, 200);

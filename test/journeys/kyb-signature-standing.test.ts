@@ -99,6 +99,7 @@ await test("what members have approved is not cancelled while the chain records 
   const id = await world.begin();
   const path = `${signaturesPath}/${id}`;
   await ctx.db.query(sql`update signature_request set approved_at = 1 where id = ${id}`);
+  assert.deepEqual(reasonOf(await world.call("GET", `${path}/signature`)), [404, "not_signed"]);
   const refused = await world.call("POST", `${path}/cancel`);
   assert.deepEqual(reasonOf(refused), [409, "request_not_open"]);
   assert.match(refused.body.error?.message ?? "", /^request_not_open: .*approved.*chain/);

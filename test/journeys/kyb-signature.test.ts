@@ -182,6 +182,7 @@ await test("a signature outlives its approvals, its roster and its signers, unti
   );
   await reachEpoch(world, { name: "grace", address, epoch: 1 });
   assert.ok(await accepts(address, message), "after both signers were removed");
+  assert.equal(await countNames(address), 2, "nobody who left is shown");
   await world.advance(400 * 86_400);
   assert.ok(await accepts(address, message), "after a year");
   assert.deepEqual((await signatureOf(id)).status, 200);
