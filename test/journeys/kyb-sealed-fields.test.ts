@@ -112,8 +112,13 @@ await test("approvals of members who are no more release nothing: those who are 
     const asked = (await world.inboxOf("carol")).some((item) => item.id === id);
     return asked ? true : null;
   });
+  const asked = sql`select from data_request where id = ${id} and approved_at is null`;
+  assert.equal((await world.ctx.db.query(asked)).length, 1);
   assert.equal(await statusOf(id), "pending_approval");
-  for (const name of stay) await world.voteAs(name, id, { optional: [] });
+  for (const [at, name] of stay.entries()) {
+    const { body } = await world.voteAs(name, id, { optional: [] });
+    assert.equal(body["status"], ["open", "approved"][at]);
+  }
   await world.waitFor(id, "released");
   await checkMoney(world.ctx);
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
 import { lockDueBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
 import type { Answer } from "../kyb-world.ts";
@@ -57,6 +58,8 @@ await test("the shortest window ends after 300 seconds, and not before", async (
   assert.deepEqual(await lockDueBallots(ctx.db, Number(expiresAt), 10), []);
   assert.equal((await world.voteAs("alice", id, { item })).body["status"], "open");
   lastSecond.mock.restore();
+  const voted = await ctx.db.query(sql`select member from business_member where has_voted`);
+  assert.deepEqual(voted, [{ member: world.person("alice").address }]);
   // This machine takes time as well.
   await world.advance(Number(createdAt) + 280 - ctx.clock.now());
   assert.equal((await get(`${signaturesPath}/${id}`)).body["status"], "pending_approval");
