@@ -7,5 +7,5 @@ export async function runHourlyJobs(
 ): Promise<void> {
   // None of them needs more of the context.
   const jobs = kybJobs(ctx as KybContext).filter(({ everySeconds }) => everySeconds === 3600);
-  for (const { run } of jobs) await run(new AbortController().signal);
+  for (const job of jobs) await job.run(new AbortController().signal);
 }
