@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, beforeEach, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Audit, chainAudit, createAudit, purgeAudit } from "./audit.ts";
 import { until } from "../../../../test/patience.ts";
 import { chainAll } from "../../../../test/linked-audit.ts";
-import { type AuditContext, linkHash } from "./audit-chain.ts";
+import { type AuditContext, linkHash, sealLink } from "./audit-chain.ts";
 import type { EntryRow } from "./audit-store.ts";
 import { advisoryLocks } from "../database/advisory-locks.ts";
 import { type Db, openDb, type Queryable, sql } from "../database/db.ts";
@@ -83,6 +84,56 @@ test("an empty trail is intact", async () => {
   assert.deepEqual(await faultsOf(), []);
 });
 
+test("a beginning that is not empty is nobody's, and reported", async () => {
+  await one.query(sql`
+    update audit_chain set head_hash = sha256('x'), checkpoint_hash = sha256('x')`);
+  assert.deepEqual(await faultsOf(), [
+    ["checkpoint_wrong", 0, null],
+    ["head_wrong", 0, null],
+  ]);
+  await assert.rejects(audit.head(one), /forged/);
+});
+
+test("a link's hash covers the one before it, its place and its entry, in a form that never changes", () => {
+  const entry = {
+    id: 7,
+    at: 1_700_000_000,
+    actor: "a",
+    action: "b.c",
+    subject: "d",
+    details: "{}",
+  };
+  const canonical = `["svc-audit-v1","${"01".repeat(32)}",5,7,1700000000,"a","b.c","d","{}"]`;
+  assert.deepEqual(
+    linkHash({ position: 4, hash: Buffer.alloc(32, 1) }, entry),
+    createHash("sha256").update(canonical).digest(),
+  );
+});
+
+test("what is linked while the trail is verified makes no fault", async () => {
+  await makeChain(2);
+  const linking: AuditContext = { ...ctx, db: { ...one, transaction: linkAfterTheHead } };
+  const report = await createAudit(linking).verify();
+  assert.deepEqual([report.checked, report.faults], [2, []]);
+  assert.equal((await audit.verify()).checked, 3);
+});
+
+/** A transaction during which an entry is linked, once the head was read. */
+async function linkAfterTheHead<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+  return one.transaction(async (tx) =>
+    work({
+      async query<Row extends object>(statement: ReturnType<typeof sql>) {
+        const rows = await tx.query<Row>(statement);
+        if (statement.text.includes("head_seal")) {
+          await record(two, "meanwhile");
+          await until("it is linked", async () => ((await chainAudit(other)) === 1 ? true : null));
+        }
+        return rows;
+      },
+    }),
+  );
+}
+
 test("an entry of a transaction that was rolled back is never linked", async () => {
   await record(one, "before");
   const undone = one.transaction(async (tx) => {
@@ -105,22 +156,29 @@ test("an entry of a transaction that was rolled back is never linked", async () 
 test("an entry that commits after higher ids is linked once it does", async () => {
   const { promise: hold, resolve: release } = Promise.withResolvers<void>();
   const { promise: written, resolve: onWritten } = Promise.withResolvers<void>();
+  await record(one, "before");
   const slow = two.transaction(async (tx) => {
     await record(tx, "slow");
     onWritten();
     await hold;
   });
   await written;
+  await until("what was before is linked", async () =>
+    (await chainAudit(ctx)) === 1 ? true : null,
+  );
   await record(one, "fast");
   assert.equal(await chainAudit(ctx), 0);
   const waiting = await audit.verify();
   assert.deepEqual([waiting.isIntact, waiting.unsealed.count], [true, 1]);
   release();
   await slow;
+  const ended = await audit.verify();
+  assert.deepEqual([ended.isIntact, ended.unsealed.count], [true, 2]);
   await chainAll(ctx);
   assert.deepEqual(await one.query(sql`select entry_id from audit_link order by position`), [
     { entry_id: 1 },
     { entry_id: 2 },
+    { entry_id: 3 },
   ]);
   assert.deepEqual(await faultsOf(), []);
 });
@@ -155,13 +213,15 @@ test("entries of 20 transactions that commit in any order are each linked once b
   assert.deepEqual([report.checked, report.head.position, report.faults], [entries, entries, []]);
 });
 
-test("more entries than one transaction links are all linked", async () => {
+test("more entries than one transaction links are all linked, and of as many faults 100 are told", async () => {
   await one.query(sql`
     insert into audit_entry (at, actor, action, subject)
     select ${now}, 'system', 'test.run', n::text from generate_series(1, 2500) as n`);
   await chainAll(ctx);
   const report = await audit.verify();
   assert.deepEqual([report.checked, report.faults], [2500, []]);
+  await one.query(sql`update audit_entry set actor = 'nobody'`);
+  assert.equal((await faultsOf()).length, 100);
 });
 
 test("what is linked is not looked at again, also where the last batch was full", async () => {
@@ -254,6 +314,14 @@ test("newest entries that were cut off are reported", async () => {
     update audit_chain set head_position = 3, head_hash = hash, head_seal = seal
     from audit_link where position = 3`);
   assert.deepEqual(await faultsOf(), [["head_wrong", 3, null]]);
+  // A head of the service's own, but of another trail.
+  const another = { position: 3, hash: Buffer.alloc(32, 1) };
+  const anotherSeal = sealLink(ctx, "head", another);
+  await one.query(
+    sql`update audit_chain set head_hash = ${another.hash}, head_seal = ${anotherSeal}`,
+  );
+  assert.deepEqual(await faultsOf(), [["head_wrong", 3, null]]);
+  await one.query(sql`update audit_chain set head_seal = sha256('x')`);
   await record(one, "next");
   await assert.rejects(chainAll(ctx), /forged/);
   await assert.rejects(audit.head(one), /forged/);
@@ -276,7 +344,7 @@ test("an entry put into the middle is reported, linked or not", async () => {
   await makeChain(2);
   await one.query(sql`
     insert into audit_entry (id, at, actor, action, subject, tx) overriding system value
-    values (5, ${now - 20 * 86_400}, 'system', 'made.up', 'x', '1')`);
+    values (5, ${now - 3601}, 'system', 'made.up', 'x', '1')`);
   assert.deepEqual(await faultsOf(), [["entry_inserted", null, 5]]);
   await one.query(sql`update audit_entry set tx = pg_current_xact_id() where id = 5`);
   await chainAll(ctx);
@@ -318,6 +386,10 @@ test("entries past their retention are removed and the rest stays verifiable", a
   assert.equal(await purgeAudit(ctx, { before: now }), 3);
   assert.equal(await countOf(sql`select count(*) from audit_entry`), 4);
   assert.deepEqual(await faultsOf(), []);
+  await one.query(sql`
+    insert into audit_link (position, entry_id, hash, seal, sealed_at) values (1, 99, sha256('x'), sha256('x'), 0)`);
+  assert.deepEqual((await faultsOf())[0], ["link_missing", 4, null]);
+  await one.query(sql`delete from audit_link where position = 1`);
   await makeChain(1);
   assert.equal(await purgeAudit(ctx, { before: now + 1 }), 5);
   const empty = await audit.verify();
