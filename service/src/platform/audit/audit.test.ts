@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, beforeEach, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Audit, chainAudit, createAudit, purgeAudit } from "./audit.ts";
+import { type Audit, chainAudit, createAudit, noteRestore, purgeAudit } from "./audit.ts";
 import { until } from "../../../../test/patience.ts";
+import { untilBlocked } from "../../../../test/lock-waits.ts";
 import { chainAll } from "../../../../test/linked-audit.ts";
 import { type AuditContext, linkHash, sealLink } from "./audit-chain.ts";
 import type { EntryRow } from "./audit-store.ts";
@@ -362,13 +363,7 @@ test("the unsealed tail is reported with its age", async () => {
 });
 
 test("a database that was restored from a dump goes on with its chain", async () => {
-  await makeChain(3);
-  // A dump keeps the columns; the new cluster counts its transactions from the beginning.
-  await one.query(sql`update audit_entry set tx = (tx::text::bigint + 1000000000)::text::xid8`);
-  await one.query(sql`
-    insert into audit_entry (at, actor, action, subject, tx)
-    values (${now}, 'system', 'test.run', 'unlinked in the dump', '2000000000')`);
-  await one.query(sql`update audit_chain set horizon = '1999999999'`);
+  await restoreFromDump();
   await record(one, "new");
   await chainAll(ctx);
   await record(one, "newer");
@@ -376,6 +371,31 @@ test("a database that was restored from a dump goes on with its chain", async ()
   const report = await audit.verify();
   assert.deepEqual([report.checked, report.faults, report.unsealed.count], [6, [], 0]);
 });
+
+test("a process that starts on such a database takes what it records for nothing that was put in", async () => {
+  await restoreFromDump();
+  await noteRestore(one);
+  await record(one, "new");
+  const report = await audit.verify();
+  assert.deepEqual([report.checked, report.faults, report.unsealed.count], [3, [], 2]);
+});
+
+test("what such a database has not linked yet is linked, whether or not anything is recorded", async () => {
+  await restoreFromDump();
+  await noteRestore(one);
+  await chainAll(ctx);
+  assert.equal((await audit.verify()).checked, 4);
+});
+
+async function restoreFromDump(): Promise<void> {
+  await makeChain(3);
+  // A dump keeps the columns; the new cluster counts its transactions from the beginning.
+  await one.query(sql`update audit_entry set tx = (tx::text::bigint + 1000000000)::text::xid8`);
+  await one.query(sql`
+    insert into audit_entry (at, actor, action, subject, tx)
+    values (${now}, 'system', 'test.run', 'unlinked in the dump', '2000000000')`);
+  await one.query(sql`update audit_chain set horizon = '1999999999'`);
+}
 
 test("entries past their retention are removed and the rest stays verifiable", async () => {
   await makeChain(3);
@@ -415,6 +435,17 @@ test("a long chain is removed in batches", async () => {
   await chainAll(ctx);
   assert.equal(await purgeAudit(ctx, { before: now + 1 }), 2100);
   assert.deepEqual(await faultsOf(), []);
+});
+
+test("a removal waits for who is at the chain", async () => {
+  await makeChain(2);
+  const removed = await two.transaction(async (tx) => {
+    await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
+    const removing = purgeAudit(ctx, { before: now + 1 });
+    await Promise.race([untilBlocked(two), removing.then(() => assert.fail("it did not wait"))]);
+    return { removing };
+  });
+  assert.equal(await removed.removing, 2);
 });
 
 test("the service neither seals a checkpoint that it did not set, nor removes a link that it did not seal", async () => {
