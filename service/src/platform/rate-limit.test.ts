@@ -1,17 +1,20 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Clock } from "./clock.ts";
-import { openDb } from "./database/db.ts";
+import { type Db, openDb } from "./database/db.ts";
 import {
   createRateLimiter,
   failedSecretLimit,
   limitHeaders,
+  perMinute,
   purgeRateBuckets,
   type Limit,
   type RateLimiter,
+  takeOrRefuse,
 } from "./rate-limit.ts";
 import { openTestDatabase } from "./database/test-database.ts";
 import { drawLease } from "./rate-limit-store.ts";
+import { createMetrics } from "./telemetry/metrics.ts";
 
 const database = await openTestDatabase();
 const dbs = [1, 2].map(() => openDb({ ...database.connection, connections: 4 }));
@@ -155,6 +158,36 @@ test("what a process holds back is not refilled meanwhile", async () => {
   assert.ok(taken + held <= 400, `${taken} and ${held}`);
 });
 
+test("what a process held back is void in the next epoch, when the others have it again", async () => {
+  const clock = openClock();
+  const [holder, other] = openLimiters(clock);
+  const name = newName();
+  assert.equal(await takeMany([holder], { name, limit, times: 1 }), 1);
+  clock.ms += 1000;
+  assert.equal(await takeMany([other], { name, limit, times: 500 }), 400);
+  assert.equal(await takeMany([holder], { name, limit, times: 500 }), 0);
+});
+
+test("who waits while an epoch ends gets nothing of what was held back in it", async () => {
+  const clock = openClock();
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const slow: Db = {
+    ...one,
+    query: async (statement) => {
+      await gate;
+      return one.query(statement);
+    },
+  };
+  const limiter = createRateLimiter({ db: slow, clock }, { limitLoopback: false });
+  const name = newName();
+  const first = limiter.take(name, limit);
+  const waiting = limiter.take(name, limit);
+  clock.ms += 1000;
+  open();
+  assert.ok((await first).ok && (await waiting).ok);
+  assert.equal(await takeMany([limiter], { name, limit, times: 500 }), 399);
+});
+
 test("a busy caller costs few database calls, a refused one none", async () => {
   const clock = openClock();
   const [limiter] = openLimiters(clock);
@@ -211,6 +244,13 @@ test("who waits as long as he was told is let through", async () => {
   clock.ms += 1000;
   assert.ok((await limiter.take(name, failedSecretLimit)).ok);
   assert.equal((await limiter.take(name, failedSecretLimit)).ok, false);
+  // 49 times a forty-ninth is less than one here.
+  const uneven = { perSecond: 1 / 49, burst: 1 };
+  const second = newName();
+  assert.ok((await limiter.take(second, uneven)).ok);
+  assert.deepEqual(await limiter.take(second, uneven), { ok: false, retryAfterSeconds: 49 });
+  clock.ms += 49_000;
+  assert.ok((await limiter.take(second, uneven)).ok);
 });
 
 test("a cost is taken whole or not at all", async () => {
@@ -222,6 +262,16 @@ test("a cost is taken whole or not at all", async () => {
   assert.deepEqual(await limiter.take(name, small, 3), { ok: true, remaining: 0 });
   await assert.rejects(limiter.take(name, small, 11), /fits the burst/);
   await assert.rejects(limiter.take(name, small, 0), /fits the burst/);
+});
+
+test("who waits together with a dearer call is not refused with it", async () => {
+  const [limiter, other] = openLimiters(openClock());
+  const name = newName();
+  const small = { perSecond: 1, burst: 10 };
+  assert.ok((await other.take(name, small, 5)).ok);
+  const takes = [1, 7, 3].map(async (cost) => limiter.take(name, small, cost));
+  const [, dear, cheap] = await Promise.all(takes);
+  assert.deepEqual([dear, cheap?.ok], [{ ok: false, retryAfterSeconds: 3 }, true]);
 });
 
 test("each name has a limit of its own", async () => {
@@ -247,8 +297,36 @@ test("loopback is exempt unless limits count for it", async () => {
   const loopback = { perSecond: 1, burst: 2, address: "::1" };
   assert.equal(await takeMany([lenient], { name, limit: loopback, times: 50 }), 50);
   assert.equal(await takeMany([strict], { name, limit: loopback, times: 50 }), 2);
+  const perMinuteToo = { name: newName(), limit: perMinute(2, "127.0.0.1"), times: 50 };
+  assert.equal(await takeMany([lenient], perMinuteToo), 50);
   const remote = { ...loopback, address: "203.0.113.9" };
   assert.equal(await takeMany([lenient], { name: newName(), limit: remote, times: 50 }), 2);
+});
+
+test("a process remembers 20,000 buckets, and forgets the oldest", async () => {
+  let draws = 0;
+  const generous: Pick<Db, "query"> = {
+    async query<Row extends object>() {
+      draws += 1;
+      return [{ leased: 2, left: 398 }] as unknown as Row[];
+    },
+  };
+  const ctx = { db: { ...one, ...generous }, clock: openClock() };
+  const limiter = createRateLimiter(ctx, { limitLoopback: false });
+  for (let at = 0; at < 20_001; at += 1) await limiter.take(`remembered:${at}`, limit);
+  await limiter.take("remembered:1", limit);
+  assert.equal(draws, 20_001);
+  await limiter.take("remembered:0", limit);
+  assert.equal(draws, 20_002);
+});
+
+test("a refusal counts by its kind, which names nobody", async () => {
+  const metrics = createMetrics();
+  const limits: RateLimiter = { take: async () => ({ ok: false, retryAfterSeconds: 3 }) };
+  const refused = takeOrRefuse({ metrics, limits }, "login:address:192.0.2.7", limit);
+  await assert.rejects(refused, { reason: "rate_limited" });
+  const { values } = await metrics.refusals.get();
+  assert.deepEqual(values, [{ labels: { limit: "login-address" }, value: 1 }]);
 });
 
 test("a limit that cannot be counted is not passed", async () => {
@@ -285,12 +363,20 @@ test("the answer names the limit, what is left and when to come back", () => {
 
 test("a process whose clock is late turns back neither the refill nor the epoch", async () => {
   const wish = { perSecond: 1, burst: 16, demand: 16, spareMax: 0, leastCost: 1 };
-  const draw = async (name: string, epoch: number, at: number): Promise<number> =>
-    (await drawLease(one, name, { ...wish, epoch, now: at })).leased;
+  const draw = async (name: string, epoch: number, at: number, demand = 16): Promise<number> =>
+    (await drawLease(one, name, { ...wish, demand, epoch, now: at })).leased;
   assert.equal(await draw("late:refill", 1, 1000), 16);
   assert.equal(await draw("late:refill", 1, 900), 0);
   assert.equal(await draw("late:refill", 2, 1000), 0);
   assert.equal(await draw("late:epoch", 1, 1000), 16);
   assert.equal(await draw("late:epoch", 0, 1000), 0);
   assert.equal(await draw("late:epoch", 1, 1010), 0);
+  assert.equal(await draw("late:left", 1, 1000, 10), 10);
+  assert.equal(await draw("late:left", 1, 900, 10), 6);
+});
+
+test("a new bucket gives its burst at most, however many wait", async () => {
+  const wish = { perSecond: 1, burst: 16, demand: 20, spareMax: 0, leastCost: 1 };
+  const drawn = await drawLease(one, newName(), { ...wish, epoch: 1, now: 1000 });
+  assert.deepEqual(drawn, { leased: 16, left: 0 });
 });
