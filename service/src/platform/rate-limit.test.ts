@@ -322,8 +322,8 @@ test("a process remembers 20,000 buckets, and forgets the oldest", async () => {
 
 test("a refusal counts by its kind, which names nobody", async () => {
   const metrics = createMetrics();
-  const limits: RateLimiter = { take: async () => ({ ok: false, retryAfterSeconds: 3 }) };
-  const refused = takeOrRefuse({ metrics, limits }, "login:address:192.0.2.7", limit);
+  const never: RateLimiter = { take: async () => ({ ok: false, retryAfterSeconds: 3 }) };
+  const refused = takeOrRefuse({ metrics, limits: never }, "login:address:192.0.2.7", limit);
   await assert.rejects(refused, { reason: "rate_limited" });
   const { values } = await metrics.refusals.get();
   assert.deepEqual(values, [{ labels: { limit: "login-address" }, value: 1 }]);
