@@ -34,6 +34,14 @@ test("what nobody is charged for ends at its own share of a day, however little 
   });
 });
 
+test("foundings and acts of businesses, and credentials, have half of a day, everything else has all of it", () => {
+  const acts = ["create", "govern", "keep", "remove"].map((act) => `business.${act}`);
+  for (const kind of [...acts, "credential.attest", "credential.revoke"])
+    assert.equal(shareOfCap(kind, 100n), 50n, kind);
+  for (const kind of ["kyc.initiate", "registry.distrust", "contract.deploy", "nonce.fill"])
+    assert.equal(shareOfCap(kind, 100n), 100n, kind);
+});
+
 const nothing = { day: today, wei: 0n, unpaidWei: 0n };
 
 test("what does not fit into the day keeps nobody behind it waiting", () => {
@@ -51,7 +59,6 @@ test("what does not fit into the day keeps nobody behind it waiting", () => {
 });
 
 test("a higher fee takes from the whole cap, also for what nobody is charged for", () => {
-  assert.equal(shareOfCap("business.create", 100n), 50n);
   const limits = { now, capWei: 100n };
   assert.deepEqual(spendOnBump(nothing, { kind: "business.create", wei: 80n }, limits), {
     day: today,

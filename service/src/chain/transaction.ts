@@ -116,8 +116,10 @@ export function feesAt(baseFee: bigint, priorityFee: bigint): Fees {
 
 /** Nodes replace a transaction only for 10 % more of both; an eighth leaves room for rounding. */
 export function bumpedFees(old: Fees, market: Fees): Fees {
-  const priorityFee = atLeast(raise(old.priorityFee), market.priorityFee);
-  return { priorityFee, maxFee: atLeast(atLeast(raise(old.maxFee), market.maxFee), priorityFee) };
+  return {
+    maxFee: atLeast(raise(old.maxFee), market.maxFee),
+    priorityFee: atLeast(raise(old.priorityFee), market.priorityFee),
+  };
 }
 
 function raise(fee: bigint): bigint {

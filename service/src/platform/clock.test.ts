@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once, EventEmitter } from "node:events";
 import { after, test } from "node:test";
 import { advanceClock, clockSkewMs, openClock, skewLimitMs, watchClock } from "./clock.ts";
-import { openDb } from "./database/db.ts";
+import { openDb, type Queryable } from "./database/db.ts";
 import { openNotifications, type Notifications } from "./database/notifications.ts";
 import { openTestDatabase } from "./database/test-database.ts";
 
@@ -149,6 +149,12 @@ test("the distance of the machine's clock from the database's is reported", asyn
   const fast = await clockSkewMs(one, () => Date.now() + 60_000);
   assert.ok(fast > 58_000 && fast < 62_000);
   assert.ok((await clockSkewMs(one, () => Date.now() - 60_000)) < -skewLimitMs);
+  // What the answer took on its way counts half.
+  const answering: Queryable = {
+    query: async <Row extends object>() => [{ ms: 5000 }] as unknown as Row[],
+  };
+  const times = [4500, 5900];
+  assert.equal(await clockSkewMs(answering, () => times.shift() ?? 0), 200);
 });
 
 test("whether the clock is right is measured every 5 s, and at once when it was set", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { openDb, sql } from "../database/db.ts";
-import { openInstallationKeys } from "./installation-keys.ts";
+import { type Db, openDb, sql, type Statement } from "../database/db.ts";
+import { type InstallationKeys, openInstallationKeys } from "./installation-keys.ts";
 import { equalBytes, mac } from "./mac.ts";
 import { createRandom } from "./random.ts";
 import { createSeal } from "./seal.ts";
@@ -38,6 +38,22 @@ test("processes that start together on an empty database get the same keys", asy
   await assert.rejects(openInstallationKeys({ db: one, seal: wrong, clock, random }), /not open/);
 });
 
+test("a process that finds no keys takes those that another has made by then", async () => {
+  await one.query(sql`delete from installation_key`);
+  const random = createRandom();
+  let earlier: InstallationKeys | undefined;
+  const late: Db = {
+    ...two,
+    async query<Row extends object>(statement: Statement) {
+      const rows = await two.query<Row>(statement);
+      earlier ??= await openInstallationKeys({ db: one, seal, clock, random });
+      return rows;
+    },
+  };
+  const keys = await openInstallationKeys({ db: late, seal, clock, random });
+  assert.deepEqual(keys.mac("session", "x"), earlier?.mac("session", "x"));
+});
+
 test("the keys lie in the database sealed only", async () => {
   const keys = await openInstallationKeys({ db: one, seal, clock, random: createRandom() });
   const plain = keys.hmac("session").export();
@@ -54,4 +70,9 @@ test("a mac is HMAC-SHA256 under the key of its name", async () => {
   assert.ok(equalBytes(made, mac(keys.hmac("api-key"), "text")));
   assert.ok(!equalBytes(made, keys.mac("api-key", "other")));
   assert.ok(!equalBytes(made, made.subarray(1)));
+  for (let at = 0; at < made.length; at += 1) {
+    const changed = Buffer.from(made);
+    changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
+    assert.ok(!equalBytes(made, changed), `byte ${at}`);
+  }
 });

@@ -22,10 +22,23 @@ test("what was sealed opens at its place", () => {
   }
 });
 
-test("a value that is sealed twice looks different each time", () => {
+test("a value that is sealed twice looks different each time, and no nonce is used twice", () => {
   const seal = createSeal([oldKey]);
   const [one, two] = [seal.seal(plain, place), seal.seal(plain, place)];
   assert.notDeepEqual(one.subarray(65), two.subarray(65));
+  assert.notDeepEqual(one.subarray(5, 17), two.subarray(5, 17));
+  const secret = randomBytes(16);
+  const [first, second] = [sealWith(secret, plain, "a"), sealWith(secret, plain, "a")];
+  assert.notDeepEqual(first.subarray(1, 13), second.subarray(1, 13));
+});
+
+test("what an earlier version sealed opens", () => {
+  const sealed =
+    "0152fe609449a83a30ff3ff721b4fcbdd1d2a0186238c4f2ff276263bca4f8027cd4be57909764f7120ca6c6a9b8260b3a43ff5f3d07c58d9bc9d8293ae0e72c6fc7b133a9018bdedccad9705a1e8520add1fee5946c3e4c2a28a7b5812a7578";
+  assert.deepEqual(createSeal([oldKey]).open(Buffer.from(sealed, "hex"), place), plain);
+  const withSecret = "01ad53ff8c16a277c110b4ba2a7764951bf7d72e3305647738329d206da8ab0263e3";
+  const opened = openWith(Buffer.alloc(16, 7), Buffer.from(withSecret, "hex"), "a context");
+  assert.equal(opened.toString(), "plain");
 });
 
 test("a value that was moved to another row, column or table does not open", () => {
