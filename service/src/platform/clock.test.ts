@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { once, EventEmitter } from "node:events";
 import { after, test } from "node:test";
-import { advanceClock, clockSkewMs, openClock, skewLimitMs, watchClock } from "./clock.ts";
+import {
+  advanceClock,
+  type Clock,
+  clockSkewMs,
+  databaseNowMs,
+  isClockRight,
+  openClock,
+  skewLimitMs,
+  watchClock,
+} from "./clock.ts";
 import { openDb, type Queryable } from "./database/db.ts";
 import { openNotifications, type Notifications } from "./database/notifications.ts";
 import { openTestDatabase } from "./database/test-database.ts";
@@ -157,6 +166,38 @@ test("the distance of the machine's clock from the database's is reported", asyn
   assert.equal(await clockSkewMs(answering, () => times.shift() ?? 0), 200);
 });
 
+test("a process is right within 2 s of the database, ahead or behind, by its own time or by the machine's", async () => {
+  const noted: number[] = [];
+  const leading = (leadMs: number): Clock => ({
+    now: () => 0,
+    nowMs: () => 0,
+    leadMs: () => leadMs,
+    noteAhead: (ms) => noted.push(ms),
+  });
+  const answering = (aheadMs: number): Queryable => ({
+    query: async <Row extends object>() => [{ ms: Date.now() + aheadMs }] as unknown as Row[],
+  });
+  assert.equal(await isClockRight(answering(0), leading(1000)), true);
+  assert.equal(await isClockRight(answering(0), leading(3000)), false);
+  assert.equal(await isClockRight(answering(-3000), leading(0)), false);
+  assert.equal(await isClockRight(answering(3000), leading(0)), false);
+  assert.deepEqual(
+    noted.map((ms) => Math.round(ms / 1000)),
+    [1, 3, 3, -3],
+  );
+});
+
+test("less than a second of distance is none, and the database's time follows the rest", async () => {
+  await using notifications = await openNotifications(one, { onFault });
+  const machine = { nowMs: () => 1_700_000_000_000, elapsedMs: () => 0 };
+  await using clock = await openClock(one, notifications, machine);
+  const distances = [999, 1000, -999, -1500].map((ms) => {
+    clock.noteAhead?.(ms);
+    return clock.nowMs() - databaseNowMs(clock);
+  });
+  assert.deepEqual(distances, [0, 1000, 0, -1500]);
+});
+
 test("whether the clock is right is measured every 5 s, and at once when it was set", async () => {
   const machine = openMachine();
   const told: boolean[] = [];
@@ -178,4 +219,22 @@ test("whether the clock is right is measured every 5 s, and at once when it was 
   machine.pass(5_000);
   assert.equal(await isRight(), true);
   assert.deepEqual([measured, told], [3, [false, true]]);
+  machine.set(-3_600_000);
+  assert.equal(await isRight(), true);
+  assert.equal(measured, 4);
+});
+
+test("a measurement that fails is made again by whoever asks next", async () => {
+  let measured = 0;
+  const isRight = watchClock(
+    async () => {
+      measured += 1;
+      if (measured === 1) throw new Error("the database is away");
+      return true;
+    },
+    () => undefined,
+    openMachine(),
+  );
+  await assert.rejects(isRight(), /away/);
+  assert.equal(await isRight(), true);
 });

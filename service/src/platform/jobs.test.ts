@@ -55,6 +55,30 @@ test("a job that is woken runs at once, and once more when it is woken while it 
   assert.equal(notifications.listeners(), 0);
 });
 
+test("closing tells a run under way, waits for it, and begins no other", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const notifications = openBell();
+  const gate = Promise.withResolvers<void>();
+  const signals: AbortSignal[] = [];
+  const run = async (closing: AbortSignal): Promise<void> => {
+    signals.push(closing);
+    await gate.promise;
+  };
+  const job: Job = { name: "test", everySeconds: 1, wakeOn: "bell", run };
+  const jobs = startJobs({ log, notifications }, [job]);
+  notifications.ring();
+  await new Promise(setImmediate);
+  let isClosed = false;
+  const closed = jobs[Symbol.asyncDispose]().then(() => (isClosed = true));
+  await new Promise(setImmediate);
+  assert.deepEqual([signals[0]?.aborted, isClosed], [true, false]);
+  gate.resolve();
+  await closed;
+  t.mock.timers.tick(hour * 1000);
+  await new Promise(setImmediate);
+  assert.equal(signals.length, 1);
+});
+
 test("a job that fails takes its pause, and is woken again", async () => {
   const notifications = openBell();
   const again = Promise.withResolvers<void>();
@@ -170,6 +194,7 @@ test("a pause ends at once when the time is moved beyond it, and not before", as
   await move(1);
   assert.deepEqual(runsAt, [600, 600 + hour]);
   await move(1);
+  assert.equal(runsAt.length, 2, "one run at a time");
   held.resolve();
   await new Promise(setImmediate);
   assert.deepEqual(runsAt, [600, 600 + hour, 601 + hour], "once more for a run that began before");

@@ -104,7 +104,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
       if (job.everySeconds < followedSecondsMin) return;
       // A run under way began before the time was moved.
       if (isRunning) isWoken = true;
-      else if (!closing.signal.aborted && nowMs() >= dueAtMs) start();
+      else if (nowMs() >= dueAtMs) start();
     },
     async close() {
       closing.abort();
