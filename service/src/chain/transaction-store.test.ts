@@ -174,3 +174,31 @@ test("a signer that another process holds gives out no nonces meanwhile", async 
     assert.equal(await db.transaction(async (other) => store.lockSigner(other, signer)), null);
   });
 });
+
+test("what was put off is due then, and not before; the oldest comes first, and a kind alone where it is asked for", async () => {
+  const [id, later] = [await queue(), await queue()];
+  await store.putOff(db, [id], now + 60);
+  const dueAt = async (at: number, only: string | null = null): Promise<string[]> => {
+    const due = await store.listDue(db, { now: at, limit: 100, only });
+    return due.map((each) => each.id).filter((each) => each === id || each === later);
+  };
+  assert.deepEqual(await dueAt(now + 59), [later]);
+  assert.deepEqual(await dueAt(now + 60), [id, later]);
+  assert.deepEqual(await dueAt(now + 60, "test.store"), [id, later]);
+  assert.deepEqual(await dueAt(now + 60, "contract.deploy"), []);
+});
+
+test("what is queued again is the same also when its bytes are forgotten, and never with another target", async () => {
+  const address = await newSigner();
+  const given = { kind: "test.again", subjectId: "a", to: address, data: "0x01" } as const;
+  const id = await store.insertTransaction(db, given, now);
+  assert.ok(id !== null);
+  const hash = hexOfBytes(randomBytes(32));
+  await sign(address, id, { nonce: 0, hash });
+  const mark = { id, status: "succeeded", hash, blockHash: hash, blockNumber: 1 } as const;
+  await store.markFinal(db, [mark], now);
+  await store.forgetBytes(db, now + 1, 10);
+  assert.equal(await store.insertTransaction(db, given, now), id);
+  const to = await newSigner();
+  assert.equal(await store.insertTransaction(db, { ...given, to }, now), null);
+});

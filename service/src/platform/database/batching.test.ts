@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
+import { Problem } from "../http/problems.ts";
 import { createBatcher } from "./batching.ts";
 
 /** Until a call that is due is made: what ended the one before is heard of first, then what comes along. */
@@ -84,6 +85,21 @@ void test("who found no place in a call that hangs gets one of its own after 250
   assert.deepEqual(calls[1]?.questions, [64]);
   for (const call of calls) call.end();
   assert.equal((await Promise.all(asked)).length, 65);
+});
+
+void test("beyond 10,000 questions that wait, whoever asks is told to come again", async () => {
+  const { ask } = manual();
+  for (let question = 0; question < 10_000; question += 1) void ask(question);
+  let refusal: unknown;
+  ask(10_000).catch((error: unknown) => (refusal = error));
+  await turn();
+  assert.ok(refusal instanceof Problem && refusal.reason === "unavailable");
+});
+
+void test("a question that a call leaves unanswered fails", async () => {
+  const ask = createBatcher<number, string>(async () => ["answer"]);
+  const [first, second] = await Promise.allSettled([ask(1), ask(2)]);
+  assert.deepEqual([first?.status, second?.status], ["fulfilled", "rejected"]);
 });
 
 void test("a call that fails tells each of its own, and the next one goes on", async () => {

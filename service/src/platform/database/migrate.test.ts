@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { openDb, sql } from "./db.ts";
+import { openDb, sql, type Statement } from "./db.ts";
 import { listMigrations, migrate } from "./migrate.ts";
 import { lockMigrations } from "./migration-store.ts";
 import { openTestDatabase } from "./test-database.ts";
@@ -45,6 +45,7 @@ test("a migration takes the time that it takes, and whoever waits for it waits f
   await using db = openDb({ ...database.connection, connections: 1, query_timeout: 100 });
   await holder.query(sql`create function refuse() returns event_trigger language plpgsql as $$ begin
     assert current_setting('statement_timeout') = '0', 'a statement is bounded';
+    assert current_setting('lock_timeout') = '30s', 'how long a table is waited for is not';
   end $$`);
   await holder.query(
     sql`create event trigger bounded on ddl_command_start execute function refuse()`,
@@ -53,7 +54,17 @@ test("a migration takes the time that it takes, and whoever waits for it waits f
     select from pg_locks join pg_stat_activity using (pid) where datname = current_database()
       and locktype = 'advisory' and not granted and clock_timestamp() - query_start > interval '200 ms'`;
   const { waiting } = await holder.transaction(async (tx) => {
-    await lockMigrations(tx);
+    let patience: { is_endless: boolean }[] = [];
+    await lockMigrations({
+      async query<Row extends object>(statement: Statement) {
+        if (statement.text.includes("pg_advisory"))
+          patience = await tx.query(
+            sql`select current_setting('lock_timeout') = '0' as is_endless`,
+          );
+        return tx.query<Row>(statement);
+      },
+    });
+    assert.deepEqual(patience, [{ is_endless: true }]);
     const migrating = migrate(db).catch((error: unknown) => error);
     while ((await holder.query(longWait)).length === 0);
     return { waiting: migrating };

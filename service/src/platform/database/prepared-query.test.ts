@@ -139,3 +139,22 @@ test("an error leads to whoever ran the statement", async () => {
   const error = await runBadly().catch((fault: unknown) => fault);
   assert.match(String((error as Error).stack), /runBadly/);
 });
+
+test("a value that cannot be read, and a row of other columns, fail the statement", () => {
+  const unreadable = (): never => {
+    throw new Error("unreadable");
+  };
+  const fields = [{ name: "a", dataTypeID: 23 }];
+  for (const [row, parse, fault] of [
+    [["1"], unreadable, /unreadable/],
+    [["1", "2"], String, /2 values for 1 columns/],
+  ] as const) {
+    const query = new PreparedQuery(sql`select 1 as a`, { getTypeParser: () => parse });
+    const told: unknown[] = [];
+    query.callback = (error) => told.push(error);
+    query.handleRowDescription({ fields });
+    query.handleDataRow({ fields: row });
+    query.handleReadyForQuery();
+    assert.match(String(told), fault);
+  }
+});
