@@ -98,6 +98,7 @@ test("a transaction becomes final once, whoever marks it", async () => {
   const id = await send(await newSigner(), 0);
   assert.deepEqual(await store.markFinal(db, [markOf(id)], now), new Set([id]));
   assert.deepEqual(await store.markFinal(db, [markOf(id)], now), new Set());
+  await assert.rejects(sign(await newSigner(), id, { nonce: 1 }), /0 !== 1/);
 });
 
 test("what was outbid meanwhile is not outbid by whoever looked before", async () => {
@@ -109,11 +110,15 @@ test("what was outbid meanwhile is not outbid by whoever looked before", async (
 });
 
 test("a nonce that seemed to be another's is suspected anew once its transaction was in a block", async () => {
-  const id = await send(await newSigner(), 0);
+  const signer = await newSigner();
+  const id = await send(signer, 0);
   await store.markSuspected(db, id, now);
   assert.equal((await sentOf(id))?.foreignSince, now);
   await store.markMined(db, id, markOf(id));
   assert.equal((await sentOf(id))?.foreignSince, null);
+  await store.markSuspected(db, id, now);
+  await sign(signer, id, { nonce: 0, at: now + 60 });
+  assert.equal((await sentOf(id))?.foreignSince, null, "or once it was outbid");
 });
 
 test("the holes of an account are its own: another's transaction fills none", async () => {
@@ -136,8 +141,12 @@ test("of a transaction that got another nonce the bytes for that nonce are hande
     nonce: 1,
     hash: `0xff${randomBytes(31).toString("hex")}`,
   });
-  assert.deepEqual(await store.takeBytes(db, [id], now), [raw]);
+  assert.equal((await sentOf(id))?.hashes.length, 2, "each form may still be mined");
+  assert.deepEqual(await store.takeBytes(db, [id], now + 20), [raw]);
+  assert.equal((await sentOf(id))?.sentAt, now + 20);
   assert.deepEqual(await store.listUnminedBytes(db, signer), [raw]);
+  await store.markMined(db, id, markOf(id));
+  assert.deepEqual(await store.listUnminedBytes(db, signer), []);
 });
 
 test("what a deep reorganisation took back is looked for among the account's own", async () => {
@@ -146,6 +155,7 @@ test("what a deep reorganisation took back is looked for among the account's own
   const hash = hexOfBytes(randomBytes(32));
   const raw = await sign(other, id, { nonce: 0, hash });
   await store.markFinal(db, [{ ...markOf(id), hash }], now);
+  await store.markMined(db, id, null);
   assert.deepEqual(await store.listFinalBytes(db, other, { from: 0, below: 1 }), [raw]);
   assert.deepEqual(await store.listFinalBytes(db, other, { from: 1, below: 2 }), []);
   assert.deepEqual(await store.listFinalBytes(db, other, { from: 0, below: 0 }), []);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Pool } from "undici";
+import { KeptConnections } from "./kept-connections.ts";
 import {
   answering,
   failed,
@@ -14,7 +16,8 @@ import {
 
 test("a kept connection is used again, and only where the name leads to the same addresses", async (t) => {
   const receiver = await openReceiver(t, (_request, response) => void response.end("ok"));
-  const resolve = answering([publicAddress], [publicAddress], ["93.184.215.15"], ["10.0.0.1"]);
+  const both = [publicAddress, "93.184.215.16"];
+  const resolve = answering(both, both.toReversed(), ["93.184.215.15"], ["10.0.0.1"]);
   const connect = fakeInternet();
   const outbound = open(t, "production", { resolve, connect });
   const send = async () => outbound.send(get(receiver.url, { keepAlive: true }));
@@ -24,9 +27,29 @@ test("a kept connection is used again, and only where the name leads to the same
     await nextTurn();
   }
   assert.equal(receiver.sockets.length, 2);
-  assert.deepEqual(connect.reached, [publicAddress, "93.184.215.15"]);
+  assert.deepEqual(connect.reached, [...both, "93.184.215.15"]);
   assert.deepEqual(await send(), failed("blocked"));
   assert.equal(receiver.requests.length, 3);
+});
+
+test("a place that was not used for a minute is forgotten with its connections, and all are at the end", (t) => {
+  let nowMs = 20_000;
+  t.mock.method(performance, "now", () => nowMs);
+  const kept = new KeptConnections();
+  const ended: string[] = [];
+  const use = (name: string): Pool =>
+    kept.find(name, () => ({ destroy: async () => void ended.push(name) }) as unknown as Pool);
+  const first = use("first");
+  nowMs += 59_000;
+  use("second");
+  assert.equal(use("first"), first);
+  nowMs += 60_000;
+  assert.equal(use("first"), first);
+  nowMs += 10_001;
+  use("third");
+  assert.deepEqual(ended, ["second"]);
+  kept.close();
+  assert.deepEqual(ended, ["second", "first", "third"]);
 });
 
 test("a kept connection whose peer sends 100 before each answer is used again", async (t) => {
@@ -70,6 +93,8 @@ test("what broke off after it had begun to answer, or on a new connection, is no
   const receiver = await openReceiver(t, (request, response) => {
     if (request.url === "/in?whole") response.end("ok");
     else if (request.url === "/in?none") request.socket.destroy();
+    else if (request.url === "/in?headers")
+      request.socket.write(`HTTP/1.1 200 OK\r\nlong: ${"a".repeat(20_000)}`);
     else {
       response.writeHead(200, { "content-length": "9" });
       response.write("abc", () => request.socket.destroy());
@@ -85,9 +110,12 @@ test("what broke off after it had begun to answer, or on a new connection, is no
   await nextTurn();
   assert.deepEqual(withoutHead(await send("part")), failed("unreachable"));
   assert.deepEqual(await send("none"), failed("unreachable"));
+  assert.equal((await send("whole")).kind, "answered");
+  await nextTurn();
+  assert.deepEqual(await send("headers"), failed("too_large"));
   assert.deepEqual(
     receiver.requests.map(({ url }) => url),
-    ["/in?whole", "/in?part", "/in?none"],
+    ["/in?whole", "/in?part", "/in?none", "/in?whole", "/in?headers"],
   );
 });
 

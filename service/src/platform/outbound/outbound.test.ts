@@ -386,7 +386,9 @@ test("closing cuts off what is under way without blaming the receiver", async (t
   const result = outbound.send(get(raw.url, { timeoutMs: 60_000 }));
   const rejected = assert.rejects(result, /was closed/);
   while (raw.sockets.length === 0) await new Promise(setImmediate);
+  const askedMs = performance.now();
   await outbound.close();
+  assert.ok(performance.now() - askedMs < 30_000, "long before the time limit");
   await rejected;
   await closed(raw.sockets[0]);
   await assert.rejects(outbound.send(get(raw.url)), /is closed/);
