@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Anvil, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation, type SettlingProcess } from "../../../test/chain-processes.ts";
-import { sql } from "../platform/database/db.ts";
+import { type Db, sql, type Statement } from "../platform/database/db.ts";
 import { chainJobs } from "./index.ts";
 import { RpcError } from "./node.ts";
+import { signDue } from "./sign.ts";
 import { forgetBytes } from "./transaction-store.ts";
 
 /** One run of the outbox in which whoever is told fails. */
@@ -113,4 +114,36 @@ test("the bytes of what is long final are forgotten, its hash and outcome stay, 
   assert.deepEqual([before?.["isForgotten"], before?.["isRawForgotten"]], [false, false]);
   await forgetBytes(db, row.finishedAt + 1, 10);
   assert.deepEqual(await db.query(kept), [{ ...before, isForgotten: true, isRawForgotten: true }]);
+});
+
+test("what another process signs between a look and the lock is signed once, and 32 wait for the chain at most", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await using other = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("first");
+  const { db } = process.ctx;
+  let isSigned = false;
+  const late: Db = {
+    ...db,
+    async query<Row extends object>(statement: Statement) {
+      const rows = await db.query<Row>(statement);
+      if (!isSigned && /status = 'queued' and due_at .* order by id/s.test(statement.text)) {
+        isSigned = true;
+        await other.work();
+      }
+      return rows;
+    },
+  };
+  assert.deepEqual(await signDue({ ...process.ctx, db: late }), { count: 0, hasMore: false });
+  assert.ok(isSigned);
+  for (let at = 0; at < 35; at += 1) await process.queue(`more ${at}`);
+  await process.work();
+  const rows = await db.query(sql`
+    select t.nonce, count(*) as forms from chain_transaction t join chain_transaction_hash h on h.transaction_id = t.id
+    where t.status = 'sent' group by t.id, t.nonce order by t.nonce`);
+  // The contracts' own are among them, since nothing more was mined.
+  const expected = Array.from({ length: 32 }, (_, nonce) => ({ nonce, forms: 1 }));
+  assert.deepEqual(rows, expected);
 });

@@ -124,7 +124,8 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
   const state = { address: chain.operator, nextNonce, spent, now: clock.now() };
   const saved = await store.saveSigned(tx, forms, state);
   if (saved !== forms.length) throw new Error("a transaction was signed twice");
-  return forms.toSorted((a, b) => a.nonce - b.nonce).map((form) => form.raw);
+  // Their nonces ascend, as `noncesFrom` gives them.
+  return forms.map((form) => form.raw);
 }
 
 type Locked = Prepared & store.LockedSigner & { readonly holes: readonly number[] };

@@ -107,6 +107,8 @@ test("what was outbid meanwhile is not outbid by whoever looked before", async (
   assert.ok((await store.findForBump(db, { id, signedAt: now })) !== null);
   await sign(signer, id, { nonce: 0, at: now + 60 });
   assert.equal(await store.findForBump(db, { id, signedAt: now }), null);
+  await store.markFinal(db, [markOf(id)], now + 60);
+  assert.equal(await store.findForBump(db, { id, signedAt: now + 60 }), null, "it is final");
 });
 
 test("a nonce that seemed to be another's is suspected anew once its transaction was in a block", async () => {
@@ -207,7 +209,8 @@ test("what is queued again is the same also when its bytes are forgotten, and ne
   await sign(address, id, { nonce: 0, hash });
   const mark = { id, status: "succeeded", hash, blockHash: hash, blockNumber: 1 } as const;
   await store.markFinal(db, [mark], now);
-  await store.forgetBytes(db, now + 1, 10);
+  assert.ok((await store.forgetBytes(db, now + 1, 1000)) > 0);
+  assert.equal(await store.forgetBytes(db, now + 1, 1000), 0, "none is left");
   assert.equal(await store.insertTransaction(db, given, now), id);
   const to = await newSigner();
   assert.equal(await store.insertTransaction(db, { ...given, to }, now), null);

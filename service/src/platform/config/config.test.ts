@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { mnemonicToAccount } from "viem/accounts";
 import { type Config, ConfigError, parseConfig, settings } from "./config.ts";
 import { readOrMakeDevelopmentKey } from "./development-key.ts";
 
@@ -46,6 +47,7 @@ test("the issuer has no trailing slash and no path", () => {
   );
 });
 
+const orderOfCurve = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
 const wrong: [env: string, value: string, says: RegExp][] = [
   ["PROFILE", "test", /one of dev, production/],
   ["PORT", "65536", /whole number from 1 to 65535/],
@@ -78,11 +80,14 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["SIGNER_KEY", "0x12", /64 lower-case hex/],
   ["SIGNER_KEY", "0".repeat(64), /private key of secp256k1/],
   ["SIGNER_KEY", `0x${"f".repeat(64)}`, /private key of secp256k1/],
+  ["SIGNER_KEY", orderOfCurve, /private key of secp256k1/],
   ["SIGNER_ADDRESS", "0x12", /address/],
   ["CONFIRMATIONS", "0", /from 1 to 1000/],
   ["CHAIN_SPEND_CAP", "-1", /native coin/],
   ["CHAIN_SPEND_CAP", "1e3", /native coin/],
   ["CONTRACT_SALT", "0x12", /64 hex/],
+  ["SMTP_URL", "smtp://", /smtp:/],
+  ["MAIL_FROM", `${"a".repeat(310)}@example.com`, /mailbox/],
 ];
 
 const refuses = (env: string, value: string, says: RegExp): void =>
@@ -193,6 +198,30 @@ test("there is one signer: a key, or an address behind another server", () => {
   assert.throws(() => parse({ ...remote, SIGNER_ADDRESS: "" }), /set together/);
   assert.throws(() => parse({ ...remote, SIGNER_URL: "" }), /set together/);
   assert.throws(() => parse({ ...remote, SIGNER_KEY: "ab".repeat(32) }), /must be unset/);
+  const behind = parse({ ...production, SIGNER_KEY: "", ...remote });
+  assert.deepEqual([behind.signerKey, behind.signerUrl], [null, remote.SIGNER_URL]);
+});
+
+test("production takes none of the keys that development chains give coin to", () => {
+  const mnemonic = "test test test test test test test test test test test junk";
+  for (let addressIndex = 0; addressIndex < 10; addressIndex += 1) {
+    const { privateKey } = mnemonicToAccount(mnemonic, { addressIndex }).getHdKey();
+    const SIGNER_KEY = Buffer.from(privateKey ?? []).toString("hex");
+    assert.throws(() => parse({ ...production, SIGNER_KEY }), /^Error: SIGNER_KEY must not be/);
+  }
+});
+
+test("both bounds of a number are allowed", () => {
+  assert.deepEqual(
+    ["0", "300"].map((text) => parse({ DRAIN_SECONDS: text }).drainSeconds),
+    [0, 300],
+  );
+});
+
+test("a server for messages takes a sender", () => {
+  const SMTP_URL = "smtps://smtp.example.com";
+  assert.throws(() => parse({ SMTP_URL }), /^Error: MAIL_FROM must be set/);
+  assert.equal(parse({ SMTP_URL, MAIL_FROM: "id@example.com" }).smtpUrl, SMTP_URL);
 });
 
 test("one block is final on the embedded chain, twelve are elsewhere", () => {

@@ -22,6 +22,7 @@ const rows: Row[] = [
   ["the proxy when the header is not an address", "10.1.2.3", "unknown", "10.1.2.3"],
   ["the proxy when the header is empty", "10.1.2.3", "", "10.1.2.3"],
   ["the believed part of a broken header", "10.1.2.3", "x, 192.0.2.7", "192.0.2.7"],
+  ["the same where an address is left of it", "10.1.2.3", "1.1.1.1, x, 192.0.2.7", "192.0.2.7"],
   ["repeated headers as one list", "10.1.2.3", ["1.1.1.1", "203.0.113.9"], "203.0.113.9"],
   ["an IPv4-mapped peer as IPv4", "::ffff:203.0.113.9", undefined, "203.0.113.9"],
   ["an IPv4-mapped proxy as a proxy", "::ffff:10.1.2.3", "203.0.113.9", "203.0.113.9"],
