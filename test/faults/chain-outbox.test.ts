@@ -135,6 +135,9 @@ test("a transaction that waits for a minute is outbid under its nonce, and eithe
       [contractsTotal + 1, 2],
     ],
   );
+  const spent = await process.ctx.db.query(sql`
+    select spent_wei = (select sum(gas_limit * max_fee_wei) from chain_transaction) as "isCounted" from chain_signer`);
+  assert.deepEqual(spent, [{ isCounted: true }]);
   // Of `b` the older form comes to be mined after all.
   await anvil.rpc("anvil_dropAllTransactions");
   const [newer, older] = [(await bytesOf(process, "a"))[1], (await bytesOf(process, "b"))[0]];

@@ -30,7 +30,7 @@ test("a line below the level is not written", () => {
 });
 
 const names =
-  "authorization Authorization cookie set-cookie Set-Cookie code client_secret clientSecret refresh_token access_token id_token client_assertion signature claimSecret claim_secret password secret code_verifier apiKey private_key";
+  "authorization Authorization cookie set-cookie Set-Cookie code client_secret clientSecret refresh_token access_token id_token client_assertion signature claimSecret claim_secret password secret code_verifier apiKey private_key proxy-authorization DPoP token id_token_hint logout_token subject_token master_key mnemonic digits email phone body query";
 
 for (const name of names.split(" ")) {
   test(`the field ${name} is hidden at every depth`, () => {
@@ -43,6 +43,20 @@ for (const name of names.split(" ")) {
     assert.equal(text().split("\n").length, 5);
   });
 }
+
+test("bytes are hidden, and what a parser quotes of its input", () => {
+  const { log, text } = openLog();
+  log.info({ nested: { data: Buffer.from("abc") } }, "bytes");
+  assert.doesNotMatch(text(), /97/);
+  assert.throws(
+    () => JSON.parse(`{"a": ${canary}`),
+    (err) => {
+      log.error({ err }, "parser");
+      return true;
+    },
+  );
+  assert.doesNotMatch(text(), /canary/);
+});
 
 const texts: [what: string, text: string, kept: string][] = [
   ["a query string", `https://id.example.com/a?code=${canary}&state=1`, "https://id.example.com/a"],
