@@ -81,6 +81,9 @@ test("what the account cannot pay for waits unsigned, and none of that counts as
     };
     await process.workWith({ request });
     assert.deepEqual(await statusesOf(process), ["queued"]);
+    const { db, clock } = process.ctx;
+    const putOff = sql`select from chain_transaction where status = 'queued' and due_at > ${clock.now()}`;
+    assert.equal((await db.query(putOff)).length, 1);
     installation.advance(16);
   };
   for (let look = 0; look < 6; look += 1) await refuse("insufficient funds for gas");
