@@ -1,6 +1,7 @@
 // An operator's work with verbs: what each shows of what the ones before it did.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { openDb, sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 
@@ -170,4 +171,22 @@ await test("issuers and their keys are listed, keys revoked, and trust is taken 
 
 await test("whoever is not an identity cannot be deleted", async () => {
   assert.match(await refusal("user delete somebody"), /address of 20 bytes in hex/);
+});
+
+await test("a rewrap goes through every column that is sealed under a master key", async () => {
+  const done = await many("key rewrap");
+  await using db = openDb({ ...database.connection, connections: 1 });
+  const columns = await db.query<{ name: string }>(sql`
+    select table_name || '.' || column_name as name
+    from information_schema.columns join information_schema.tables using (table_schema, table_name)
+    where table_schema = 'public' and table_type = 'BASE TABLE' and data_type = 'bytea' and column_name ~ 'sealed$'`);
+  // Sealed under the refresh token before it, and gone seconds later.
+  const underToken = "token_family.successor_sealed";
+  assert.deepEqual(
+    done.map(({ table, column }) => `${String(table)}.${String(column)}`).toSorted(),
+    columns
+      .map(({ name }) => name)
+      .filter((name) => name !== underToken)
+      .toSorted(),
+  );
 });
