@@ -176,6 +176,8 @@ await test("whoever is not an identity cannot be deleted", async () => {
 await test("a rewrap goes through every column that is sealed under a master key", async () => {
   const done = await many("key rewrap");
   await using db = openDb({ ...database.connection, connections: 1 });
+  const noted = sql`select actor, subject from audit_entry where action = 'master-key.rewrap'`;
+  assert.deepEqual(await db.query(noted), [{ actor: "cli", subject: "installation" }]);
   const columns = await db.query<{ name: string }>(sql`
     select table_name || '.' || column_name as name
     from information_schema.columns join information_schema.tables using (table_schema, table_name)
