@@ -166,6 +166,11 @@ test("the distance of the machine's clock from the database's is reported", asyn
   assert.equal(await clockSkewMs(answering, () => times.shift() ?? 0), 200);
 });
 
+/** A database whose clock is ahead by this much. */
+const databaseAhead = (aheadMs: number): Queryable => ({
+  query: async <Row extends object>() => [{ ms: Date.now() + aheadMs }] as unknown as Row[],
+});
+
 test("a process is right within 2 s of the database, ahead or behind, by its own time or by the machine's", async () => {
   const noted: number[] = [];
   const leading = (leadMs: number): Clock => ({
@@ -174,13 +179,10 @@ test("a process is right within 2 s of the database, ahead or behind, by its own
     leadMs: () => leadMs,
     noteAhead: (ms) => noted.push(ms),
   });
-  const answering = (aheadMs: number): Queryable => ({
-    query: async <Row extends object>() => [{ ms: Date.now() + aheadMs }] as unknown as Row[],
-  });
-  assert.equal(await isClockRight(answering(0), leading(1000)), true);
-  assert.equal(await isClockRight(answering(0), leading(3000)), false);
-  assert.equal(await isClockRight(answering(-3000), leading(0)), false);
-  assert.equal(await isClockRight(answering(3000), leading(0)), false);
+  assert.equal(await isClockRight(databaseAhead(0), leading(1000)), true);
+  assert.equal(await isClockRight(databaseAhead(0), leading(3000)), false);
+  assert.equal(await isClockRight(databaseAhead(-3000), leading(0)), false);
+  assert.equal(await isClockRight(databaseAhead(3000), leading(0)), false);
   assert.deepEqual(
     noted.map((ms) => Math.round(ms / 1000)),
     [1, 3, 3, -3],

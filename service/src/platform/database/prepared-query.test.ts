@@ -140,10 +140,11 @@ test("an error leads to whoever ran the statement", async () => {
   assert.match(String((error as Error).stack), /runBadly/);
 });
 
+const unreadable = (): never => {
+  throw new Error("unreadable");
+};
+
 test("a value that cannot be read, and a row of other columns, fail the statement", () => {
-  const unreadable = (): never => {
-    throw new Error("unreadable");
-  };
   const fields = [{ name: "a", dataTypeID: 23 }];
   for (const [row, parse, fault] of [
     [["1"], unreadable, /unreadable/],
