@@ -5,6 +5,7 @@ import { openInstallation, type SettlingProcess } from "../../../test/chain-proc
 import { type Db, sql, type Statement } from "../platform/database/db.ts";
 import { chainJobs } from "./index.ts";
 import { RpcError } from "./node.ts";
+import { workOutbox } from "./outbox.ts";
 import { signDue } from "./sign.ts";
 import { forgetBytes } from "./transaction-store.ts";
 
@@ -149,4 +150,34 @@ test("what another process signs between a look and the lock is signed once, and
   // The contracts' own are among them, since nothing more was mined.
   const expected = Array.from({ length: 32 }, (_, nonce) => ({ nonce, forms: 1 }));
   assert.deepEqual(rows, expected);
+});
+
+test("what another process marks final between a look and its end is announced by that one alone", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  await using other = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  await anvil.mine();
+  installation.advance(4);
+  const { db } = process.ctx;
+  const late: Db = {
+    ...db,
+    async query<Row extends object>(statement: Statement) {
+      const rows = await db.query<Row>(statement);
+      if (other.done.length === 0 && statement.text.includes("as hashes")) {
+        installation.advance(4);
+        await other.work();
+      }
+      return rows;
+    },
+  };
+  const told: unknown[] = [];
+  await workOutbox(
+    { ...process.ctx, db: late },
+    { "test.settle": async (_tx, done) => void told.push(...done) },
+  );
+  assert.deepEqual([other.done.length, told], [1, []]);
 });
