@@ -92,9 +92,12 @@ test("somebody who has nothing here but a wallet is deleted too, and nobody twic
   const session = await openWalletSession(baseUrl, somebody);
   const box = { box: "AAAA", expiresAt: ctx.clock.now() + 600 };
   assert.equal((await post(`${baseUrl}/w/mailbox`, box, session)).status, 201);
+  await ctx.db.query(sql`
+    insert into push_subscription (id, user_address, endpoint_sha256, subscription_sealed, created_at)
+    values (gen_random_uuid(), ${somebody.address}, sha256('x'), 'x', 0)`);
   const [status, said] = await deleteUser(world, somebody.address);
   assert.equal(status, 0, said);
-  for (const table of ["wallet_session", "mailbox"])
+  for (const table of ["wallet_session", "mailbox", "push_subscription"])
     assert.deepEqual(
       await rowsOf(`select from ${table} where user_address = $1`, [somebody.address]),
       [],
