@@ -93,9 +93,13 @@ test("a link ends with its own expiration, though a later one keeps its order op
   const now = world.ctx.clock.now();
   const short = await world.ask({ user: person.address, expiration: now + 330 });
   const opened = await openRequest(short.body.data?.["link"]);
-  await world.ask({ user: person.address, expiration: now + 880 });
+  const long = await world.ask({ user: person.address, expiration: now + 880 });
   await world.advance(340);
   assert.equal((await post(opened.connection, shareResult(person, opened))).status, 410);
+  await openRequest(long.body.data?.["link"]);
+  const { body } = await world.call("GET", `/api/v2/kyc/orders?user=${person.address}`);
+  const [listed] = (body.data as { items: { scannedAt?: number }[] }).items;
+  assert.ok((listed?.scannedAt ?? 0) < now + 330, "it was scanned when its first link was opened");
 });
 
 test("a link that is opened while its attempt ends is over, and nobody has scanned it", async () => {

@@ -15,6 +15,7 @@ import {
 import { findCredential } from "./credential-store.ts";
 import { credentialJobs } from "./jobs.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
+import { copyCredential, listAudited } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -92,6 +93,19 @@ await test("a batch that the registry refuses is sent again, after pauses that g
   }
   assert.deepEqual(kindsOf(await world.settle()), ["credential.revoke"]);
   assert.deepEqual(await world.settle(), []);
+});
+
+await test("what an issuer without its role issued waits, while others' goes to the chain", async () => {
+  const early = await createIssuer(ctx, { name: "Early", environment: "live" }, "test");
+  const [waiting, other] = [await issue(early), await issue()];
+  const first = await world.settle((kind) => (kind === "registry.role" ? "reverted" : "succeeded"));
+  assert.deepEqual(kindsOf(first), ["registry.role", "credential.attest"]);
+  assert.ok(first[1]?.data.includes(other.root.slice(2)));
+  assert.ok(first.every(({ data }) => !data.includes(waiting.root.slice(2))));
+  world.advance(120);
+  const later = await world.settle();
+  assert.deepEqual(kindsOf(later), ["registry.role", "credential.attest"]);
+  assert.ok(later[1]?.data.includes(waiting.root.slice(2)));
 });
 
 await test("a role or a distrust that the registry refuses is sent again after such a pause, each time as another one", async () => {
@@ -176,9 +190,19 @@ await test("a revocation reaches the chain, also when the attestation is still o
 });
 
 await test("what ends before it was sent is never attested", async () => {
-  const { id } = await issue();
+  const { id, root } = await issue();
   await revokeCredential(ctx, demo, id);
   assert.deepEqual(await world.settle(), []);
+  await issue();
+  const [beside] = await world.settle();
+  assert.ok(beside !== undefined && !beside.data.includes(root.slice(2)), "nor beside others");
+});
+
+await test("of more roots than one transaction takes, the rest goes with the next one", async () => {
+  const { id } = await issue();
+  await copyCredential(ctx.db, id, 500);
+  const rootsOf = ({ data }: { data: string }): number => (data.length - 2 - 8) / 64 - 3;
+  assert.deepEqual((await world.settle()).map(rootsOf), [500, 1]);
 });
 
 await test("distrust reaches the chain once, further back once more, and those above are told of each leaf once", async () => {
@@ -243,6 +267,7 @@ await test("what nobody collects in 30 days goes with its values, and is revoked
   world.advance(1);
   await purgeCredentials(ctx);
   assert.equal((await findCredential(ctx.db, id))?.endedReason, "lapsed");
+  assert.deepEqual((await listAudited(ctx.db, id)).slice(1), ["system credential.lapse"]);
   assert.equal((await findCredential(ctx.db, kept.id))?.endedReason, null);
   const settled = await world.settle();
   assert.ok(

@@ -5,7 +5,9 @@ import { listOwnCredentials } from "./collection.ts";
 import { forgetUser, purgeCredentials } from "./ending.ts";
 import { issueCredential } from "./issue.ts";
 import { createIssuer, createIssuerKey, distrustIssuer, revokeIssuerKey } from "./issuers.ts";
+import { sql } from "../platform/database/db.ts";
 import { inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
+import { listAudited } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -136,7 +138,9 @@ await test("401: a call without a key is refused, and so is a merchant's, revoke
   const none = await world.call({ method: "POST", url, body: card() });
   assert.deepEqual([none.status, reasonOf(none.body)], [401, "apikey_missing"]);
   const damaged = key.slice(0, -1) + (key.endsWith("x") ? "y" : "x");
-  for (const wrong of [world.live.apiKey, gone, damaged, `Bearer ${key}`]) {
+  const guessed = await createIssuerKey(ctx, { issuerId: issuer.id, name: "guessed" }, "test");
+  await ctx.db.query(sql`update issuer_key set mac = ${Buffer.alloc(32)} where id = ${guessed.id}`);
+  for (const wrong of [world.live.apiKey, gone, damaged, guessed.key, `Bearer ${key}`]) {
     const answer = await issue(card(), {}, wrong);
     assert.equal(reasonOf(answer.body), "apikey_invalid");
     const says = JSON.stringify(answer.body).includes("without Bearer");
@@ -168,6 +172,8 @@ await test("404: another issuer's credential, or one that does not exist, is nei
     const call = { method: "POST", url: `${url}/${id}/revoke`, as: otherKey, body: {} } as const;
     assert.equal((await world.call(call)).status, 404);
   }
+  const own = await world.call({ method: "GET", url: `${url}/${String(body["id"])}`, as: key });
+  assert.equal(own.body["status"], "pending");
 });
 
 await test("Idempotency-Key: the same call answers the same credential, another body under it is 409", async () => {
@@ -195,6 +201,7 @@ await test("Idempotency-Key: a repeat is answered with the first credential when
   const changed = await issue({ ...given, document: "PASSPORT" }, header);
   assert.deepEqual([changed.status, reasonOf(changed.body)], [400, "invalid_request"]);
   assert.equal((await issue(given, { "idempotency-key": "order-5" })).status, 400);
+  assert.equal((await issue(given, header, otherKey)).status, 400, "nor is it another issuer's");
 });
 
 await test("Idempotency-Key: a key stands for its first call for 24 hours, and for another one after that", async () => {
@@ -245,8 +252,9 @@ await test("Idempotency-Key: a repeat is answered with the first credential, del
   assert.ok(!anew.isRepeated && anew.id !== first.id, "nothing is remembered of a deleted user");
 });
 
-await test("200 revoke: a credential is revoked at once and for good, and revoking it again changes nothing", async () => {
-  const { body } = await issue(card());
+await test("200 revoke: a credential is revoked at once and for good, and revoking or withdrawing it then changes nothing", async () => {
+  const given = card();
+  const { body } = await issue(given);
   await world.settle();
   const one = `${url}/${String(body["id"])}`;
   const revoke = async () =>
@@ -259,6 +267,13 @@ await test("200 revoke: a credential is revoked at once and for good, and revoki
   world.advance(60);
   const again = await revoke();
   assert.deepEqual([again.status, again.body], [200, revoked.body]);
+  const withdraw = `/w/credentials/${String(body["id"])}/withdraw`;
+  await world.call({ method: "POST", url: withdraw, as: given.user, body: {} });
+  const actor = `issuer:${issuer.id}`;
+  assert.deepEqual(await listAudited(ctx.db, String(body["id"])), [
+    `${actor} credential.issue`,
+    `${actor} credential.revoke`,
+  ]);
   assert.deepEqual((await read()).body, shown.body);
 });
 

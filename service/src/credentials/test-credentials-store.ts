@@ -24,6 +24,14 @@ export async function takeQueued(tx: Queryable): Promise<QueuedTransaction[]> {
     }));
 }
 
+/** Who did what to a subject, as the audit trail tells it; the oldest first. */
+export async function listAudited(db: Queryable, subject: string): Promise<string[]> {
+  const rows = await db.query<{ told: string }>(
+    sql`select actor || ' ' || action as told from audit_entry where subject = ${subject} order by id`,
+  );
+  return rows.map(({ told }) => told);
+}
+
 /** Every row of every table as text, but for those of the catalogue. */
 export async function dumpDatabase(db: Queryable): Promise<string> {
   const tables = await db.query<{ name: string }>(
@@ -40,6 +48,17 @@ export async function dumpDatabase(db: Queryable): Promise<string> {
     texts.push(row?.text ?? "");
   }
   return texts.join("\n");
+}
+
+/** As many credentials as the given one, which wait for the chain with it. */
+export async function copyCredential(db: Queryable, id: string, count: number): Promise<void> {
+  await db.query(
+    sql`insert into credential (id, issuer_id, environment, user_address, document, root, tree, values_sealed,
+        created_at, expires_at)
+      select gen_random_uuid(), issuer_id, environment, user_address, document, sha256(n::text::bytea), tree,
+        values_sealed, created_at, expires_at
+      from credential, generate_series(1, ${count}) as n where id = ${id}`,
+  );
 }
 
 export async function insertTestBusiness(
