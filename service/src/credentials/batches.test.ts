@@ -258,7 +258,8 @@ await test("a foreseen distrust counts what would end with it, holders too, and 
 });
 
 await test("what nobody collects in 30 days goes with its values, and is revoked on chain", async () => {
-  const { id, root } = await issue();
+  const user = someUser();
+  const { id, root } = await issue(demo, user);
   const kept = await giveCredential(world, demo, { user: someUser(), ...email });
   await world.settle();
   world.advance(30 * 86_400 - 1);
@@ -268,6 +269,8 @@ await test("what nobody collects in 30 days goes with its values, and is revoked
   await purgeCredentials(ctx);
   assert.equal((await findCredential(ctx.db, id))?.endedReason, "lapsed");
   assert.deepEqual((await listAudited(ctx.db, id)).slice(1), ["system credential.lapse"]);
+  const told = world.invalidated.filter((leaf) => leaf.user === user);
+  assert.equal(told.length, 1, "a wallet may share what it never confirmed");
   assert.equal((await findCredential(ctx.db, kept.id))?.endedReason, null);
   const settled = await world.settle();
   assert.ok(

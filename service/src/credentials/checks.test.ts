@@ -90,11 +90,14 @@ await test("200 verified: the identity is taken in any spelling", async () => {
 
 await test("200 verified: a credential counts once its attestation is final", async () => {
   const user = someUser();
-  await giveCredential(world, demo, { user, settles: false });
+  const { held } = await giveCredential(world, demo, { user, settles: false });
+  const born = held.filter(({ field }) => field === "IDCARD_DOB").map(triple);
   assert.deepEqual((await askVerified(user, "IDCARD_DOB")).body["data"], {
     unVerifiedItems: ["IDCARD_DOB"],
   });
+  assert.deepEqual((await askValid(user, born)).body["data"], unknown("IDCARD_DOB"));
   await world.settle();
+  assert.deepEqual((await askValid(user, born)).body["data"], { valids: ["IDCARD_DOB"] });
   assert.deepEqual((await askVerified(user, "IDCARD_DOB")).body["data"], {
     verifiedItems: ["IDCARD_DOB"],
   });

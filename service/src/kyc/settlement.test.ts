@@ -263,6 +263,7 @@ await test("an order that is not initiated 72 hours after its approval fails, wh
   const before = await readTransfers(ctx.db, packageId);
   const [order] = (await test1.approve(1)) as [TestOrder];
   await closeBatch();
+  const [unbatched] = (await test1.approve(1)) as [TestOrder];
   world.advance(72 * 3600 - windowSeconds - 1);
   await failOverdueOrders(ctx);
   assert.equal(await statusOf(order), "INITIATING");
@@ -272,7 +273,19 @@ await test("an order that is not initiated 72 hours after its approval fails, wh
   await test1.mine();
   assert.equal(await statusOf(order), "FAILED INITIATE_TX_FAILED");
   assert.deepEqual(await kindsOf(order), ["FAILED"]);
+  world.advance(windowSeconds);
+  await failOverdueOrders(ctx);
+  assert.equal(await statusOf(unbatched), "FAILED INITIATE_TX_FAILED");
   assert.deepEqual(await readTransfers(ctx.db, packageId), before);
+  const older = new Set((await listBatches(ctx.db)).map(({ id }) => id));
+  await test1.approve(1);
+  await settleAll();
+  const made = (await listBatches(ctx.db)).filter(({ id }) => !older.has(id));
+  assert.deepEqual(
+    made.map(({ leavesCount }) => leavesCount),
+    [2, 2],
+    "one that has failed is anchored with no other",
+  );
 });
 
 await test("the end of a batch may be told twice", async () => {

@@ -65,6 +65,7 @@ test("a 2xx restarts every count", () => {
     false,
   );
   const resuming = { ...fit, isResuming: true };
+  assert.deepEqual([blocked(0), failed(1), delivered(2)].reduce(healthAfter, resuming), fit);
   assert.equal(healthAfter(resuming, failed(0)).isResuming, true);
   assert.equal(healthAfter(resuming, delivered(0)).isResuming, false);
 });

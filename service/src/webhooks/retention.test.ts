@@ -144,26 +144,35 @@ test("what is still to be told of a forgotten stream is sealed, arrives, and goe
   const told = webhooks.event({ streamId, url, body });
   const waiting = webhooks.event({ streamId, url, body, sequence: 2 });
   const other = webhooks.event({ url });
+  const { ctx } = webhooks;
+  const payloadExpiresAt = ctx.clock.now() + 7 * day;
+  const personal = { streamId, url, body, sequence: 3, isPersonal: true, payloadExpiresAt };
+  const never = webhooks.event(personal);
   await webhooks.enqueue(told);
   await webhooks.deliver();
   receiver.setAnswer(status(500));
-  await webhooks.enqueue(waiting, other);
+  await webhooks.enqueue(waiting, never, other);
   await webhooks.deliver();
-  const { ctx } = webhooks;
+  const answers = async () =>
+    ctx.db.query(sql`select from webhook_attempt where answer_sealed is not null`);
+  assert.equal((await answers()).length, 1);
   await ctx.db.transaction(async (tx) => forgetStreams(ctx, tx, [streamId]));
   assert.doesNotMatch(await dump(webhooks), /Ottilie/);
+  assert.deepEqual(await answers(), []);
   const bodies = async () =>
-    (await listEventsOf(ctx, streamId, { after: 0, limit: 2 })).events.map(
+    (await listEventsOf(ctx, streamId, { after: 0, limit: 3 })).events.map(
       ({ body: each }) => each,
     );
-  assert.deepEqual(await bodies(), [null, body]);
+  assert.deepEqual(await bodies(), [null, body, null]);
   receiver.setAnswer(ok);
+  receiver.received.splice(0);
   webhooks.advance(5);
   await webhooks.deliver();
+  assert.ok(!receiver.received.some((each) => each.headers["svc-event-id"] === never.id));
   assert.ok(receiver.received.some((each) => each.headers["svc-event-id"] === waiting.id));
   webhooks.advance(day);
   await purgeBodies(ctx);
-  assert.deepEqual(await bodies(), [null, null]);
+  assert.deepEqual(await bodies(), [null, null, null]);
   assert.equal((await listed(webhooks, other.streamId)).body, other.body);
 });
 

@@ -59,12 +59,14 @@ const cases: readonly [string, Outcome, number | string][] = [
   ["an answer 200 delivers the event", answered(200), "delivered"],
   ["an answer 204 delivers the event", answered(204), "delivered"],
   ["an answer 299 delivers the event", answered(299), "delivered"],
+  ["a redirect 300 fails", answered(300), 5],
   ["a redirect 302 fails", answered(302), 5],
   ["an answer 304 fails", answered(304), 5],
   ["an answer 410 fails like another refusal", answered(410), 5],
   ["an address that is not allowed fails", failed("blocked"), 5],
   ["an answer without an end fails", failed("too_large"), 5],
   ["a time-out fails", failed("timeout"), 60],
+  ["an answer 503 whose body never ends fails", { ...answered(503), isLate: true }, 60],
   ["an answer 429 fails", answered(429), 60],
   ["an answer 429 waits as long as its Retry-After asks", answered(429, "90"), 90],
   ["an answer 429 whose Retry-After asks for a second waits for longer", answered(429, "1"), 60],
@@ -96,7 +98,8 @@ test("no attempt is planned past the purge: the last one comes a minute before i
 
 test("outcomes are counted under their names", () => {
   assert.deepEqual(
-    [answered(201), answered(301), answered(404), failed("timeout")].map((each) => nameOf(each)),
-    ["delivered", "redirect", "refused", "timeout"],
+    [201, 299, 300, 399, 400].map((status) => nameOf(answered(status))),
+    ["delivered", "delivered", "redirect", "redirect", "refused"],
   );
+  assert.equal(nameOf(failed("timeout")), "timeout");
 });
