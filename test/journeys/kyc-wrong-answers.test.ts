@@ -48,6 +48,10 @@ const wrongAnswers: Record<string, (person: Person, opened: OpenedRequest) => ob
     const wrong = tamper(person, { data: "perla@elsewhere.example" });
     return shareResult(wrong, opened, { changed: { data }, sent: { data } });
   },
+  "with what was issued, by a wallet that signed something else and tells so": (person, opened) => {
+    const data: Hex32 = `0x${"77".repeat(32)}`;
+    return shareResult(person, opened, { changed: { data }, sent: { data } });
+  },
 };
 
 test("the fourth validly signed answer ends the attempt", async (t) => {
