@@ -130,6 +130,7 @@ await test("a batch closes after the settlement window and not before", async ()
 });
 
 await test("a batch closes at a thousand orders at once, in a handful of calls a step", async () => {
+  assert.equal(batchMax, 1000);
   const orders = await test1.approve(batchMax + 1);
   const counted = async (step: () => Promise<unknown>): Promise<number> => {
     const before = ctx.db.callsTotal;

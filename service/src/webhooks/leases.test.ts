@@ -269,16 +269,17 @@ test("a process that lost its lease gives nothing back, and of two ends of its o
     const common = { ...made, kybEndpointId: null, kybEndpointResets: null };
     const begunAtMs = Math.floor(clock.nowMs());
     const deliveredAt = clock.now();
+    const lost: store.Ended = {
+      ...common,
+      lease: old,
+      outcome: "refused",
+      status: 500,
+      begunAtMs: begunAtMs - 30_000,
+      deliveredAt: null,
+      dueAtMs: begunAtMs,
+    };
     const ends: store.Ended[] = [
-      {
-        ...common,
-        lease: old,
-        outcome: "refused",
-        status: 500,
-        begunAtMs: begunAtMs - 30_000,
-        deliveredAt: null,
-        dueAtMs: begunAtMs,
-      },
+      lost,
       {
         ...common,
         lease: current,
@@ -290,6 +291,8 @@ test("a process that lost its lease gives nothing back, and of two ends of its o
       },
     ];
     const times = { nowMs: begunAtMs, deliveredDataSeconds: 1, keptUntil: 0 };
+    for (const dueAtMs of [begunAtMs, null]) await store.finish(db, [{ ...lost, dueAtMs }], times);
+    assert.equal((await listed(webhooks, event.streamId)).attempts, 0);
     await store.finish(db, order === "as made" ? ends : ends.toReversed(), times);
     const { attempts, deliveredAt: noted } = await listed(webhooks, event.streamId);
     assert.deepEqual([attempts, noted], [1, deliveredAt], order);
