@@ -13,11 +13,9 @@ import {
   type KycWorld,
   openKycWorld,
   openRequest,
-  scanRequest,
   shareResult,
 } from "../kyc-world.ts";
 import { openRawConnection } from "../raw-connection.ts";
-import { post } from "../raw-wallet.ts";
 
 const windowSeconds = 600;
 const readsPerSecond = 2;
@@ -213,16 +211,6 @@ test("422: that an order is ongoing is told before what of its fields is no long
   assert.deepEqual([again.status, again.body.error?.reason], [422, "order_ongoing"]);
   const other = await world.ask({ user: person.address, fields: ["EMAIL"] });
   assert.deepEqual([other.status, other.body.error?.reason], [422, "unverified_fields"]);
-});
-
-test("422: an answer to a link that nobody opened is refused, whatever its wallet signed", async () => {
-  const person = await world.verify();
-  const asked = await world.ask({ user: person.address });
-  const scanned = scanRequest(asked.body.data?.["link"]);
-  const result = shareResult(person, { ...scanned, object: "", claims: { domain: "localhost" } });
-  const refused = await post(scanned.connection, result);
-  assert.equal(refused.status, 422);
-  assert.match(await refused.text(), /open the request first/);
 });
 
 test("an order that was opened is still PENDING, and nothing is announced", async () => {

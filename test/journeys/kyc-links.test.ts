@@ -121,3 +121,13 @@ test("a link that is opened while its attempt ends is over, and nobody has scann
   const { items } = listed.body.data as { items: Record<string, unknown>[] };
   assert.deepEqual([items[0]?.["status"], items[0]?.["scannedAt"]], ["FAILED", undefined]);
 });
+
+test("422: an answer to a link that nobody opened is refused, whatever its wallet signed", async () => {
+  const person = await world.verify();
+  const asked = await world.ask({ user: person.address });
+  const scanned = scanRequest(asked.body.data?.["link"]);
+  const result = shareResult(person, { ...scanned, object: "", claims: { domain: "localhost" } });
+  const refused = await post(scanned.connection, result);
+  assert.equal(refused.status, 422);
+  assert.match(await refused.text(), /open the request first/);
+});

@@ -125,14 +125,11 @@ test("200: the user approves, and the order goes through every status to CONFIRM
     ["PENDING", "INITIATING", "INITIATED", "CONFIRMING", "CONFIRMED"],
   );
   const next = await world.ask({ user: person.address, optionalFields: ["ADDRESS_CITY", "PHONE"] });
-  assert.equal(next.body.data?.["referenceKey"], referenceKey);
   const anew = await openRequest(next.body.data?.["link"]);
-  const answers = [
-    { connection: anew.connection, body: shareResult(person, anew) },
-    { connection: opened.connection, body: result },
-  ];
-  for (const { connection, body: same } of [...answers, ...answers])
-    assert.equal((await post(connection, same)).status, 200, "of each attempt its own approval");
+  const second = shareResult(person, anew);
+  for (const { connection } of [anew, anew])
+    assert.equal((await post(connection, second)).status, 200, "of each attempt its own approval");
+  assert.equal((await post(opened.connection, result)).status, 200, "also of an earlier one");
 });
 
 test("200: after its end the same request is the next attempt, and the history runs on", async () => {

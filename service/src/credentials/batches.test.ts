@@ -198,10 +198,12 @@ await test("what ends before it was sent is never attested", async () => {
   assert.ok(beside !== undefined && !beside.data.includes(root.slice(2)), "nor beside others");
 });
 
+/** Behind `0x` and the selector: the issuer, the place of the list, its length and the roots. */
+const rootsOf = ({ data }: { data: string }): number => (data.length - 2 - 8) / 64 - 3;
+
 await test("of more roots than one transaction takes, the rest goes with the next one", async () => {
   const { id } = await issue();
   await copyCredential(ctx.db, id, 500);
-  const rootsOf = ({ data }: { data: string }): number => (data.length - 2 - 8) / 64 - 3;
   assert.deepEqual((await world.settle()).map(rootsOf), [500, 1]);
 });
 

@@ -6,6 +6,7 @@ import { sql } from "../platform/database/db.ts";
 import { sendToRegistry } from "./batches.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness } from "./test-credentials.ts";
+import { listAudited } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -149,4 +150,20 @@ await test("values that somebody holds wait for the next purge, and the others g
   });
   await purgeCompanyValues(ctx);
   assert.deepEqual(await ctx.db.query(left), []);
+});
+
+await test("403: a distrusted issuer issues no record, and what an issuer does is audited once", async () => {
+  const doubtful = await openIssuer("Fourth");
+  const business = await someBusiness(world);
+  const id = await doubtful.issue(business);
+  for (let time = 0; time < 2; time += 1) await doubtful.revoke(id);
+  const actor = `issuer:${doubtful.issuerId}`;
+  const acts = [`${actor} company.issue`, `${actor} company.revoke`];
+  assert.deepEqual(await listAudited(ctx.db, id), acts);
+  const { issuerId } = doubtful;
+  const { key } = await createIssuerKey(ctx, { issuerId, name: "unused" }, "test");
+  await distrustIssuer(ctx, { issuerId, from: ctx.clock.now() }, "test");
+  const fields = [{ field: "BUSINESS_LEGAL_NAME", data: "Canary Holding AG" }];
+  const body = { business, fields, expiresAt: inAYear };
+  assert.equal((await world.call({ method: "POST", url, as: key, body })).status, 403);
 });

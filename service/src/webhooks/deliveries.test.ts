@@ -307,8 +307,8 @@ test("a resend restarts the schedule, while the number of attempts continues", a
   await webhooks.deliver();
   assert.equal(await webhooks.redeliver({ streamId: first.streamId, eventId: second.id }), 1);
   await webhooks.deliver();
-  const { now } = webhooks.ctx.clock;
-  const deliveredAt = now();
+  const { clock } = webhooks.ctx;
+  const deliveredAt = clock.now();
   webhooks.advance(1);
   receiver.setAnswer(status(500));
   assert.equal(await webhooks.redeliver({ streamId: first.streamId }), 2);
@@ -317,8 +317,8 @@ test("a resend restarts the schedule, while the number of attempts continues", a
   assert.deepEqual(
     events.map((each) => [each.deliveredAt, each.nextAttemptAt]),
     [
-      [deliveredAt, now() + 5],
-      [deliveredAt, now() + 5],
+      [deliveredAt, clock.now() + 5],
+      [deliveredAt, clock.now() + 5],
     ],
     "it was delivered at its first 2xx",
   );
