@@ -4,13 +4,13 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, watch } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { lockDirectory } from "../../service/src/platform/process/directory-lock.ts";
 import { startAnvil } from "../anvil.ts";
 import { type DemoPlace, openDemoPlace, spawnDemo, startDemo, visit } from "../demo-world.ts";
 import { fundedKey } from "../chain-processes.ts";
-import { root } from "../transcript.ts";
+import { root, run } from "../transcript.ts";
 import { freePort } from "../world.ts";
 
 interface DemoFile {
@@ -34,8 +34,14 @@ async function ask(path: string, apiKey: string): Promise<Record<string, unknown
   return (await answer.json()) as Record<string, unknown>;
 }
 
+/** Of the demo world that the first test seeds and the last starts again. */
+let place: DemoPlace;
+before(async () => {
+  place = await openDemoPlace();
+});
+after(async () => place[Symbol.asyncDispose]());
+
 test("a start that is killed while it seeds is taken up by the next, with the same people", async () => {
-  await using place = await openDemoPlace();
   const directory = place.environment.DATA_DIR;
   const watcher = watch(directory);
   const killed = spawnDemo(place.environment);
@@ -61,12 +67,12 @@ test("a start that is killed while it seeds is taken up by the next, with the sa
 });
 
 test("a second start on the same directory is refused in one line, also with a database from outside", async () => {
-  await using place = await openDemoPlace();
-  const directory = place.environment.DATA_DIR;
+  await using other = await openDemoPlace();
+  const directory = other.environment.DATA_DIR;
   const lock = lockDirectory(directory);
   const start = ["--conditions=source", join(root, "demo/start.ts")];
   await assert.rejects(
-    promisify(execFile)(process.execPath, start, { env: { ...process.env, ...place.environment } }),
+    promisify(execFile)(process.execPath, start, { env: { ...process.env, ...other.environment } }),
     {
       code: 1,
       stdout: "",
@@ -79,19 +85,16 @@ test("a second start on the same directory is refused in one line, also with a d
 
 test("a chain from outside has no faucet, and everything of the demo world is there all the same", async () => {
   await using anvil = await startAnvil();
-  await using place = await openDemoPlace();
+  await using other = await openDemoPlace();
   const outside = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
-  await using demo = await startDemo({ ...place.environment, ...outside });
-  const { apiKey, business } = readFile(place, "demo.json") as DemoFile;
+  await using demo = await startDemo({ ...other.environment, ...outside });
+  const { apiKey, business } = readFile(other, "demo.json") as DemoFile;
   const status = `${demo.baseUrl}/api/v1/kyb/status/${business.address}`;
   assert.equal((await ask(status, apiKey))["verified"], true);
 });
 
 test("with another port the shop moves along, and everything else stays as it was", async () => {
-  await using place = await openDemoPlace();
-  const first = await startDemo(place.environment);
-  await first[Symbol.asyncDispose]();
-  const before = readFile(place, "demo.json") as DemoFile;
+  const seeded = readFile(place, "demo.json") as DemoFile;
   const account = readFile(place, "shop.json") as { apiKey: string; clientDomainId: string };
 
   const PORT = String(await freePort());
@@ -100,19 +103,16 @@ test("with another port the shop moves along, and everything else stays as it wa
   const [ready, ...earlier] = demo.output.split("\n").toReversed();
   assert.equal(ready, `ready ${baseUrl}`, "the last line, also after what the start logged");
   assert.ok(earlier.some((line) => line.includes('"PUT","route":"/api/v1/kyb/webhook-endpoint"')));
-  const after = readFile(place, "demo.json") as DemoFile;
-  assert.equal(after.baseUrl, baseUrl);
-  assert.deepEqual(after.business, before.business);
-  assert.deepEqual(after.identities, before.identities);
+  const now = readFile(place, "demo.json") as DemoFile;
+  assert.equal(now.baseUrl, baseUrl);
+  assert.deepEqual(now.business, seeded.business);
+  assert.deepEqual(now.identities, seeded.identities);
   const endpoint = await ask(`${baseUrl}/api/v1/kyb/webhook-endpoint`, account.apiKey);
   assert.equal(endpoint["url"], `${shopUrl}/webhooks/kyb`);
   const visitor = await visit(demo);
   assert.ok(visitor.link.startsWith("svc:login?"));
-  const main = join(root, "service/src/main.ts");
-  const verb = ["--conditions=source", main, "domain", "show", account.clientDomainId, "--json"];
-  const { stdout } = await promisify(execFile)(process.execPath, verb, {
-    env: { ...process.env, ...demo.environment },
-  });
+  const show = `npm run -s svc -- domain show ${account.clientDomainId} --json`;
+  const stdout = await run(show, demo.environment);
   const { domain } = JSON.parse(stdout) as { domain: string };
   assert.equal(domain, new URL(shopUrl).host);
 });

@@ -1,22 +1,38 @@
-// The demo business, driven from outside: its people by the wallet's command line, the shop by its pages, and
-// verifiers that know nothing of either.
+// The demo world, driven from outside: its people and its business by the wallet's command line, the shop by its pages, a
+// merchant with its key, and verifiers that know nothing of them.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
+import {
+  applyEvent,
+  openKyc,
+  type OrderState,
+  standingInfos,
+  verifyReceipt,
+  verifyWebhook,
+} from "@svc/merchant";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { type Address, createPublicClient, type Hex, http } from "viem";
+import { callWallet } from "../../packages/wallet/test/call-wallet.ts";
 import { runWithCode } from "../command-line-wallet.ts";
 import { type DemoWorld, openDemoWorld, visit, type Visitor } from "../demo-world.ts";
 import { until } from "../patience.ts";
-import { root } from "../transcript.ts";
 
 interface DemoFile {
   readonly baseUrl: string;
-  readonly chain: { readonly rpcUrl: string; readonly chainId: number };
+  readonly apiKey: string;
+  readonly chain: {
+    readonly rpcUrl: string;
+    readonly chainId: number;
+    readonly contracts: { readonly registry: string; readonly settlement: string };
+  };
+  readonly packages: readonly { sourceKey: string; signingKey: string; fields?: string[] }[];
+  readonly identities: { readonly alice: { readonly address: Address } };
   readonly business: { readonly address: Address; readonly name: string };
 }
 
@@ -41,23 +57,15 @@ before(async () => {
 after(async () => demo[Symbol.asyncDispose]());
 
 interface Ran {
-  readonly status: number;
+  readonly status: number | null;
   readonly value: Record<string, unknown>;
   readonly line: string;
 }
 
 /** `npm run wallet -- <args> --as <name>` */
 async function wallet(name: string, ...args: string[]): Promise<Ran> {
-  const program = join(root, "packages/wallet/src/cli.ts");
-  const child = spawn(process.execPath, ["--conditions=source", program, ...args, "--as", name], {
-    env: { ...process.env, ...demo.environment },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const [out, line, [status]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, "close") as Promise<[number]>,
-  ]);
+  const directory = demo.environment["DATA_DIR"] ?? "";
+  const { status, out, err: line } = await callWallet([...args, "--as", name], directory);
   return { status, line, value: (out === "" ? {} : JSON.parse(out)) as Ran["value"] };
 }
 
@@ -171,4 +179,77 @@ test("the shop has its terms signed, and a verifier that knows the chain alone a
   const claim = { address, signature: signature as Hex };
   assert.equal(await chain.verifyMessage({ ...claim, message }), true);
   assert.equal(await chain.verifyMessage({ ...claim, message: `${message} ` }), false);
+});
+
+test("alice shares date of birth and e-mail without the city, and the merchant proves it by the chain alone", async () => {
+  const [, dynamic] = world.packages;
+  assert.ok(dynamic !== undefined && dynamic.fields === undefined);
+  const { apiKey } = world;
+  const { address: user } = world.identities.alice;
+  const kyc = openKyc({ issuer: world.baseUrl, apiKey });
+  let state: OrderState | null = null;
+  const seen: string[] = [];
+  const receive = async (request: IncomingMessage): Promise<void> => {
+    const rawBody = await buffer(request);
+    const now = Math.floor(Date.now() / 1000);
+    const signingKeys = [dynamic.signingKey];
+    const event = verifyWebhook({ headers: request.headers, rawBody, signingKeys, now });
+    assert.ok(event.event !== "unknown");
+    state = applyEvent(state, event);
+    seen.push(event.event === "status.updated" ? event.status : event.event);
+  };
+  const server = createServer((request, response) => {
+    receive(request).then(
+      () => response.end(),
+      () => response.writeHead(500).end(),
+    );
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const callback = `http://localhost:${(server.address() as AddressInfo).port}/hook`;
+
+  const asked = await kyc.requestData({
+    user,
+    sourceKey: dynamic.sourceKey,
+    callback,
+    expiration: Math.floor(Date.now() / 1000) + 600,
+    fields: ["IDCARD_DOB", "EMAIL"],
+    optionalFields: ["ADDRESS_CITY"],
+  });
+  const shown = await wallet("alice", "show", asked.link);
+  assert.match(String(shown.value["words"]), /Optional: ADDRESS_CITY: "Zürich"/);
+  const sent = await wallet("alice", "approve", asked.link, "--without", "ADDRESS_CITY");
+  assert.deepEqual([sent.status, sent.value["status"]], [0, 200], sent.line);
+  await until("it is confirmed", async () => (seen.includes("CONFIRMED") ? true : null));
+  server.close();
+  assert.deepEqual(seen, [
+    "PENDING",
+    "INITIATING",
+    "INITIATED",
+    "CONFIRMING",
+    "data.transferred",
+    "CONFIRMED",
+  ]);
+
+  assert.ok(state !== null);
+  const infos = standingInfos(state);
+  assert.deepEqual(infos.map(({ field }) => field).toSorted(), ["EMAIL", "IDCARD_DOB"]);
+  const validity = await kyc.valid({ user, infos });
+  assert.equal(validity.valid.length, 2);
+  const receipt = await kyc.receipt(asked.referenceKey);
+  const verified = await verifyReceipt(receipt, {
+    rpcUrl: world.chain.rpcUrl,
+    chainId: world.chain.chainId,
+    ...world.chain.contracts,
+    // What the operator's documents name; here the receipt is asked, and everything else is checked against the chain.
+    operator: receipt.initiate.operator,
+    issuers: receipt.fields.map(({ issuer }) => issuer),
+    now: Math.floor(Date.now() / 1000),
+    user,
+    infos,
+  });
+  assert.equal(verified.user, user);
+  assert.ok(verified.proved.some(({ fact }) => fact === "confirmed"));
+  // The person who shared has the same receipt, and nobody else.
+  const own = await wallet("alice", "receipt", asked.referenceKey);
+  assert.deepEqual([own.status, own.value], [0, receipt], own.line);
 });
