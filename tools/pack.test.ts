@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { parseLink } from "@svc/protocol";
+import { openWorld } from "../test/world.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
@@ -74,6 +76,59 @@ test("a package is loaded by import and by require, and tells its version", asyn
   assert.deepEqual(await load("load.cjs"), [imported, "0.1.0 0.1.0 0.1.0"]);
 });
 
+/** Type-checks, as what is imported has types; and prints a login page's address and what else it is answered. */
+const shop = `
+import { MerchantError, openMerchant } from "@svc/merchant";
+import { parseLink } from "@svc/protocol";
+import { memoryStorage, type WalletStorage } from "@svc/wallet";
+
+const [issuer = "", clientId = ""] = process.argv.slice(2);
+const back = "http://localhost:4999/callback";
+const merchant = openMerchant({ issuer, clientId, clientSecret: "s", redirectUri: back });
+const { url, ...pending } = await merchant.login.start();
+const caught: unknown = await merchant.login.finish(back + "?state=other", pending).catch((error) => error);
+const storage: WalletStorage = memoryStorage();
+// @ts-expect-error a client id is a text
+export const refused = (): unknown => openMerchant({ issuer, clientId: 5, redirectUri: back });
+console.log(JSON.stringify({
+  url,
+  refusal: caught instanceof MerchantError ? caught.code : "",
+  kept: await storage.list("history"),
+  link: parseLink("https://shop.example"),
+}));
+`;
+
+/** What the compiler of a project, with these options, says of its files; empty if all is well. */
+async function compile(include: readonly string[], options: object): Promise<string> {
+  const compilerOptions = {
+    strict: true,
+    skipLibCheck: false,
+    types: ["node"],
+    typeRoots: [join(root, "node_modules/@types")],
+    ...options,
+  };
+  await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, include }));
+  const { stdout } = await run(join(root, "node_modules/.bin/tsc"), ["-p", project]).catch(
+    (error: { stdout: string }) => error,
+  );
+  return stdout;
+}
+
+test("a project outside the repository type-checks with the packed libraries, and begins a login", async () => {
+  await writeFile(join(project, "shop.ts"), shop);
+  assert.equal(await compile(["shop.ts"], { module: "nodenext", target: "es2024" }), "");
+  await using world = await openWorld();
+  const given = [join(project, "shop.js"), world.baseUrl, world.client.id];
+  const { stdout } = await run(process.execPath, given, { env: { NODE_ENV: "production" } });
+  const { url, ...rest } = JSON.parse(stdout) as { url: string };
+  assert.ok(url.startsWith(`${world.baseUrl}/oauth2/auth?`), url);
+  assert.deepEqual(rest, {
+    refusal: "state_mismatch",
+    kept: [],
+    link: parseLink("https://shop.example"),
+  });
+});
+
 test("the code in each README fits the types of its package, however strictly a project reads them", async () => {
   for (const library of libraries) {
     const text = readFileSync(join(folderOf(library), "README.md"), "utf8");
@@ -86,23 +141,15 @@ test("the code in each README fits the types of its package, however strictly a 
     ["nodenext", "nodenext", true],
     ["esnext", "bundler", false],
   ] as const) {
-    const compilerOptions = {
+    const told = await compile(include, {
       module,
       moduleResolution,
       exactOptionalPropertyTypes,
       target: "es2022",
       lib: ["es2022"],
-      strict: true,
-      skipLibCheck: false,
       noEmit: true,
-      types: ["node"],
-      typeRoots: [join(root, "node_modules/@types")],
-    };
-    await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, include }));
-    const { stdout } = await run(join(root, "node_modules/.bin/tsc"), ["-p", project]).catch(
-      (error: { stdout: string }) => error,
-    );
-    assert.equal(stdout, "", moduleResolution);
+    });
+    assert.equal(told, "", moduleResolution);
   }
 });
 
