@@ -230,8 +230,17 @@ contract BusinessWalletInvariants {
         targets[0] = address(_actor);
     }
 
+    /// After every act. One campaign for all: from one seed each of several would act out the same calls.
     /// forge-config: default.invariant.fail-on-revert = true
-    function invariant_whatWasSignedStaysSignedUntilItIsTakenBack() external view {
+    function invariant_nothingCountsButWhatWasDecided() external {
+        _whatWasSignedStaysSignedUntilItIsTakenBack();
+        _theWalletIsWhatWasDecided();
+        _noApprovalSurvivesItsEpoch();
+        _onlyDistinctVotersCount();
+        _theThresholdIsFromOneToAllVoters();
+    }
+
+    function _whatWasSignedStaysSignedUntilItIsTakenBack() private view {
         IBusinessWallet wallet = _actor.WALLET();
         for (uint256 i = 0; i < _actor.recordedCount(); ++i) {
             bytes32 hash = _actor.recorded(i);
@@ -242,8 +251,7 @@ contract BusinessWalletInvariants {
         }
     }
 
-    /// forge-config: default.invariant.fail-on-revert = true
-    function invariant_theWalletIsWhatWasDecided() external view {
+    function _theWalletIsWhatWasDecided() private view {
         IBusinessWallet wallet = _actor.WALLET();
         assertEq(keccak256(wallet.charter()), keccak256(_actor.present()));
         assertEq(wallet.epoch(), _actor.epoch());
@@ -260,8 +268,7 @@ contract BusinessWalletInvariants {
         }
     }
 
-    /// forge-config: default.invariant.fail-on-revert = true
-    function invariant_noApprovalSurvivesItsEpoch() external {
+    function _noApprovalSurvivesItsEpoch() private {
         (bytes32 hash, bytes memory approvals) = _actor.stale();
         if (approvals.length == 0) return;
         try _actor.WALLET().record(hash, type(uint48).max, approvals) {
@@ -269,18 +276,14 @@ contract BusinessWalletInvariants {
         } catch {}
     }
 
-    /// forge-config: default.invariant.runs = 16
-    /// forge-config: default.invariant.fail-on-revert = true
-    function invariant_onlyDistinctVotersCount() external {
+    function _onlyDistinctVotersCount() private {
         bytes32 hash = keccak256("forged");
         (bytes memory doubled, bytes memory silent) = _actor.forged(hash);
         if (doubled.length > 0) _refuse(hash, doubled, IBusinessWallet.ApprovalRefused.selector);
         if (silent.length > 0) _refuse(hash, silent, IBusinessWallet.ApprovalRefused.selector);
     }
 
-    /// forge-config: default.invariant.runs = 16
-    /// forge-config: default.invariant.fail-on-revert = true
-    function invariant_theThresholdIsFromOneToAllVoters() external {
+    function _theThresholdIsFromOneToAllVoters() private {
         bytes memory reason = _refuse(keccak256("none"), "", IBusinessWallet.ApprovalsMiscounted.selector);
         uint256 needed;
         assembly ("memory-safe") {
