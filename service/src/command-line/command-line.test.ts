@@ -476,31 +476,6 @@ await test("a setting with a wrong value is named in one line, status 1", async 
   );
 });
 
-await test("migrate brings an empty database up as its dry run said, and finds nothing to do the second time", async () => {
-  await using empty = await openTestDatabase({ migrated: false });
-  const foreseen = await call(["migrate", "--dry-run", "--json"], { DATABASE_URL: empty.url });
-  const first = await call(["migrate", "--json"], { DATABASE_URL: empty.url });
-  const { pending } = JSON.parse(foreseen.out) as { pending: string[] };
-  assert.deepEqual(JSON.parse(first.out), { applied: pending });
-  assert.ok((JSON.parse(first.out) as { applied: string[] }).applied.includes("0002_accounts.sql"));
-  const second = await call(["migrate", "--json"], { DATABASE_URL: empty.url });
-  assert.deepEqual(JSON.parse(second.out), { applied: [] });
-  const last = await call(["migrate", "--dry-run", "--json"], { DATABASE_URL: empty.url });
-  assert.deepEqual(JSON.parse(last.out), { pending: [] });
-});
-
-await test("the dry run of another verb does not migrate: it is refused until migrate ran", async () => {
-  await using empty = await openTestDatabase({ migrated: false });
-  const user = "0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13";
-  const { status, err } = await call(["user", "delete", user, "--dry-run"], {
-    DATABASE_URL: empty.url,
-  });
-  assert.equal(status, 1);
-  assert.match(err, /the database is behind this version; `svc migrate` comes first/);
-  const foreseen = await call(["migrate", "--dry-run", "--json"], { DATABASE_URL: empty.url });
-  assert.notDeepEqual(JSON.parse(foreseen.out), { pending: [] });
-});
-
 await test("without DATABASE_URL and without a service the embedded database runs for the verb", async () => {
   const data = join(directory, "data");
   const own = { DATABASE_URL: "", DATA_DIR: data };
