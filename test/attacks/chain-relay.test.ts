@@ -9,8 +9,12 @@ import { createPublicClient, http, type PublicClient } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import type { Address, Hex } from "@svc/protocol";
 import { type ChainContext, fundAccount, fundFromOutside } from "../../service/src/chain/index.ts";
+import type { ChainNode } from "../../service/src/chain/node.ts";
+import { chainRoutes } from "../../service/src/chain/relay-routes.ts";
 import { answerCall } from "../../service/src/chain/relay.ts";
+import { createHttp } from "../../service/src/platform/http/http.ts";
 import { nodePid, until } from "../embedded-chain.ts";
+import { post } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -322,4 +326,33 @@ test("a list counts as its calls: an address cannot ask more by asking in lists"
   const statuses: number[] = [];
   for (let round = 0; round < 30; round++) statuses.push((await ask(list)).status);
   assert.ok(statuses.includes(429), statuses.join());
+});
+
+test("of one network four requests are answered at once: more wait, and what is beyond its limit does not", async () => {
+  await world.advance(60);
+  const ctx = world.ctx as ChainContext;
+  const gate = Promise.withResolvers<string>();
+  let underWay = 0;
+  const relayNode: ChainNode = {
+    ...ctx.chain.relayNode,
+    async request() {
+      underWay += 1;
+      return gate.promise;
+    },
+  };
+  await using served = createHttp(ctx);
+  chainRoutes({ ...ctx, chain: { ...ctx.chain, relayNode } }, served);
+  const baseUrl = await served.listen({ port: 0, host: "127.0.0.1" });
+  const one = call("eth_chainId");
+  const ones = Array.from({ length: 5 }, async () => post(`${baseUrl}/w/chain`, one));
+  await until("four are under way", async () => (underWay === 4 ? true : null));
+  const list = Array.from({ length: 50 }, () => one);
+  const lists = Array.from({ length: 12 }, async () => post(`${baseUrl}/w/chain`, list));
+  const { status, headers } = await Promise.race(lists);
+  const askedMeanwhile = underWay;
+  gate.resolve("0x1");
+  const policy = headers.get("ratelimit-policy");
+  assert.deepEqual([status, policy, askedMeanwhile], [429, '"default";q=500;w=10', 4]);
+  for (const answer of await Promise.all(ones)) assert.equal(answer.status, 200);
+  await Promise.all(lists);
 });

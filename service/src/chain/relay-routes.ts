@@ -22,6 +22,11 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
     "/w/chain",
     {
       bodyLimit: bodyBytesMax,
+      // Before it waits for a place among the large answers: what waits holds its body, so it counts first.
+      preHandler: async (request) => {
+        checkPlace(ctx, request);
+        await limitCalls(ctx, callerAddressOf(ctx, request), callsOf(request.body).length);
+      },
       // Apart from the other answers to the network, so that neither holds up the other.
       config: { largeAnswerOf: (request) => `chain:${networkOf(ctx, request)}` },
       schema: {
@@ -36,18 +41,20 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      checkPlace(ctx, request);
       const { body } = request;
-      const calls: unknown[] = Array.isArray(body) ? body : [body];
-      if (calls.length === 0 || calls.length > callsMax)
-        throw invalidRequest(`a list holds 1 to ${callsMax} calls`);
-      await limitCalls(ctx, callerAddressOf(ctx, request), calls.length);
       const { answerCalls } = await import("./relay.ts");
-      const answers = await answerCalls(ctx, calls, networkOf(ctx, request));
+      const answers = await answerCalls(ctx, callsOf(body), networkOf(ctx, request));
       void reply.type("application/json; charset=utf-8");
       return Array.isArray(body) ? `[${answers.join(",")}]` : answers[0];
     },
   );
+}
+
+function callsOf(body: unknown): readonly unknown[] {
+  const calls: readonly unknown[] = Array.isArray(body) ? body : [body];
+  if (calls.length === 0 || calls.length > callsMax)
+    throw invalidRequest(`a list holds 1 to ${callsMax} calls`);
+  return calls;
 }
 
 function networkOf(ctx: ChainContext, request: FastifyRequest): string {

@@ -22,7 +22,7 @@ export function networkOfCaller(ctx: Pick<Ctx, "config">): NameCaller {
 
 /** Answers of one caller at once, in one process. */
 const atOnceMax = 4;
-/** Requests of one caller that wait; each holds nothing but its connection. */
+/** Requests of one caller that wait; each holds its connection, and its body where the route takes one. */
 const waitingMax = 1_000;
 const patienceMs = 10_000;
 
