@@ -145,9 +145,10 @@ test("a node that was away at the start and comes back as another chain, or with
     await process.work();
     await assert.rejects(process.chain.node.request("eth_blockNumber"), NodeAway);
     await assert.rejects(process.chain.node.submit(["0x01"]), NodeAway);
+    await assert.rejects(process.chain.relayNode.request("eth_blockNumber"), NodeAway);
     const allowed = new Set(["eth_chainId", "eth_getCode"]);
     assert.deepEqual(new Set(gate.calls.keys()).difference(allowed), new Set());
-    assert.equal(await alarmsOf(process, "other_chain"), 3 * (at + 1));
+    assert.equal(await alarmsOf(process, "other_chain"), 4 * (at + 1));
     assert.deepEqual(
       await process.ctx.db.query(sql`
         select status, raw from chain_transaction t
@@ -158,6 +159,9 @@ test("a node that was away at the start and comes back as another chain, or with
   gate.decide(() => "pass");
   await settle(anvil, installation, process);
   assert.equal(process.done.length, 1);
+  gate.calls.clear();
+  await process.chain.relayNode.request("eth_blockNumber");
+  assert.equal(gate.calls.get("eth_getCode"), undefined, "it was examined once for all");
 });
 
 test("a node that refuses every call is away: at the start, and until it has shown that it is that chain", async () => {

@@ -96,7 +96,7 @@ function chainOver(
  * while they find another chain, an alarm is raised.
  */
 function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
-  const look = async (): Promise<void> => {
+  const examined = examineFirst(async () => {
     try {
       await examine();
     } catch (error) {
@@ -104,9 +104,8 @@ function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
       chain.metrics.raise("other_chain", { err: error });
       throw new NodeAway(error.message, { cause: error });
     }
-  };
-  const node = examineFirst(chain.node, look);
-  return { ...chain, node, relayNode: examineFirst(chain.relayNode, look) };
+  });
+  return { ...chain, node: examined(chain.node), relayNode: examined(chain.relayNode) };
 }
 
 /** What merchants compare receipts with, and what the operator's account has left. */

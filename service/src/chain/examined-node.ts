@@ -1,12 +1,12 @@
 import type { ChainNode } from "./node.ts";
 
 /**
- * A node that was unreachable when this process started: it gets no call and no transaction before the checks of a
- * start have succeeded, which every call tries again.
+ * For a node that was unreachable when this process started: it gets no call and no transaction before the checks of a
+ * start have succeeded, which every call tries again. All ways to the node that are given share one examination.
  *
  * @param examine what a start would have looked at; it throws while the node is away or another chain's
  */
-export function examineFirst(node: ChainNode, examine: () => Promise<void>): ChainNode {
+export function examineFirst(examine: () => Promise<void>): (node: ChainNode) => ChainNode {
   let examination: Promise<void> | null = null;
   const pass = async (): Promise<void> => {
     examination ??= examine().catch((error: unknown) => {
@@ -15,7 +15,7 @@ export function examineFirst(node: ChainNode, examine: () => Promise<void>): Cha
     });
     return examination;
   };
-  return {
+  return (node) => ({
     async readChainId() {
       await pass();
       return node.readChainId();
@@ -29,5 +29,5 @@ export function examineFirst(node: ChainNode, examine: () => Promise<void>): Cha
       return node.submit(rawTransactions);
     },
     [Symbol.asyncDispose]: async () => node[Symbol.asyncDispose](),
-  };
+  });
 }
