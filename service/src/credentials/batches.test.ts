@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { actsOn } from "../../../test/audited-acts.ts";
 import { NodeAway } from "../chain/index.ts";
 import { credentialFinalHandlers } from "./batches.ts";
 import { announceDistrusted, forgetUser, purgeCredentials, revokeCredential } from "./ending.ts";
@@ -15,7 +16,7 @@ import {
 import { findCredential } from "./credential-store.ts";
 import { credentialJobs } from "./jobs.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
-import { copyCredential, listAudited } from "./test-credentials-store.ts";
+import { copyCredential } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -270,7 +271,7 @@ await test("what nobody collects in 30 days goes with its values, and is revoked
   world.advance(1);
   await purgeCredentials(ctx);
   assert.equal((await findCredential(ctx.db, id))?.endedReason, "lapsed");
-  assert.deepEqual((await listAudited(ctx.db, id)).slice(1), ["system credential.lapse"]);
+  assert.deepEqual((await actsOn(ctx.db, id)).slice(1), ["system credential.lapse"]);
   const told = world.invalidated.filter((leaf) => leaf.user === user);
   assert.equal(told.length, 1, "a wallet may share what it never confirmed");
   assert.equal((await findCredential(ctx.db, kept.id))?.endedReason, null);

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { actsOn } from "../../../test/audited-acts.ts";
 import { rewrapAll } from "../platform/cryptography/sealed-columns.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";
 import { credentialSealedColumns } from "./index.ts";
 import { issueCredential } from "./issue.ts";
 import { getBuiltInIssuer } from "./issuers.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
-import { dumpDatabase, listAudited } from "./test-credentials-store.ts";
+import { dumpDatabase } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -118,7 +119,7 @@ await test("200 withdraw: a credential ends at once with its values, and withdra
     const { status, body } = await post(user, `${id}/withdraw`);
     assert.deepEqual([status, body], [200, { status: "withdrawn" }]);
   }
-  assert.deepEqual((await listAudited(ctx.db, id)).slice(1), [`${user} credential.withdraw`]);
+  assert.deepEqual((await actsOn(ctx.db, id)).slice(1), [`${user} credential.withdraw`]);
   const [item] = itemsOf((await list(user)).body);
   assert.equal(item?.status, "withdrawn");
   assert.deepEqual(item.fields, [{ field: "PHONE", expiresAt: inAYear }]);

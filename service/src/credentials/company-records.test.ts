@@ -1,12 +1,12 @@
 // What issuers see of the records that they issued to businesses, and whom one that stands vouches for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { actsOn } from "../../../test/audited-acts.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import { sql } from "../platform/database/db.ts";
 import { sendToRegistry } from "./batches.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness } from "./test-credentials.ts";
-import { listAudited } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -159,7 +159,7 @@ await test("403: a distrusted issuer issues no record, and what an issuer does i
   for (let time = 0; time < 2; time += 1) await doubtful.revoke(id);
   const actor = `issuer:${doubtful.issuerId}`;
   const acts = [`${actor} company.issue`, `${actor} company.revoke`];
-  assert.deepEqual(await listAudited(ctx.db, id), acts);
+  assert.deepEqual(await actsOn(ctx.db, id), acts);
   const { issuerId } = doubtful;
   const { key } = await createIssuerKey(ctx, { issuerId, name: "unused" }, "test");
   await distrustIssuer(ctx, { issuerId, from: ctx.clock.now() }, "test");

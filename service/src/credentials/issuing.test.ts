@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { actsOn } from "../../../test/audited-acts.ts";
 import { commitmentOf, leafOf, verifyMerkleProof } from "@svc/protocol";
 import { listOwnCredentials } from "./collection.ts";
 import { forgetUser, purgeCredentials } from "./ending.ts";
@@ -7,7 +8,6 @@ import { issueCredential } from "./issue.ts";
 import { createIssuer, createIssuerKey, distrustIssuer, revokeIssuerKey } from "./issuers.ts";
 import { sql } from "../platform/database/db.ts";
 import { inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
-import { listAudited } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -270,7 +270,7 @@ await test("200 revoke: a credential is revoked at once and for good, and revoki
   const withdraw = `/w/credentials/${String(body["id"])}/withdraw`;
   await world.call({ method: "POST", url: withdraw, as: given.user, body: {} });
   const actor = `issuer:${issuer.id}`;
-  assert.deepEqual(await listAudited(ctx.db, String(body["id"])), [
+  assert.deepEqual(await actsOn(ctx.db, String(body["id"])), [
     `${actor} credential.issue`,
     `${actor} credential.revoke`,
   ]);

@@ -24,14 +24,6 @@ export async function takeQueued(tx: Queryable): Promise<QueuedTransaction[]> {
     }));
 }
 
-/** Who did what to a subject, as the audit trail tells it; the oldest first. */
-export async function listAudited(db: Queryable, subject: string): Promise<string[]> {
-  const rows = await db.query<{ told: string }>(
-    sql`select actor || ' ' || action as told from audit_entry where subject = ${subject} order by id`,
-  );
-  return rows.map(({ told }) => told);
-}
-
 /** Every row of every table as text, but for those of the catalogue. */
 export async function dumpDatabase(db: Queryable): Promise<string> {
   const tables = await db.query<{ name: string }>(
