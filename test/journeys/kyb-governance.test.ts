@@ -346,7 +346,7 @@ test("whoever proposed something takes it back until it is decided, and may prop
   await world.govern("tara", request, { business: address, voters: [] });
   assert.equal((await world.voteAs("ulf", second)).body["status"], "approved");
   assert.deepEqual(await retract("tara", second), [409, "ballot_over"]);
-  await reachEpoch(business, 1);
+  await Promise.all([reachEpoch(business, 1), reachProposal("tara", business, second, "executed")]);
   const acts = (await actsOn(world.ctx.db, address)).map((act) => act.split(" ")[1]);
   const all = ["found", "register", "verify", "propose", "retract", "govern.executed", "roster"];
   assert.deepEqual(new Set(acts), new Set(all.map((act) => `business.${act}`)));
