@@ -63,7 +63,7 @@ function writeLock(lock: Lock): void {
 function withoutUnpinned({ packages, ...lock }: Lock): Lock {
   const kept = Object.entries(packages).filter(
     ([place, { integrity, link }]) =>
-      !place.startsWith("node_modules/") || link === true || integrity !== undefined,
+      !place.includes("node_modules/") || link === true || integrity !== undefined,
   );
   return { ...lock, packages: Object.fromEntries(kept) };
 }
