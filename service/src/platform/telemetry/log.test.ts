@@ -47,7 +47,7 @@ for (const name of names.split(" ")) {
 test("bytes are hidden, and what a parser quotes of its input", () => {
   const { log, text } = openLog();
   log.info({ nested: { data: Buffer.from("abc") } }, "bytes");
-  assert.doesNotMatch(text(), /97/);
+  assert.deepEqual((JSON.parse(text()) as { nested: unknown }).nested, { data: "[hidden]" });
   assert.throws(
     () => JSON.parse(`{"a": ${canary}`),
     (err) => {
