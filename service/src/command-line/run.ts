@@ -43,7 +43,7 @@ export async function runCommandLine(
     isJson = input.flag("json");
     if (input.flag("help")) terminal.out(helpOf(verb));
     else {
-      const shell = openShell(verb, { ...terminal, mayMigrate: !input.flag("dry-run") });
+      const shell = openShell(verb, terminal, { mayMigrate: !input.flag("dry-run") });
       print(await verb.run(shell, input));
     }
     return 0;
@@ -100,7 +100,7 @@ function readVersion(): string {
   return (JSON.parse(about) as { version: string }).version;
 }
 
-function openShell(verb: Verb, terminal: Terminal & { readonly mayMigrate: boolean }): Shell {
+function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolean }): Shell {
   // The log of a verb would be mixed with its result, so verbs log nothing; a running service logs as configured.
   const isAsConfigured = verb.name === "serve" || verb.name === "settings";
   const config: Config = parseConfig({
@@ -110,7 +110,7 @@ function openShell(verb: Verb, terminal: Terminal & { readonly mayMigrate: boole
   return {
     config,
     async withContext(work) {
-      await using ctx = await openContext(config, { mayMigrate: terminal.mayMigrate });
+      await using ctx = await openContext(config, options);
       return await work(ctx);
     },
     say: (line) => terminal.out(`${line}\n`),
