@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { credentialRegistry } from "@svc/contracts";
 import { createPublicClient, http, type PublicClient } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
@@ -258,6 +259,28 @@ test("the answers to one request have 4 MiB at most: what is more is refused, ca
     answers.map(({ error }) => error?.code ?? 0).toSorted((a, b) => a - b),
     [-32_005, 0, 3, 3],
   );
+});
+
+test("of calls with long answers eight are under way at once, and hundreds of one caller are all answered", async () => {
+  const ctx = world.ctx as ChainContext;
+  let [underWay, most] = [0, 0];
+  const relayNode: ChainNode = {
+    ...ctx.chain.relayNode,
+    async request() {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await nextTurn();
+      underWay -= 1;
+      return null;
+    },
+  };
+  const stalled = { ...ctx, chain: { ...ctx.chain, relayNode } };
+  const receipt = call("eth_getTransactionReceipt", [`0x${"00".repeat(32)}`]);
+  const answers = await Promise.all(
+    Array.from({ length: 500 }, async () => answerCall(stalled, receipt, "somebody")),
+  );
+  assert.ok(answers.every((answer) => "result" in answer));
+  assert.equal(most, 8);
 });
 
 test("viem reads, estimates, verifies and sends through it", async () => {

@@ -69,7 +69,10 @@ const takeTurn = createFairTurns({
   onFull: tooManyWait,
 });
 
-/** Calls whose answers may be long. Few are under way at once, since each answer is in memory as a whole. */
+/**
+ * Calls whose answers may be long. Few are under way at once, since each answer is in memory as a whole. What waits holds
+ * little, and of a network there are 200 at most (four requests), so that many networks together do not fill the queue.
+ */
 const lengthy = new Set([
   "eth_getBlockByHash",
   "eth_getBlockByNumber",
@@ -78,8 +81,8 @@ const lengthy = new Set([
 ]);
 const takeLengthyTurn = createFairTurns({
   atOnce: 8,
-  waitingMax: 1_000,
-  ofOwnerMax: 200,
+  waitingMax: 10_000,
+  ofOwnerMax: 1_000,
   onFull: tooManyWait,
 });
 
