@@ -12,7 +12,7 @@ import type { Address, Hex } from "@svc/protocol";
 import { type ChainContext, fundAccount, fundFromOutside } from "../../service/src/chain/index.ts";
 import type { ChainNode } from "../../service/src/chain/node.ts";
 import { chainRoutes } from "../../service/src/chain/relay-routes.ts";
-import { answerCall } from "../../service/src/chain/relay.ts";
+import { answerCall, answerCalls } from "../../service/src/chain/relay.ts";
 import { createHttp } from "../../service/src/platform/http/http.ts";
 import { nodePid, until } from "../embedded-chain.ts";
 import { post } from "../raw-wallet.ts";
@@ -281,6 +281,15 @@ test("of calls with long answers eight are under way at once, and hundreds of on
   );
   assert.ok(answers.every((answer) => "result" in answer));
   assert.equal(most, 8);
+});
+
+test("where the node names no newest block, a search for logs is not answered, and the calls beside it are", async () => {
+  const ctx = world.ctx as ChainContext;
+  const relayNode: ChainNode = { ...ctx.chain.relayNode, request: async () => null };
+  const calls = [call("eth_getLogs", [{}]), call("eth_chainId")];
+  const answers = await answerCalls({ ...ctx, chain: { ...ctx.chain, relayNode } }, calls, "one");
+  const [logs, chainId] = answers.map((answer) => JSON.parse(answer) as Said["body"]);
+  assert.deepEqual([logs?.error?.code, chainId?.result], [-32_603, null]);
 });
 
 test("viem reads, estimates, verifies and sends through it", async () => {

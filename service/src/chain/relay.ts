@@ -239,7 +239,9 @@ async function checkLogs(params: Params, node: ChainNode): Promise<Params> {
   const [filter] = params;
   if (!isRecord(filter)) throw new RpcError(codes.params, "the filter must be an object");
   if (filter["blockHash"] !== undefined) return [filter];
-  const head = BigInt(String(await node.request("eth_blockNumber", [])));
+  const told = await node.request("eth_blockNumber", []);
+  if (!isQuantity(told)) throw new NodeAway("the chain's node tells no block number");
+  const head = BigInt(told);
   const from = blockNumberOf(filter["fromBlock"], head);
   const to = blockNumberOf(filter["toBlock"], head);
   if (to - from < 0n || to - from >= BigInt(logBlocksMax))
