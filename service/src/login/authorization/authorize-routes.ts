@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Http } from "../../platform/http/http.ts";
 import type { Form } from "../../platform/http/http-input.ts";
+import { noteRefusal } from "../../platform/http/refused-answers.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { htmlPage, refusalPages } from "../../platform/http/refusals.ts";
 import { Type } from "../../platform/http/schema.ts";
@@ -86,9 +87,9 @@ async function start(
     return { kind: "page", ...page, cookies: [] };
   };
   const outcome = await authorize(ctx, form, browser).catch(loadAgain);
-  return outcome.kind === "redirect"
-    ? leave(reply, outcome.location)
-    : showLogin(ctx, outcome, { request, reply });
+  if (outcome.kind === "page") return showLogin(ctx, outcome, { request, reply });
+  if (outcome.refusal !== undefined) noteRefusal(reply, outcome.refusal);
+  return leave(reply, outcome.location);
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Client } from "../../accounts/index.ts";
 import type { Random } from "../../platform/context.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { randomId } from "../../platform/ids.ts";
-import { OAuthProblem } from "../../platform/http/problems.ts";
+import { type OAuthCode, OAuthProblem } from "../../platform/http/problems.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { acrAtLeast } from "./acr.ts";
 import { approvedAcr } from "./approved-acr.ts";
@@ -43,7 +43,12 @@ export type AuthorizeOutcome =
       readonly client: Client;
       readonly cookies: readonly string[];
     }
-  | { readonly kind: "redirect"; readonly location: string };
+  | {
+      readonly kind: "redirect";
+      readonly location: string;
+      /** Of an error that the client is told there. */
+      readonly refusal?: OAuthCode;
+    };
 
 /** How long an attempt's cookie outlives the time in which its code can be fetched. */
 const cookieSlackSeconds = 600;
@@ -80,7 +85,7 @@ export async function authorize(
       ctx.config.baseUrl,
       { code: error.code, description: error.message },
     );
-    return { kind: "redirect", location };
+    return { kind: "redirect", location, refusal: error.code };
   }
 }
 

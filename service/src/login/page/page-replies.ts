@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Client } from "../../accounts/index.ts";
 import { callerAddressOf, networkOf } from "../../platform/http/client-address.ts";
 import { logFault, oauthProblemOf, problemOf } from "../../platform/http/http-errors.ts";
+import { noteRefusal } from "../../platform/http/refused-answers.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem, Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
@@ -79,6 +80,7 @@ export function showError(
   const oauth = found instanceof OAuthProblem ? found : oauthProblemOf(error);
   const status = found?.status ?? 500;
   const code = found instanceof Problem ? found.reason : (oauth?.code ?? "server_error");
+  noteRefusal(reply, code);
   const retryAfterSeconds = found instanceof Problem ? found.options.retryAfterSeconds : undefined;
   const form = (request.body ?? request.query ?? {}) as Form;
   if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));

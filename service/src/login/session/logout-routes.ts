@@ -3,6 +3,7 @@ import { parseAddress, shortAddress } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import type { Http } from "../../platform/http/http.ts";
 import { logFault, oauthProblemOf } from "../../platform/http/http-errors.ts";
+import { noteRefusal } from "../../platform/http/refused-answers.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { htmlPage, refusalPages } from "../../platform/http/refusals.ts";
 import { endedSessionCookie } from "../attempt/browser-cookies.ts";
@@ -98,10 +99,12 @@ function showError(ctx: TokenContext, error: unknown, call: LogoutCall): Fastify
   const problem = oauthProblemOf(error);
   if (problem === null) logFault(ctx, error, request);
   const status = problem?.status ?? 500;
+  const code = problem?.code ?? "server_error";
+  noteRefusal(reply, code);
   const page = renderErrorPage({
     locale: localeOf(call),
     status,
-    code: problem?.code ?? "server_error",
+    code,
     message: problem?.message ?? "something failed here",
     requestId: request.id,
     logoutUrl: logoutPath,

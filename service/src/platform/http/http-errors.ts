@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../context.ts";
 import { isOutage, isUnstorable } from "../database/db.ts";
 import { challengeOf, invalidRequest, OAuthProblem, Problem } from "./problems.ts";
+import { noteRefusal } from "./refused-answers.ts";
 import { sayPattern } from "./text-form.ts";
 
 interface FrameworkError {
@@ -77,6 +78,7 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
   if (found instanceof OAuthProblem) return answerOAuthError(ctx, failure);
   if (found === null) logFault(ctx, error, request);
   const problem = found ?? new Problem("internal");
+  noteRefusal(reply, problem.reason);
   const { retryAfterSeconds, details, headers = {} } = problem.options;
   if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
   if (problem.reason === "body_too_large") readOn(reply);
@@ -139,6 +141,7 @@ export async function answerOAuthError(
   if (found === null) logFault(ctx, error, request);
   const problem =
     found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
+  noteRefusal(reply, problem.code);
   if (problem.status === 413) readOn(reply);
   const scheme =
     problem.options.challenge ?? (problem.code === "invalid_request" ? challenge : undefined);

@@ -20,6 +20,7 @@ import { noteAnswers } from "./last-answers.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
 import { inWordsOfKyb, Problem } from "./problems.ts";
+import { refusalOf } from "./refused-answers.ts";
 import { countWhereNeeded } from "./text-length.ts";
 
 export type Http = FastifyInstance<
@@ -275,7 +276,7 @@ function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
     const shownMs = Math.round(durationMs * 100) / 100;
     const isProbed = request.routeOptions.logLevel === "debug" && status < 400;
     ctx.log[isProbed ? "debug" : "info"](
-      { requestId, method, route, status, durationMs: shownMs },
+      { requestId, method, route, status, reason: refusalOf(reply), durationMs: shownMs },
       "request",
     );
   });
@@ -290,7 +291,7 @@ function answerUnknownRoutes(http: Http): void {
     const source = url.split("/").map(patternOf).join("/");
     known.push({ pattern: new RegExp(`^${source}$`), methods: [method].flat() });
   });
-  const refusalOf = (request: FastifyRequest, reply: FastifyReply): Problem => {
+  const refuse = (request: FastifyRequest, reply: FastifyReply): Problem => {
     const path = request.url.split("?", 1)[0] ?? "";
     const allowed = new Set(
       known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
@@ -302,7 +303,7 @@ function answerUnknownRoutes(http: Http): void {
   };
   // Before a body is read, since no route needs it.
   http.addHook("onRequest", (request, reply, done) => {
-    done(request.is404 ? refusalOf(request, reply) : undefined);
+    done(request.is404 ? refuse(request, reply) : undefined);
   });
 }
 
