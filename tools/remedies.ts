@@ -74,7 +74,7 @@ export const remedies: Readonly<Record<Reason, string>> = {
   source_key_not_found: "use a package of the client domain that the API key is for",
   expiration_out_of_range: "between `details.earliest` and `details.latest`",
   dynamic_fields_unsupported: "leave `fields` and `optionalFields` out",
-  invalid_fields: "correct the names in the message",
+  invalid_fields: "correct the names in `details.fields`",
   no_fields: "name `fields`, `optionalFields` or both",
   order_ongoing: "wait until it is `CONFIRMED` or `FAILED`",
   unverified_fields:

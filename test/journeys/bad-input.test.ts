@@ -355,7 +355,7 @@ test("a refused call is told which of its members is missing, unknown or of anot
   const stored = { user: newIdentity().address, infos: [{ field: "EMAIL", pepper: "00" }] };
   assert.equal(
     await refusalOf("/api/v1/blockchain/valid", "POST", stored),
-    "Invalid Request: infos.0.data is missing",
+    "Invalid Request: infos[0].data is missing",
   );
   const endpoint = { url: "https://shop.example/hook", urls: [] };
   assert.equal(

@@ -61,7 +61,7 @@ test("400: a proposal is held against the operation that it names: what it lacks
     [{ operation: "changeCharter" }, "members is missing"],
     [{ operation: "moveTo" }, "successor is missing"],
     [{ operation: "moveTo", successor, members: [] }, "members is unknown"],
-    [{ operation: "startRemoval", member: 5 }, "member must be string"],
+    [{ operation: "startRemoval", member: 5 }, "member must be a string"],
     [{ operation: "withdraw" }, "hash is missing"],
     [{ operation: "withdraw", hash, reason: "x" }, "reason is unknown"],
   ];

@@ -192,7 +192,8 @@ function checkCalledUrl(
 ): string | null {
   if (given === null) return null;
   const url = parsePublicUrl(given, policy);
-  if ("refused" in url) throw invalidRequest(`${setting} cannot be called: ${url.refused}`);
+  if ("refused" in url)
+    throw invalidRequest(`${setting} must be a public https URL (${url.refused})`);
   return url.href;
 }
 

@@ -14,5 +14,5 @@ export function refuseUnknownNames(unknown: readonly string[]): void {
     name === "" ? '""' : name.slice(0, quotedMax).toWellFormed(),
   );
   const message = `user fields (${quoted.join(", ")}) are invalid fields`;
-  throw new Problem("invalid_fields", { message });
+  throw new Problem("invalid_fields", { message, details: { fields: quoted } });
 }

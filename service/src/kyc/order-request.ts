@@ -102,7 +102,7 @@ function checkReturnUrl(text: string, { profile, domain }: RequestPolicy): strin
   )
     throw invalidRequest("returnUrl must be an https URL");
   const isOwn = liesUnder(url.host, domain) || liesUnder(url.hostname, domain);
-  if (!isOwn) throw invalidRequest("returnUrl must lie under the client domain");
+  if (!isOwn) throw invalidRequest(`returnUrl must lie under the client domain ${domain}`);
   return url.href;
 }
 

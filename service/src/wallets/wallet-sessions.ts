@@ -7,6 +7,7 @@ import { Problem } from "../platform/http/problems.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import * as store from "./wallet-session-store.ts";
+import { signatureWrong } from "../platform/http/wrong-signature.ts";
 
 /** A person answers at once, and a machine even more so. */
 const challengeLifetimeSeconds = 300;
@@ -72,7 +73,7 @@ export async function openWalletSession(
   const { challenge, deadline, signature, callerAddress } = signed;
   const digest = sessionDigest({ origin: ctx.config.baseUrl, challenge, deadline });
   const isSigned = await verify({ address: user, digest, signature, callerAddress });
-  if (!isSigned) throw new Problem("signature_wrong");
+  if (!isSigned) throw signatureWrong(signature);
   const token = ctx.random.bytes(32).toString("base64url");
   const expiresAt = now + sessionLifetimeSeconds;
   const opened = {

@@ -29,7 +29,7 @@ export async function registerEndpoint(
 ): Promise<EndpointWithSecret> {
   const { clientDomainId, ownHosts } = given;
   const url = parsePublicUrl(given.url, { profile: ctx.config.profile, ownHosts });
-  if ("refused" in url) throw invalidRequest(`url cannot be called: ${url.refused}`);
+  if ("refused" in url) throw invalidRequest(`url must be a public https URL (${url.refused})`);
   const id = idOf(clientDomainId);
   const endpoint = await store.saveEndpoint(tx, {
     id,

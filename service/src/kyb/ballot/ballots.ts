@@ -19,6 +19,7 @@ import { type Business, isGoodStanding } from "../business/business.ts";
 import { findBusiness, holdBusiness } from "../business/business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { noteAnswered } from "../business/removal-store.ts";
+import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
 /** A question to put to the members. */
 export interface NewBallot extends Pick<
@@ -145,7 +146,7 @@ async function checkApproval(
   const hash = await hashOf(ctx, tx, { ballot, optional: vote.optional ?? [] });
   const { business, category, epoch, validUntil } = ballot;
   const approval = { chainId: ctx.chain.chainId, business, category, hash, epoch, validUntil };
-  if (!isApprovalOf(member, approval, vote.signature)) throw new Problem("signature_wrong");
+  if (!isApprovalOf(member, approval, vote.signature)) throw signatureWrong(vote.signature);
   return hash;
 }
 
@@ -167,7 +168,7 @@ function checkRefusal(
 ): void {
   const connection = connectionOfVotes(ctx, ballot.id);
   if (!isRefusalOf(member, { id: ballot.id, connection }, signature))
-    throw new Problem("signature_wrong");
+    throw signatureWrong(signature);
 }
 
 async function decide(

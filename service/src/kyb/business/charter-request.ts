@@ -7,8 +7,8 @@ import {
   isBlank,
   isShowable,
   lengthOf,
-  parseAddress,
 } from "@svc/protocol";
+import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 
 /** The contract allows 100; we allow fewer, because all of them are asked at once, and no business has more. */
@@ -57,10 +57,11 @@ export function parseCharter(body: {
   readonly rules?: Partial<Charter["rules"]>;
 }): { charter: Charter; members: NamedMember[] } {
   const members = body.members.map(parseMember);
-  if (new Set(members.map(({ address }) => address)).size < members.length)
-    throw invalidRequest("a member stands twice");
+  const addresses = members.map(({ address }) => address);
+  const repeated = addresses.find((address, at) => addresses.indexOf(address) < at);
+  if (repeated !== undefined) throw invalidRequest(`members holds ${repeated} twice`);
   const voters = members.filter(({ isVoting }) => isVoting).length;
-  if (voters === 0) throw invalidRequest("somebody has to have a vote");
+  if (voters === 0) throw invalidRequest("members must hold one with votingRights");
   const rules = {
     signature_requests: body.rules?.signature_requests ?? "MAJORITY",
     data_requests: body.rules?.data_requests ?? "MAJORITY",
@@ -79,18 +80,16 @@ export function parseName(text: string, of: string): string {
   return name;
 }
 
-/** An address in a body. @throws {Problem} invalid_request */
-export function parseMemberAddress(text: string): Address {
-  const address = parseAddress(text);
-  if (address === null)
-    throw invalidRequest("an address is 20 bytes in hex, with the right checksum");
+/** An address in a body, in the member of that name. @throws {Problem} invalid_request */
+export function parseMemberAddress(memberName: string, text: string): Address {
+  const address = readAddress(memberName, text);
   if (!hasKey(address)) throw invalidRequest(`nobody has the key of ${address}`);
   return address;
 }
 
-function parseMember({ address, name, votingRights }: RequestedMember): NamedMember {
+function parseMember({ address, name, votingRights }: RequestedMember, at: number): NamedMember {
   return {
-    address: parseMemberAddress(address),
+    address: parseMemberAddress(`members[${at}].address`, address),
     name: parseName(name, "the name of a member"),
     isVoting: votingRights,
   };

@@ -22,6 +22,7 @@ import type { KybContext } from "../kyb-context.ts";
 import { refuseBusinesses, sealMemberName } from "./members.ts";
 import { wakeRoster } from "./roster-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
+import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
 /** Kind of the transaction that deploys a wallet. */
 const createKind = "business.create";
@@ -73,7 +74,7 @@ export async function foundBusiness(
   const address = calls.addressOf({ factory, charter: bytes, salt });
   const invitation = { chainId: ctx.chain.chainId, factory, salt, charter: bytes, deadline };
   if (recoverAddress(invitationDigest(invitation), request.signature) !== founder)
-    throw new Problem("signature_wrong");
+    throw signatureWrong(request.signature);
   const invitationId = ulid(ctx.clock, ctx.random);
   const founding = { address, environment, name, creator: founder, invitationId, deadline, salt };
   return ctx.db.transaction(async (tx) =>

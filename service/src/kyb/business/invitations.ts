@@ -9,6 +9,7 @@ import * as store from "./founding-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";
 import { shownCharter } from "./shown-charter.ts";
+import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
 /** An invitation as the inbox of the invited identity shows it. */
 export interface InboxInvitation {
@@ -97,7 +98,7 @@ async function approve(
   const { address, status } = founding;
   if (founding.hasSigned && status !== "lapsed") return status === "inviting" ? "open" : "approved";
   if (status !== "inviting" || isLate(ctx, founding)) throw new Problem("ballot_over");
-  if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
+  if (!isAnswer(ctx, founding, answer)) throw signatureWrong(answer.signature);
   const signature = answer.signature.toLowerCase() as Hex;
   const kept = { business: address, member: answer.member, signature };
   if ((await store.keepInvitationSignature(tx, kept)) > 0) return "open";
@@ -116,7 +117,7 @@ async function refuse(
   if ((status !== "inviting" && !hasEnded) || isLate(ctx, founding))
     throw new Problem("ballot_over");
   if (founding.hasSigned) throw new Problem(hasEnded ? "ballot_over" : "already_voted");
-  if (!isAnswer(ctx, founding, answer)) throw new Problem("signature_wrong");
+  if (!isAnswer(ctx, founding, answer)) throw signatureWrong(answer.signature);
   if (hasEnded) return "refused";
   await store.setFoundingStatus(tx, address, "lapsed");
   const entry = { actor: answer.member, action: "business.decline", subject: address };

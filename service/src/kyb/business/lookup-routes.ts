@@ -1,8 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { Type } from "../../platform/http/schema.ts";
-import { parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
-import { invalidRequest, Problem } from "../../platform/http/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { isAcquaintedAlong, isBusinessAcquainted } from "./acquaintance-store.ts";
 import { type Business, isGoodStanding } from "./business.ts";
@@ -11,6 +10,7 @@ import { findBusiness } from "./business-store.ts";
 import { callerOf, callerReasons } from "../caller.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
 
 const tags = ["kyb"];
 const WalletParams = Type.Object({
@@ -161,8 +161,7 @@ async function getKnown(
   request: FastifyRequest,
   text: string,
 ): Promise<KnownBusiness> {
-  const address = parseAddress(text);
-  if (address === null) throw invalidRequest("wallet must be an address");
+  const address = readAddress("wallet", text);
   const business = await findBusiness(ctx.db, address);
   const { environment } = callerOf(request);
   if (business?.environment !== environment || !isKnown(business))

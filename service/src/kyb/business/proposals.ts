@@ -140,7 +140,7 @@ async function checkOnChain(
     if (!(await calls.isRecorded(ctx, address, parseHash(request.hash))))
       throw new Problem("not_signed");
   } else if (request.operation === "startRemoval") {
-    const member = parseMemberAddress(request.member);
+    const member = parseMemberAddress("member", request.member);
     const until = await calls.protectedUntil(ctx, address, member);
     if (until > ctx.clock.now()) throw answeredLately(until);
   }
@@ -175,7 +175,7 @@ async function plan(
 }
 
 async function planMove(tx: Queryable, business: Business, text: string): Promise<Planned> {
-  const successor = parseMemberAddress(text);
+  const successor = parseMemberAddress("successor", text);
   const next = await findBusiness(tx, successor);
   if (!mayGoOnIn(next, business))
     throw invalidRequest("successor is another active business of the same environment");
@@ -203,7 +203,7 @@ async function planRemoval(
   { business, proposer, text }: { business: Business; proposer: Address; text: string },
 ): Promise<Planned> {
   const { address, charter } = business;
-  const member = parseMemberAddress(text);
+  const member = parseMemberAddress("member", text);
   if (member === proposer)
     throw new Problem("removal_refused", {
       message: "removal_refused: the others remove a member that is lost, never the member itself",

@@ -82,7 +82,9 @@ export function readAskedFields(body: {
   if (fields.length === 0) throw invalidRequest("fields names at least one field");
   if (all.length > fieldsMax)
     throw invalidRequest(`fields and optionalFields name at most ${fieldsMax} together`);
-  if (new Set(all).size < all.length) throw invalidRequest("a field is named twice");
+  const repeated = all.find((name, at) => all.indexOf(name) < at);
+  if (repeated !== undefined)
+    throw invalidRequest(`fields and optionalFields name ${repeated} twice`);
   const unpriced = known.filter((name) => priceOf(name) === null);
   if (unpriced.length > 0) throw new Problem("field_not_priced", { details: { fields: unpriced } });
   return { fields, optionalFields };

@@ -18,6 +18,7 @@ import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import { checkNumberGiven, isNumberRight, refuseNumber } from "./number-matching.ts";
 import { toldOf } from "./request-object.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
+import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
 /** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
 export interface Answer {
@@ -56,7 +57,7 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   checkNumberGiven(attempt, code);
   const { signature, callerAddress } = answer;
   const signed = { user, signature, attempt, code, callerAddress };
-  if (!(await isSignedBy(ctx, signed))) throw new Problem("signature_wrong");
+  if (!(await isSignedBy(ctx, signed))) throw signatureWrong(signature);
   if (!isNumberRight(attempt, code)) {
     const isEnded = await endUndecided(ctx, attempt, "wrong_number");
     throw new Problem(isEnded ? "wrong_number" : "login_over");
@@ -201,7 +202,7 @@ async function approveWithoutClaim(
   const acr = acrOf(attempt, "qr", answer.callerAddress);
   refuseUnfit(attempt, { user, acr });
   refuseNumber(answer.code ?? "");
-  if (!(await isResultSigned(ctx, answer, user))) throw new Problem("signature_wrong");
+  if (!(await isResultSigned(ctx, answer, user))) throw signatureWrong(answer.signature);
   const approval = {
     user,
     organizationId: client.organizationId,

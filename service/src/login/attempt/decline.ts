@@ -5,6 +5,7 @@ import type { Attempt, AttemptFailure } from "./attempt.ts";
 import { checkClaimedSession, isClaimedWith } from "./claim.ts";
 import { readAttempt } from "./read-attempt.ts";
 import { endUndecided } from "./end-attempt.ts";
+import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
 /** A wallet's refusal of a login that was opened by QR code (decisions section 3, Refusal and failure). */
 export interface Refusal {
@@ -61,5 +62,5 @@ async function proveRefusal(
     callerAddress: refusal.callerAddress,
   };
   if (address === null || !(await ctx.verifySignature({ address, ...claim })))
-    throw new Problem("signature_wrong");
+    throw signatureWrong(claim.signature);
 }

@@ -17,10 +17,13 @@ export function askedAudience(given: Readonly<Form>): readonly string[] {
 export function resolveAudience(given: Readonly<Form>, client: Client): readonly string[] {
   const [audience, second] = askedAudience(given);
   if (second !== undefined)
-    throw new OAuthProblem("invalid_target", "ask for one audience at a time");
+    throw new OAuthProblem("invalid_target", "ask for one audience or resource at a time");
   if (audience === undefined) return [];
   if (!client.audiences.includes(audience))
-    throw new OAuthProblem("invalid_target", "this audience is not registered for the client");
+    throw new OAuthProblem(
+      "invalid_target",
+      "audience or resource is none that is registered for this client, character by character",
+    );
   return [audience];
 }
 

@@ -64,7 +64,10 @@ export function getOnce(given: Given, name: ParameterName): string {
 export function getRedirectUri(given: Given, client: Client): string {
   const uri = getOnce(given, "redirect_uri");
   if (!client.redirectUris.includes(uri))
-    fail("invalid_request", "redirect_uri is not registered for this client");
+    fail(
+      "invalid_request",
+      "redirect_uri is not registered for this client, character by character",
+    );
   return uri;
 }
 
@@ -168,7 +171,8 @@ const promptValues: readonly string[] = [
 const checkPrompt: Check = (given, draft) => {
   const prompts = (valueOf(given, "prompt") ?? "").split(" ").filter((prompt) => prompt !== "");
   const unknown = prompts.find((prompt) => !promptValues.includes(prompt));
-  if (unknown !== undefined) fail("invalid_request", "prompt holds an unknown value");
+  if (unknown !== undefined)
+    fail("invalid_request", `prompt may hold ${promptValues.join(", ")}, separated by spaces`);
   if (prompts.includes("none") && prompts.length > 1)
     fail("invalid_request", "prompt none stands alone");
   draft.prompt = prompts as Prompt[];

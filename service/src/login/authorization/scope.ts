@@ -15,7 +15,11 @@ export function parseScope(text: string | undefined): { scope: string; wantsRefr
   const tokens = [...new Set((text ?? "").split(" ").filter((token) => token !== ""))];
   if (tokens.length === 0) throw new OAuthProblem("invalid_scope", "scope is missing");
   const unknown = tokens.some((token) => !userScopes.some((known) => known === token));
-  if (unknown) throw new OAuthProblem("invalid_scope", `scope may hold ${userScopes.join(", ")}`);
+  if (unknown)
+    throw new OAuthProblem(
+      "invalid_scope",
+      `scope may hold ${userScopes.join(", ")}, separated by spaces`,
+    );
   return {
     scope: tokens.join(" "),
     wantsRefresh: tokens.some((token) => refreshScopes.has(token)),

@@ -71,7 +71,7 @@ const checkNames: Check = ({ jwt, client }) =>
 
 /** One string and the issuer: an assertion for several servers could be replayed by any of them. */
 const checkAudience: Check = ({ jwt, issuer }) =>
-  jwt.claims["aud"] === issuer ? null : "aud must be the issuer, as one string";
+  jwt.claims["aud"] === issuer ? null : `aud must be the issuer ${issuer}, as one string`;
 
 const checkTimes: Check = ({ jwt, now }) => {
   const { exp, iat, nbf } = jwt.claims;
@@ -118,7 +118,7 @@ export async function checkAssertion(
     return { fault: `client assertion: ${faults[isSigned]}`, isGuess: false };
   if (!isSigned)
     return {
-      fault: "client assertion: no key of the client made the signature",
+      fault: "client assertion: no key of the client, or none with this kid, made the signature",
       isGuess: true,
     };
   const sha256 = createHash("sha256")

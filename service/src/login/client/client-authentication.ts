@@ -57,8 +57,7 @@ export async function authenticateClient(
   refuseBlocked(ctx, presented.clientId, call.address);
   const client = await ctx.clients.find(presented.clientId);
   if (client === null) return refuse(call, "the client is unknown");
-  if (client.authenticationMethod !== presented.method)
-    return refuse(call, `this client must authenticate with ${client.authenticationMethod}`);
+  if (client.authenticationMethod !== presented.method) return refuse(call, sayMethodOf(client));
   if (presented.method === "none") return { client, isConfidential: false, oneTime: [] };
   const proved = await prove(ctx, client, presented);
   if ("fault" in proved) {
@@ -111,9 +110,13 @@ const readBasic: Reader = ({ authorization, form }) => {
     const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
     const at = text.indexOf(":");
     if (at < 0)
-      throw new OAuthProblem("invalid_client", "the Authorization header is not Basic", {
-        challenge: "Basic",
-      });
+      throw new OAuthProblem(
+        "invalid_client",
+        "the Authorization header is not Basic with base64 of id, colon and secret",
+        {
+          challenge: "Basic",
+        },
+      );
     const clientId = formDecode(text.slice(0, at));
     const named = valueOf(form, "client_id");
     if (named !== undefined && named !== clientId)
@@ -148,6 +151,12 @@ const readKeyJwt: Reader = ({ form }) => {
   };
 };
 
+function sayMethodOf({ authenticationMethod }: Client): string {
+  return authenticationMethod === "none"
+    ? "this client has no secret and no key: it sends its client_id alone"
+    : `this client must authenticate with ${authenticationMethod}`;
+}
+
 /** Every way to present a proof; a call must use exactly one (RFC 6749 section 2.3), or name itself alone. */
 const readers: readonly Reader[] = [readBasic, readPost, readKeyJwt];
 
@@ -164,7 +173,10 @@ function readPresented(call: ClientCall): Presented {
   if (found !== null) return found();
   const clientId = valueOf(call.form, "client_id");
   if (clientId === undefined)
-    throw new OAuthProblem("invalid_client", "the client did not authenticate");
+    throw new OAuthProblem(
+      "invalid_client",
+      "the client did not authenticate, not even by client_id",
+    );
   return { method: "none", clientId };
 }
 
@@ -182,7 +194,10 @@ function formDecode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch {
-    throw new OAuthProblem("invalid_request", "the Authorization header is not form-encoded");
+    throw new OAuthProblem(
+      "invalid_request",
+      "id and secret must be form-encoded before they are joined for the Authorization header",
+    );
   }
 }
 

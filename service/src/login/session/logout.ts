@@ -151,12 +151,12 @@ function readReturnUri(form: Form, client: Client | null): string | null {
   if (client === null)
     throw new OAuthProblem(
       "invalid_request",
-      "post_logout_redirect_uri needs a client_id or id_token_hint",
+      "post_logout_redirect_uri needs a client_id, or an id_token_hint that is an id token of this service",
     );
   if (!client.postLogoutRedirectUris.includes(uri))
     throw new OAuthProblem(
       "invalid_request",
-      "post_logout_redirect_uri is not registered for this client",
+      "post_logout_redirect_uri is not registered for this client, character by character",
     );
   return uri;
 }

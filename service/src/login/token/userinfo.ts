@@ -79,7 +79,7 @@ const checks: readonly Check[] = [checkExpiry, checkScheme, checkClient, checkUs
 export async function readUserinfo(ctx: TokenContext, call: UserinfoCall): Promise<Userinfo> {
   const { scheme, text } = readToken(call);
   const token = readAccessToken(ctx, text);
-  if (token === null) return refuse(scheme, "the access token is not one of ours");
+  if (token === null) return refuse(scheme, "this is no access token of this service");
   const asked = { ctx, call, scheme, text, token, now: ctx.clock.now() };
   for (const check of checks) await check(asked);
   const proof = scheme === "DPoP" ? checkProof(asked) : null;
@@ -132,9 +132,13 @@ function readToken({ authorization, form }: UserinfoCall): { scheme: Scheme; tex
 
 /** RFC 6750 section 3.1: a caller that sent nothing is told how to ask, not what went wrong. */
 function refuseAbsent(): never {
-  throw new OAuthProblem("invalid_token", "an access token is required", {
-    headers: { "www-authenticate": 'Bearer realm="svc", DPoP realm="svc", algs="ES256 RS256"' },
-  });
+  throw new OAuthProblem(
+    "invalid_token",
+    "an access token is required: Authorization: Bearer <token>",
+    {
+      headers: { "www-authenticate": 'Bearer realm="svc", DPoP realm="svc", algs="ES256 RS256"' },
+    },
+  );
 }
 
 function refuse(scheme: Scheme, fault: string): never {

@@ -11,7 +11,9 @@ export function readAddress(name: string, text: string): Address {
   const address = parseAddress(text);
   if (address === null)
     throw invalidRequest(
-      `${name} must be an address of 20 bytes in hex, its checksum right where it is in mixed case`,
+      text.startsWith("svcid:")
+        ? `${name} must be the address alone, without svcid:`
+        : `${name} must be an address of 20 bytes in hex, its checksum right where it is in mixed case`,
     );
   return address;
 }

@@ -8,7 +8,13 @@ import { sayPattern } from "./text-form.ts";
 interface FrameworkError {
   code?: string;
   statusCode?: number;
-  validation?: { instancePath: string; params?: Record<string, unknown>; message?: string }[];
+  validationContext?: string;
+  validation?: {
+    instancePath: string;
+    keyword?: string;
+    params?: Record<string, unknown>;
+    message?: string;
+  }[];
 }
 
 /** Turns an error of the framework into a row of the table; anything unknown is a fault of ours. */
@@ -28,7 +34,7 @@ export function problemOf(error: unknown): Problem | OAuthProblem | null {
 
 function sayFault(validation: NonNullable<FrameworkError["validation"]>): string {
   const [first] = validation;
-  const path = (first?.instancePath ?? "").replaceAll("/", ".").replace(/^\./, "");
+  const path = pathOf(first?.instancePath ?? "");
   const missing = first?.params?.["missingProperty"];
   const member = missing ?? first?.params?.["additionalProperty"];
   if (typeof member === "string") {
@@ -39,8 +45,51 @@ function sayFault(validation: NonNullable<FrameworkError["validation"]>): string
   const fault =
     words.length > 0
       ? `must be one of ${words.join(", ")}`
-      : (sayPattern(first?.params?.["pattern"]) ?? first?.message);
+      : (sayPattern(first?.params?.["pattern"]) ?? sayKeyword(first));
   return `${path === "" ? "the body" : shownName(path)} ${fault ?? "is wrong"}`;
+}
+
+type ValidationFault = NonNullable<FrameworkError["validation"]>[number];
+
+/** The way to a member, as other refusals write it: `infos[0].pepper`. */
+function pathOf(pointer: string): string {
+  return pointer
+    .replaceAll(/\/(\d+)(?=\/|$)/g, "[$1]")
+    .replaceAll("/", ".")
+    .replace(/^\./, "");
+}
+
+const types: Readonly<Record<string, string>> = {
+  object: "must be a JSON object",
+  array: "must be an array",
+  string: "must be a string",
+  number: "must be a number",
+  integer: "must be a whole number",
+  boolean: "must be true or false",
+};
+
+/** What the validator says in the terms of its own schema. */
+function sayKeyword(fault: ValidationFault | undefined): string | undefined {
+  const { keyword = "", params = {}, message } = fault ?? {};
+  const limit = String(params["limit"]);
+  switch (keyword) {
+    case "type":
+      return types[String(params["type"])] ?? message;
+    case "minLength":
+      return limit === "1" ? "must not be empty" : `must have at least ${limit} characters`;
+    case "minItems":
+      return limit === "1" ? "must not be empty" : `must have at least ${limit} items`;
+    case "maxItems":
+      return `must have at most ${limit} items`;
+    case "minimum":
+      return `must be at least ${limit}`;
+    case "maximum":
+      return `must be at most ${limit}`;
+    case "maxLength":
+      return message?.replace("must NOT have more than", "must have at most");
+    default:
+      return message;
+  }
 }
 
 /** The name may be the caller's invention. */
@@ -111,7 +160,8 @@ export function oauthProblemOf(error: unknown): OAuthProblem | null {
   const found = problemOf(error);
   if (found === null || found instanceof OAuthProblem) return found;
   // A coding is refused by a problem of our own, the type by the framework.
-  if (found.reason === "unsupported_media_type" && found !== error)
+  const isOfOtherType = found.reason === "unsupported_media_type" && found !== error;
+  if (isOfOtherType || isFormMissing(error))
     return new OAuthProblem(
       "invalid_request",
       "the body must be application/x-www-form-urlencoded",
@@ -129,7 +179,15 @@ export function oauthProblemOf(error: unknown): OAuthProblem | null {
     });
   }
   const { headers = {} } = found.options;
-  return new OAuthProblem("invalid_request", found.message, { status: found.status, headers });
+  const description = found.message.replace(/^Invalid Request: /, "");
+  return new OAuthProblem("invalid_request", description, { status: found.status, headers });
+}
+
+/** Parameters in the query, or none at all, where a form is needed. */
+function isFormMissing(error: unknown): boolean {
+  const { validation, validationContext } = error as FrameworkError;
+  const [first] = validation ?? [];
+  return validationContext === "body" && first?.instancePath === "" && first.keyword === "type";
 }
 
 /** @param failure.challenge the scheme to ask for where a request is malformed and its fault names none */

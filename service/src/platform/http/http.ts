@@ -217,7 +217,7 @@ function acceptOnlyJson(http: Http): void {
   http.addHook("onRoute", (route) => {
     if (!/^\/(?:api|w)\//.test(route.url) || route.method === "GET") return;
     const own = [route.onRequest ?? []].flat();
-    route.onRequest = [...own, ignoreTypeOfNothing, refuseForm];
+    route.onRequest = [...own, ignoreTypeOfNothing, refuseOtherTypes];
   });
 }
 
@@ -229,10 +229,11 @@ const ignoreTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply,
   done();
 };
 
-const refuseForm: onRequestHookHandler = (request, _reply, done) => {
-  const type = request.headers["content-type"] ?? "";
-  const isForm = /^application\/x-www-form-urlencoded\b/i.test(type);
-  done(isForm ? new Problem("unsupported_media_type") : undefined);
+const refuseOtherTypes: onRequestHookHandler = (request, _reply, done) => {
+  const type = request.headers["content-type"];
+  const isOther = type !== undefined && !/^application\/json *(?:;|$)/i.test(type);
+  const message = "the body must be application/json";
+  done(isOther ? new Problem("unsupported_media_type", { message }) : undefined);
 };
 
 function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
@@ -297,8 +298,11 @@ function answerUnknownRoutes(http: Http): void {
       known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
     );
     const isUnknown = allowed.size === 0 || allowed.has(request.method);
-    if (!isUnknown) void reply.header("allow", [...allowed].toSorted().join(", "));
-    const refusal = new Problem(isUnknown ? "route_not_found" : "method_not_allowed");
+    const methods = [...allowed].toSorted().join(", ");
+    if (!isUnknown) void reply.header("allow", methods);
+    const refusal = isUnknown
+      ? new Problem("route_not_found")
+      : new Problem("method_not_allowed", { message: `this path takes ${methods}` });
     return path.startsWith("/api/v1/kyb/") ? inWordsOfKyb(refusal) : refusal;
   };
   // Before a body is read, since no route needs it.

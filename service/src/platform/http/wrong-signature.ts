@@ -1,0 +1,12 @@
+import { parseSignature } from "@svc/protocol";
+import { Problem } from "./problems.ts";
+
+/** The refusal of a signature; one in a form that no key's signature has is told that form. */
+export function signatureWrong(signature: string): Problem {
+  return parseSignature(signature) === null
+    ? new Problem("signature_wrong", {
+        message:
+          "the signature is not 0x and 65 bytes r, s, v in hex, with s in the lower half and v 27 or 28",
+      })
+    : new Problem("signature_wrong");
+}
