@@ -1,3 +1,4 @@
+import { explanationOf } from "./answer.ts";
 import { MerchantError, type MerchantErrorCode } from "./merchant-error.ts";
 import { equals } from "./token-verification.ts";
 
@@ -17,7 +18,7 @@ export function readCallback(url: URL, expected: { state: string; issuer: string
   if (!equals(parameter("state"), expected.state)) throw new MerchantError("state_mismatch");
   if (parameter("iss") !== expected.issuer) throw new MerchantError("issuer_mismatch");
   const refusal = parameter("error");
-  if (refusal !== undefined) throw refusedBy(refusal);
+  if (refusal !== undefined) throw refusedBy(refusal, parameter("error_description"));
   const code = parameter("code");
   if (code === undefined || code === "")
     throw new MerchantError("callback_invalid", { reason: "code" });
@@ -33,9 +34,12 @@ const codes: Record<string, MerchantErrorCode> = {
   server_error: "issuer_unreachable",
 };
 
-function refusedBy(refusal: string): MerchantError {
+function refusedBy(refusal: string, description: string | undefined): MerchantError {
   const code = Object.hasOwn(codes, refusal) ? codes[refusal] : undefined;
-  return new MerchantError(code ?? "authorization_refused", { reason: oauthError(refusal) });
+  return new MerchantError(code ?? "authorization_refused", {
+    reason: oauthError(refusal),
+    explanation: explanationOf(description),
+  });
 }
 
 /** The `error` of an OAuth answer, if it looks like one, because it will be logged. */

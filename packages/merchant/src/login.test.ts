@@ -263,6 +263,7 @@ describe("what the broker says at the callback has a code", () => {
         assert.ok(error instanceof MerchantError);
         assert.equal(error.code, code);
         assert.ok(!error.message.includes("<"), "text of a URL does not reach the log");
+        assert.equal(error.explanation, `about ${refusal}`);
         return true;
       });
     });

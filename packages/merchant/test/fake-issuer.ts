@@ -247,7 +247,9 @@ function authorize(fake: FakeIssuer, query: URLSearchParams): string {
   const members = {
     state: query.get("state") ?? "",
     iss: fake.url,
-    ...(fake.refusal === undefined ? { code } : { error: fake.refusal }),
+    ...(fake.refusal === undefined
+      ? { code }
+      : { error: fake.refusal, error_description: `about ${fake.refusal}` }),
     ...fake.callback,
   };
   for (const [name, value] of Object.entries(members)) back.searchParams.set(name, value);

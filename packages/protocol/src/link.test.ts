@@ -25,6 +25,20 @@ test("every good link of the vectors reads as it says and is written back in its
   }
 });
 
+test("a misspelt action, a wrong identity after one, and milliseconds are told as such", () => {
+  const cases: [string, RegExp][] = [
+    ["svc:logn?sess=a", /^names neither an identity nor one of the actions login, td, request/],
+    ["svc:logn/0x12?sess=a", /^names none of the actions login, td, request/],
+    ["svc:login/0x12?sess=a", /^has no address after its action$/],
+    ["svc:sign?data=0x12&dl=1795719336000", /^is not a time in Unix seconds$/],
+  ];
+  for (const [link, reason] of cases) {
+    const read = parseLink(link);
+    assert.ok("refused" in read, link);
+    assert.match(read.refused.reason, reason);
+  }
+});
+
 test("every bad link of the vectors is refused for the parameter at fault", () => {
   for (const { link, parameter } of vectors.bad) {
     const read = parseLink(link);

@@ -110,15 +110,18 @@ function readPath(path: string): { read: Reader; identity: Address | undefined }
   const [first = "", second, ...rest] = path.split("/");
   if (rest.length > 0) throw new LinkRefused(null, "has more than an action and an identity");
   const read = readers.get(first);
-  if (read !== undefined) return { read, identity: readIdentity(second ?? "") };
-  if (second !== undefined) throw new LinkRefused(null, "names an unknown action");
-  return { read: readDataTransfer, identity: readIdentity(first) };
+  if (read !== undefined)
+    return { read, identity: readIdentity(second ?? "", "has no address after its action") };
+  const actions = [...readers.keys()].join(", ");
+  if (second !== undefined) throw new LinkRefused(null, `names none of the actions ${actions}`);
+  const neither = `names neither an identity nor one of the actions ${actions}`;
+  return { read: readDataTransfer, identity: readIdentity(first, neither) };
 }
 
-function readIdentity(segment: string): Address | undefined {
+function readIdentity(segment: string, fault: string): Address | undefined {
   if (segment === "") return undefined;
   const identity = parseAddress(segment);
-  if (identity === null) throw new LinkRefused(null, "names neither an action nor an identity");
+  if (identity === null) throw new LinkRefused(null, fault);
   return identity;
 }
 

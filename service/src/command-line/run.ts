@@ -87,12 +87,18 @@ function answerWithoutVerb(args: readonly string[], terminal: Terminal): number 
     return 0;
   }
   const given = words.join(" ");
-  if (below.length === 0) terminal.err(`svc: there is no verb "${given}"; see svc --help\n`);
+  if (below.length === 0)
+    terminal.err(`svc: there is no verb "${given}"; see svc ${groupOf(words)}--help\n`);
   else if (given === "") terminal.err("svc: which verb? see svc --help\n");
   else if (below.some(({ name }) => name === given))
     terminal.err(`svc: options stand after the verb; see svc ${given} --help\n`);
   else terminal.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
   return 2;
+}
+
+/** The first word and a blank, if verbs begin with it: their list is shorter than that of all. */
+function groupOf([first = ""]: readonly string[]): string {
+  return verbs.some((verb) => wordsOf(verb)[0] === first) ? `${first} ` : "";
 }
 
 function readVersion(): string {

@@ -168,10 +168,17 @@ export function optionalDecimal(
   return text;
 }
 
+/** More than any number of 78 digits. */
+const decimalMax = 10n ** 78n;
+
 /** Unix seconds. Whether the moment has passed is for the caller, who has a clock. */
 export function optionalSeconds(parameters: Parameters, name: string): number | undefined {
-  const text = optionalDecimal(parameters, name, BigInt(secondsMax));
-  return text === undefined ? undefined : Number(text);
+  const text = optionalDecimal(parameters, name, decimalMax);
+  if (text === undefined) return undefined;
+  const seconds = Number(text);
+  // Milliseconds, most often.
+  if (seconds > secondsMax) throw new LinkRefused(name, "is not a time in Unix seconds");
+  return seconds;
 }
 
 export function requiredSeconds(parameters: Parameters, name: string): number {

@@ -337,7 +337,8 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
   }
   assert.equal(existsSync(join(empty, "wallet")), false);
   await refused([], /which verb\?/);
-  await refused(["dance"], /there is no verb "dance"/);
+  await refused(["dance"], /there is no verb "dance"; see wallet --help/);
+  await refused(["identity", "new"], /no verb "identity new"; see wallet identity --help/);
   await refused(["--as", "approve"], /options stand after the verb; see wallet approve --help/);
   await refused(["business"], /"business" needs one more word; see wallet business --help/);
   await refused(["logins", "--nothing"], /: Unknown option '--nothing'; see wallet logins --help/);

@@ -111,11 +111,16 @@ function answerWithoutVerb(args: readonly string[], shell: Shell): number {
   const given = shownText(words.join(" ").slice(0, 100));
   if (given === "") shell.err("wallet: which verb? see wallet --help\n");
   else if (below.length === 0)
-    shell.err(`wallet: there is no verb "${given}"; see wallet --help\n`);
+    shell.err(`wallet: there is no verb "${given}"; see wallet ${groupOf(words)}--help\n`);
   else if (below.some(({ name }) => name === given))
     shell.err(`wallet: options stand after the verb; see wallet ${given} --help\n`);
   else shell.err(`wallet: "${given}" needs one more word; see wallet ${given} --help\n`);
   return 1;
+}
+
+/** The first word and a blank, if verbs begin with it: their list is shorter than that of all. */
+function groupOf([first = ""]: readonly string[]): string {
+  return verbs.some((verb) => wordsOf(verb)[0] === first) ? `${first} ` : "";
 }
 
 function wordsOf(verb: Verb): string[] {

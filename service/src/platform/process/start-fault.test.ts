@@ -59,5 +59,8 @@ test("a directory that cannot be made is not taken for a database that is away",
   } catch (error) {
     fault = error;
   }
-  assert.equal(describeStartFault(fault), `ENOENT: no such file or directory, mkdir '${missing}'`);
+  assert.equal(
+    describeStartFault(fault),
+    `ENOENT: no such file or directory, mkdir '${missing}': look at DATA_DIR`,
+  );
 });

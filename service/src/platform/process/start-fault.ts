@@ -31,6 +31,7 @@ export function describeStartFault(error: unknown): string | null {
   const message = error.message.replaceAll(/\s*\n\s*/g, " ");
   if (error instanceof ConfigError || foreseenNames.has(error.name)) return message;
   if (syscall === "listen") return `${message}: choose another HOST or PORT`;
+  if (syscall === "mkdir") return `${message}: look at DATA_DIR`;
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
   if (typeof code === "string" && refusalCodes.test(code))
     return `the database refuses (DATABASE_URL): ${message}`;
