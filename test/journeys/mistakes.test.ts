@@ -91,7 +91,7 @@ test("who founds a business is told which member is wrong", async () => {
   const { address } = founder;
   const upper = `0x${address.slice(2).toUpperCase()}`;
   assert.equal(await found(address, upper), `Invalid Request: members holds ${address} twice`);
-  const wrong = `${address.slice(0, -1)}`;
+  const wrong = address.slice(0, -1);
   assert.match(await found(address, wrong), /members\[1\]\.address must be an address/);
 });
 
@@ -120,13 +120,14 @@ test("a signature in a form that no key makes is told the form, another one only
   assert.match(await open(() => other), /^the signature is of another identity/);
 });
 
+function basic(pair: string): Record<string, string> {
+  return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
+}
+
 test("the token endpoint says how to send the client's credentials and the form", async () => {
   const open = await world.addClient({ authenticationMethod: "none" });
   const { id, secret = "" } = world.client;
   const form = { grant_type: "authorization_code", code: "x", redirect_uri: callbackUri };
-  const basic = (pair: string): Record<string, string> => ({
-    authorization: `Basic ${Buffer.from(pair).toString("base64")}`,
-  });
   const ask = async (init: RequestInit, query = ""): Promise<string> => {
     const answer = await fetch(`${world.baseUrl}/oauth2/token${query}`, {
       method: "POST",
@@ -150,14 +151,16 @@ test("the token endpoint says how to send the client's credentials and the form"
   for (const [init, fault] of cases) assert.match(await ask(init), fault);
 });
 
+/** The description of the error, at the client or on the page. */
+async function refuse(changed: Record<string, string>): Promise<string> {
+  const url = authorizationUrl(world.baseUrl, world.client, makePkce(), changed);
+  const answer = await fetch(url, { redirect: "manual" });
+  const location = answer.headers.get("location");
+  if (location === null) return answer.text();
+  return new URL(location).searchParams.get("error_description") ?? "";
+}
+
 test("a wrong parameter of the authorization request is told by name, with what it may be", async () => {
-  const told = async (changed: Record<string, string>): Promise<string> => {
-    const url = authorizationUrl(world.baseUrl, world.client, makePkce(), changed);
-    const answer = await fetch(url, { redirect: "manual" });
-    const location = answer.headers.get("location");
-    if (location === null) return answer.text();
-    return new URL(location).searchParams.get("error_description") ?? "";
-  };
   const cases: [Record<string, string>, RegExp][] = [
     [
       { redirect_uri: `${callbackUri}/` },
@@ -167,5 +170,5 @@ test("a wrong parameter of the authorization request is told by name, with what 
     [{ audience: "https://api.example.com/" }, /^audience or resource is none that is registered/],
     [{ prompt: "Login" }, /^prompt may hold none, login, consent, select_account, separated/],
   ];
-  for (const [changed, fault] of cases) assert.match(await told(changed), fault);
+  for (const [changed, fault] of cases) assert.match(await refuse(changed), fault);
 });

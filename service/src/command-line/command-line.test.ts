@@ -66,7 +66,6 @@ void test("wrong use is one line on standard error and status 2", async () => {
   for (const [args, err] of [
     [[], "svc: which verb? see svc --help\n"],
     [["frob"], 'svc: there is no verb "frob"; see svc --help\n'],
-    [["client", "lst"], 'svc: there is no verb "client lst"; see svc client --help\n'],
     [
       ["--json", "client", "list"],
       "svc: options stand after the verb; see svc client list --help\n",

@@ -59,3 +59,9 @@ void test("help is asked for as people ask, and the version is told", async () =
   assert.match(out, /^svc \d+\.\d+\.\d+\n$/);
   assert.equal((await call(["help", "frob"])).status, 2);
 });
+
+void test("who misspells the second word of a verb is led to the help of the group", async () => {
+  const { status, err } = await call(["client", "lst"]);
+  assert.equal(status, 2);
+  assert.equal(err, 'svc: there is no verb "client lst"; see svc client --help\n');
+});
