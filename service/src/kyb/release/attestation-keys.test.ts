@@ -61,7 +61,12 @@ async function advance(seconds: number): Promise<void> {
   await ctx.clock.refresh();
 }
 
+const kidOf = async (status: string): Promise<string | undefined> =>
+  (await listAttestationKeys(ctx)).find((key) => key.status === status)?.kid;
+
 await test("processes that begin at once sign with one key, of RSA with 3072 bits, and publish it", async () => {
+  await assert.rejects(rotateAttestationKey(ctx, "test"), /the first attestation makes/);
+  assert.deepEqual(await listAttestationKeys(ctx), []);
   const processes = [createAttestationKeys(ctx), createAttestationKeys(ctx)];
   const signed = await Promise.all(
     processes.flatMap((keys) => [keys.sign(ctx.db, { a: 1 }), keys.sign(ctx.db, { a: 2 })]),
@@ -89,10 +94,26 @@ await test("a successor is published before it signs, and what the old one signe
   await keys.rotate();
   await advance(30 * 86_400 - 60);
   assert.ok(isGenuine(old, await published(keys)) && isGenuine(fresh, await published(keys)));
-  await advance(2000);
+  await advance(900);
+  await keys.rotate();
+  assert.ok(isGenuine(old, await published(keys)), "a verifier's clock may be slow");
+  await advance(1100);
+  const before = await listAttestationKeys(ctx);
+  const aheadSeconds = 400 * 86_400;
+  const now = (): number => ctx.clock.now() + aheadSeconds;
+  const wrong = { ...ctx.clock, now, leadMs: () => aheadSeconds * 1000 };
+  await createAttestationKeys({ ...ctx, clock: wrong }).rotate();
+  assert.deepEqual(await listAttestationKeys(ctx), before, "a wrong clock retires no key");
   await keys.rotate();
   assert.equal(isGenuine(old, await published(keys)), false);
   assert.ok(isGenuine(fresh, await published(keys)));
+  // Revoked too late for another in its slot, so the key before it goes on.
+  await advance(lifetimeSeconds - (ctx.clock.now() % lifetimeSeconds) - 3600);
+  await revokeAttestationKey(ctx, String(await kidOf("next")), "test");
+  await advance(32 * 86_400);
+  await keys.rotate();
+  assert.ok(isGenuine(fresh, await published(keys)), "a revoked key retires no other");
+  assert.equal(partOf(await keys.sign(ctx.db, {}), 0).kid, partOf(fresh, 0).kid);
 });
 
 await test("transactions that hold every connection of the process sign all the same", async () => {
@@ -112,9 +133,6 @@ await test("transactions that hold every connection of the process sign all the 
   const set = await published(keys);
   assert.ok(signed.every((jwt) => isGenuine(jwt, set)));
 });
-
-const kidOf = async (status: string): Promise<string | undefined> =>
-  (await listAttestationKeys(ctx)).find((key) => key.status === status)?.kid;
 
 await test("an operator has the published successor take over, and what the old key signed stays good", async () => {
   const keys = createAttestationKeys(ctx);
