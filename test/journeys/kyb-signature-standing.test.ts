@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
-import { hashMessage } from "viem";
+import { hashMessage, toFunctionSelector, toHex } from "viem";
 import { readHead } from "../../service/src/chain/index.ts";
 import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { mendRecordings } from "../../service/src/kyb/request/signature-ballots.ts";
@@ -144,6 +144,7 @@ await test("what is cancelled while its members are asked again is asked of nobo
 
 await test("a recording that failed in a block that the chain's node does not have yet is looked at later", async () => {
   const id = await world.begin();
+  const { address } = world.business;
   const failIn = async (block: number): Promise<unknown> =>
     ctx.db.query(sql`
       update signature_request set has_failed_recording = true, failed_block = ${block} where id = ${id}`);
@@ -153,13 +154,59 @@ await test("a recording that failed in a block that the chain's node does not ha
     );
     return rows.length === 1;
   };
+  const statusOf = async (): Promise<unknown> =>
+    (await world.call("GET", `${signaturesPath}/${id}`)).body["status"];
   const head = await readHead(ctx.chain);
+  const later = head + 1000;
   // Ending a request would take more.
   const kyb = ctx as unknown as KybContext;
-  await failIn(head + 1000);
+  await failIn(later);
   await mendRecordings(kyb);
   assert.equal(await hasFailed(), true);
+
+  /** Asks a node that has the block, or whatever else its answers are changed to. */
+  const mendBy = async (
+    change: (answer: unknown, call: { method: string; time: number; data: string }) => unknown,
+  ): Promise<void> => {
+    let time = 0;
+    const request = async (method: string, params: readonly unknown[] = []): Promise<unknown> => {
+      const answer = await ctx.chain.node.request(method, params);
+      if (method === "eth_blockNumber") time += 1;
+      const [{ data = "" } = {}] = params as [{ data?: string }?];
+      return change(method === "eth_blockNumber" ? toHex(later) : answer, { method, time, data });
+    };
+    const node = { request } as unknown as KybContext["chain"]["node"];
+    await mendRecordings({ ...kyb, chain: { ...ctx.chain, node } });
+  };
+  const successor = toFunctionSelector("function successor()");
+  const elsewhere = `0x${"ab".repeat(20).padStart(64, "0")}`;
+  await mendBy((answer, { method, time }) =>
+    method === "eth_blockNumber" && time > 1 ? toHex(head) : answer,
+  );
+  await mendBy((answer, { data }) => (data === successor ? elsewhere : answer));
+  await ctx.db.query(sql`update business set epoch = epoch - 1 where address = ${address}`);
+  await mendBy((answer) => answer);
+  await ctx.db.query(sql`update business set epoch = epoch + 1 where address = ${address}`);
+  assert.equal(await hasFailed(), true, "by another node, or before what it says is in the tables");
+
+  const approveEarlier = sql`update ballot set status = 'approved', ended_at = 1, epoch = epoch - 1 where id = ${id}`;
+  await ctx.db.query(approveEarlier);
+  await mendBy(async (answer, { method, time }) => {
+    if (method !== "eth_blockNumber" || time > 1) return answer;
+    await failIn(head);
+    await world.until("the process looks at it meanwhile", async () =>
+      (await hasFailed()) ? null : true,
+    );
+    return answer;
+  });
+  assert.equal(await statusOf(), "pending_approval", "what another process began anew goes on");
+
+  await ctx.db.query(approveEarlier);
+  await ctx.db.query(
+    sql`update signature_request set expires_at = ${ctx.clock.now() - 1} where id = ${id}`,
+  );
   await failIn(head);
   await mendRecordings(kyb);
   assert.equal(await hasFailed(), false);
+  assert.equal(await statusOf(), "expired");
 });
