@@ -134,6 +134,7 @@ test("a member whose removal was decided again, also across a change of the rost
   const keep = async () =>
     (await world.walletCall("undine", "POST", path, { body: { signature } })).body;
   const { db } = world.ctx;
+  await db.query(sql`update business_member set has_voted = false where business = ${address}`);
   await db.transaction(async (tx) => {
     // Nothing is sent while somebody else holds the signer.
     await tx.query(sql`select from chain_signer for update`);
@@ -145,6 +146,8 @@ test("a member whose removal was decided again, also across a change of the rost
     );
     assert.deepEqual(await keep(), { ended: "removal" });
   });
+  const known = sql`select from business_member where business = ${address} and has_voted`;
+  assert.equal((await db.query(known)).length, 1, "who signs to stay has agreed to be a member");
   await world.until("the removal has ended", async () => ((await open()) === null ? true : null));
   assert.equal((await (await loadWalletCalls()).read(world.ctx, address)).removal, null);
 });

@@ -1,6 +1,8 @@
 // A release whose values do not open: it ends, the merchant is told, and the money is free.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
+import { releaseApproved } from "../../service/src/kyb/release/releases.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { createSeal } from "../../service/src/platform/cryptography/seal.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
@@ -78,6 +80,12 @@ await test("an approved request whose value nobody can open ends as expired when
   const before = await loseKey();
   const id = await askAndApprove();
   await world.advance(25 * 3600 - 60);
+  await world.until("it is tried once more", async () =>
+    releaseApproved(world.ctx as unknown as KybContext).then(
+      () => null,
+      (error: unknown) => String(error).includes(id),
+    ),
+  );
   assert.equal(await statusOf(id), "pending_approval");
   assert.equal(await frozenChf(), 1);
   await world.advance(120);

@@ -332,6 +332,10 @@ await test("no answer, event or failure names a voter or a tally, whatever the o
 
 await test("documents go 30 days after the end of their request; the signature stays", async () => {
   const { requestId: id } = await world.sign({ message: "Canary terms" });
+  // As if its members had taken days.
+  await ctx.db.query(
+    sql`update signature_request set created_at = created_at - ${3 * 86_400} where id = ${String(id)}`,
+  );
   const kept = async (): Promise<boolean> => {
     const [row] = await ctx.db.query<{ isKept: boolean }>({
       name: "",

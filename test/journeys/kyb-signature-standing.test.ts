@@ -7,6 +7,7 @@ import { readHead } from "../../service/src/chain/index.ts";
 import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { mendRecordings } from "../../service/src/kyb/request/signature-ballots.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { actsOn } from "../audited-acts.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
 
@@ -93,6 +94,7 @@ await test("two withdrawals of one signature that members approved at once are b
     return found.includes("relaying") ? null : found;
   });
   assert.deepEqual(statuses, ["executed", "executed"]);
+  assert.ok((await actsOn(ctx.db, address)).includes("system business.govern.failed"));
 });
 
 await test("what members have approved is not cancelled while the chain records it, and that is what the refusal says", async () => {

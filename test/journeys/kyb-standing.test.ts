@@ -224,6 +224,8 @@ test("a move by the operator waits 30 days, and any member cancels it", async ()
   assert.deepEqual(kept.body, { ended: "move" });
   const cancelled = `${world.person("finn").address} business.move.cancel`;
   assert.equal((await actsOn(world.ctx.db, address)).at(-1), cancelled);
+  const known = sql`select from business_member where business = ${address} and has_voted`;
+  assert.equal((await world.ctx.db.query(known)).length, 1, "and has agreed to be a member");
   const over = await world.walletCall("finn", "POST", path, { body: { signature } });
   assert.deepEqual([over.status, over.body.error?.reason], [409, "nothing_to_end"]);
   await world.advance(2 * day);
