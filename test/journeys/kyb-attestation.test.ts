@@ -20,6 +20,7 @@ import {
 import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters, stringToBytes } from "viem";
 import { verifyAttestation } from "../../packages/merchant/src/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
@@ -68,6 +69,9 @@ await test("jose accepts an attestation with the published keys", async () => {
   const jwk = (await published()).keys.find((each) => each.kid === kid);
   assert.deepEqual([jwk?.kty, jwk?.alg, jwk?.use], ["RSA", "RS256", "sig"]);
   assert.ok(jwk !== undefined && !("d" in jwk));
+  const kept = sql`
+    select body from webhook_event where stream_id = ${String(payload["stream_id"])} and sequence = 2`;
+  assert.deepEqual(await ctx.db.query(kept), [{ body: null }], "the event has it sealed alone");
   const acts = await actsOn(ctx.db, String(payload["stream_id"]));
   assert.deepEqual(acts, [`${payload.sub} data-request.release`]);
 });

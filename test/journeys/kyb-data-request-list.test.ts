@@ -1,6 +1,7 @@
 // What a merchant lists of its requests for company data, and that one which ended stands in no other's way.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setEntitlement } from "../../service/src/accounts/index.ts";
 import type { Queryable } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
@@ -61,4 +62,17 @@ await test("a request is made where the one that stood in its way ends before it
   );
   const made = await ask();
   assert.deepEqual(await list("status=pending_approval"), [[made]]);
+});
+
+await test("events of data requests are listed only for keys that may make such requests", async () => {
+  const countEvents = async (): Promise<number> => {
+    const { body } = await world.call("GET", "/api/v1/kyb/events");
+    const items = body["items"] as { event: string }[];
+    return items.filter(({ event }) => event.startsWith("kyb.data_request.")).length;
+  };
+  assert.ok((await countEvents()) > 0);
+  const { organizationId } = world;
+  const withdrawn = { organizationId, entitlement: "kyb:data-request", isGranted: false };
+  await setEntitlement(ctx, withdrawn, "test");
+  await world.until("none is listed", async () => ((await countEvents()) === 0 ? true : null));
 });

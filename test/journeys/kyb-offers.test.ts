@@ -189,7 +189,7 @@ for (const kind of kinds) {
       await claim("mallory", made),
       await claim("emil", made, { business: own }),
       await claim("dora", made, { business: sandbox }),
-      await claim("dora", made, { changed: { svcID: address } }),
+      await claim("dora", made, { business: own, changed: { svcID: address } }),
       await claim("dora", made, { changed: { business: stranger } }),
       await claim("dora", made, { changed: { business: "nothing" } }),
     ])

@@ -177,11 +177,19 @@ test("approvals of before a removal began do not count after it: their act has a
   await reachProposal("vilma", address, { id, status: "executed" });
 });
 
-test("nobody begins its own removal", async () => {
+test("nobody begins its own removal, and a removal that nobody is left to decide has failed", async () => {
   const { address } = await world.found({ members: ["yoko", "zane"] });
   const path = `/w/businesses/${address}/proposals`;
   const own = { operation: "startRemoval", member: world.person("yoko").address };
   const refused = await world.walletCall("yoko", "POST", path, { body: own });
   assert.deepEqual([refused.status, refused.body.error?.reason], [422, "removal_refused"]);
-  assert.equal((await world.walletCall("zane", "POST", path, { body: own })).status, 201);
+  const proposed = await world.walletCall("zane", "POST", path, { body: own });
+  assert.equal(proposed.status, 201);
+  const members = rosterOf(["yoko", "zane"]).map((member, at) =>
+    at === 0 ? member : { ...member, votingRights: false },
+  );
+  const change = { operation: "changeCharter", members };
+  await world.govern("yoko", change, { business: address, voters: ["yoko", "zane"] });
+  const id = String(proposed.body["proposalId"]);
+  await reachProposal("zane", address, { id, status: "failed" });
 });

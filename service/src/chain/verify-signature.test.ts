@@ -171,7 +171,8 @@ test("an account that is not deployed yet signs with what deploys it, and is not
 test("what is no signature is refused without asking the chain", async () => {
   const address = await place(answering("1626ba7e"));
   const before = callsNow();
-  for (const signature of ["", "0x", "0x1", "zz", `0x${"00".repeat(16_385)}`])
+  const noWrapper = `0x${"00".repeat(31)}${"6492".repeat(16)}`;
+  for (const signature of ["", "0x", "0x1", "zz", `0x${"00".repeat(16_385)}`, noWrapper])
     assert.equal(await verify(address, signature), false, signature.slice(0, 10));
   assert.equal(callsNow(), before);
 });
@@ -254,6 +255,8 @@ test("an error of the node is no verdict, one of the contract is", async () => {
     [-32_000, "invalid opcode: INVALID"],
     [-32_000, "stack limit reached 1024 (1023)"],
     [-32_015, "VM execution error."],
+    [-32_015, "out of gas"],
+    [-32_003, "out of gas"],
     [-32_603, "EVM error InvalidJump"],
     [-32_603, "VM Exception while processing transaction: revert"],
   ] as const) {

@@ -40,7 +40,7 @@ export async function isContractSignature(
   if (signature.length > signatureCharactersMax) return false;
   await takeOrRefuse(ctx, "signature:contract", limit);
   const hash = hexOfBytes(given.digest);
-  const isWrapped = signature.toLowerCase().endsWith(erc6492Suffix);
+  const isWrapped = signature.endsWith(erc6492Suffix);
   const inner = isWrapped ? unwrap(signature as Hex) : signature;
   // A wrapper that cannot be decoded here might be decoded differently by the validator.
   if (inner === null || isOfBusiness(inner, hash)) return false;
@@ -129,9 +129,7 @@ function askingCode(question: Hex, steps: (length: string) => readonly string[])
 
 /** The result, or null when the call failed there. @throws {Problem} chain_unavailable */
 async function ask(ctx: ChainContext, data: Hex): Promise<string | null> {
-  const params: unknown[] = [{ data, gas: `0x${gasMax.toString(16)}` }, "latest"];
-  // An idle embedded chain still has the time of its last block, and a signature may have a deadline.
-  if (ctx.chain.isEmbedded) params.push({}, { time: `0x${ctx.clock.now().toString(16)}` });
+  const params = [{ data, gas: `0x${gasMax.toString(16)}` }, "latest"];
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Problem("chain_unavailable")), timeoutMs);
   try {
