@@ -22,6 +22,7 @@ import {
   proveCompanyLeaves,
 } from "../../service/src/credentials/index.ts";
 import { setBusinessVerified } from "../../service/src/kyb/index.ts";
+import { noteCompanyRecord } from "../../service/src/kyb/business/company-standing.ts";
 import { dumpDatabase } from "../../service/src/credentials/test-credentials-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openKybWorld } from "../kyb-world.ts";
@@ -327,6 +328,16 @@ await test("what is no leaf, no field or no business is refused; so is a caller 
 });
 
 await test("a revoked record is gone at once, its business verified no longer; the chain follows", async () => {
+  const stopping = ctx.db.transaction(async (tx) => {
+    const record = { business, environment: "live", isVouchedFor: false } as const;
+    await noteCompanyRecord(ctx, tx, record);
+    const rows = await tx.query(
+      sql`select stop_reason as reason from business where address = ${business}`,
+    );
+    assert.deepEqual(rows, [{ reason: "business_not_verified" }], "what is asked of it ends");
+    throw new Error("for the revocation to do");
+  });
+  await assert.rejects(stopping, /for the revocation to do/);
   const revoked = await world.call("POST", `${companies}/${id}/revoke`, { apiKey: key, body: {} });
   assert.deepEqual([revoked.status, revoked.body["status"]], [200, "revoked"]);
   assert.deepEqual(await liveFields(), []);

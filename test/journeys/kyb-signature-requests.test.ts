@@ -297,8 +297,14 @@ await test("a business that has blocked an organization is asked nothing, by req
     return world.walletCall("alice", "POST", `${new URL(conn).pathname}/claim`, { body });
   };
   const path = `/w/businesses/${business.address}/block`;
+  const { address: other } = await world.found({ members: ["alice"], name: "Frei AG" });
+  const foreign = { body: { requestId } };
+  const strange = await world.walletCall("alice", "POST", `/w/businesses/${other}/block`, foreign);
+  assert.deepEqual(reasonOf(strange), [404, "request_not_found"]);
   await world.walletCall("alice", "POST", path, { body: { requestId } });
   assert.deepEqual(reasonOf(await world.askSignature({}, { apiKey })), [403, "requester_blocked"]);
+  const asked = await world.askSignature({ businessWalletAddress: other }, { apiKey });
+  assert.equal(asked.status, 201, "another business blocked nobody");
   assert.deepEqual(reasonOf(await claim()), [403, "requester_blocked"]);
   assert.equal((await cancel(requestId, apiKey)).status, 200, "what was asked before goes on");
   await world.walletCall("bob", "POST", path, { body: { requestId, isBlocked: false } });
