@@ -124,6 +124,8 @@ const markedBy =
     `0x${mark}${digest.slice(2)}`;
 const unreadable: Hex = `0x${"ff".repeat(64)}${"6492".repeat(16)}`;
 
+const markedInCapitals = (digest: Hex): Hex => `0x01${digest.slice(2).toUpperCase()}`;
+
 test("what wallets of our factories sign by opens no session, deployed, registered or not", async () => {
   await using anvil = await startAnvil();
   await using world = await openChainWorld(anvil);
@@ -139,8 +141,7 @@ test("what wallets of our factories sign by opens no session, deployed, register
   const refused = [422, "signature_wrong"];
   assert.deepEqual(await openBySignature(world, address, markedBy("01")), refused);
   assert.deepEqual(await openBySignature(world, address, wrapped(markedBy("01"))), refused);
-  const upper = (digest: Hex): Hex => `0x01${digest.slice(2).toUpperCase()}`;
-  assert.deepEqual(await openBySignature(world, address, upper), refused);
+  assert.deepEqual(await openBySignature(world, address, markedInCapitals), refused);
   assert.deepEqual(await openBySignature(world, address, () => unreadable), refused);
   for (const sign of [markedBy("02"), wrapped(markedBy("02"))])
     assert.deepEqual((await openBySignature(world, address, sign))[0], 200);
