@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Address, Hex32 } from "@svc/protocol";
 import { actsOn } from "../../../test/audited-acts.ts";
-import { NodeAway } from "../chain/index.ts";
-import { credentialFinalHandlers } from "./batches.ts";
+import { type FinalTransaction, NodeAway } from "../chain/index.ts";
+import { credentialFinalHandlers, sendToRegistry } from "./batches.ts";
 import { announceDistrusted, forgetUser, purgeCredentials, revokeCredential } from "./ending.ts";
 import { issueCredential } from "./issue.ts";
 import {
@@ -16,7 +17,7 @@ import {
 import { findCredential } from "./credential-store.ts";
 import { credentialJobs } from "./jobs.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
-import { copyCredential } from "./test-credentials-store.ts";
+import { copyCredential, takeQueued } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -26,6 +27,20 @@ const email = { document: "CONTACT", fields: [{ field: "EMAIL", data: "a@example
 const issue = async (issuer = demo, user = someUser()) =>
   issueCredential(ctx, issuer, { user, ...email, expiresAt: inAYear });
 const kindsOf = (settled: readonly { kind: string }[]) => settled.map(({ kind }) => kind);
+
+/** Tells the end of one transaction, 50 seconds from now. */
+async function tell(kind: string, subjectId: string, status: FinalTransaction["status"]) {
+  const [hash, signer]: [Hex32, Address] = [`0x${"77".repeat(32)}`, `0x${"66".repeat(20)}`];
+  const block = { blockNumber: 2, blockTime: ctx.clock.now() + 50 };
+  const done = { id: "1", kind, subjectId, hash, signer, status, ...block };
+  await ctx.db.transaction(async (tx) => credentialFinalHandlers(ctx)[kind]?.(tx, [done]));
+}
+
+/** A process that has this answer from the registry, and this account. */
+const onChain = (answer: string, operator = ctx.chain.operator): typeof ctx => {
+  const node = { request: async () => `0x${answer}` };
+  return { ...ctx, chain: { ...ctx.chain, operator, node } as unknown as typeof ctx.chain };
+};
 
 await test("every issuer gets its role on chain once, before anything is attested in its name", async () => {
   await issue();
@@ -134,9 +149,13 @@ await test("a role or a distrust that the registry refuses is sent again after s
     await settle(null);
     world.advance(1);
   }
-  await settle("registry.distrust");
-  // What the operator says anew does not wait.
+  await sendToRegistry(ctx);
+  const [late] = await ctx.db.transaction(takeQueued);
+  assert.ok(late);
+  subjects.push(late.subjectId);
+  // What the operator says anew does not wait, nor for what was on its way.
   await distrustIssuer(ctx, { issuerId: issuer.id, from: from - 60 }, "test");
+  await tell("registry.distrust", late.subjectId, "reverted");
   await settle("registry.distrust", "succeeded");
   world.advance(3600);
   await settle(null);
@@ -164,19 +183,7 @@ await test("the end of a batch may be told twice", async () => {
   const [attest] = await world.settle();
   assert.ok(attest);
   const at = (await findCredential(ctx.db, id))?.attestedAt;
-  const done = {
-    id: "1",
-    kind: attest.kind,
-    subjectId: attest.subjectId,
-    hash: `0x${"77".repeat(32)}`,
-    signer: `0x${"66".repeat(20)}`,
-    status: "succeeded",
-    blockNumber: 2,
-    blockTime: ctx.clock.now() + 50,
-  } as const;
-  await ctx.db.transaction(async (tx) =>
-    credentialFinalHandlers(ctx)["credential.attest"]?.(tx, [done]),
-  );
+  await tell(attest.kind, attest.subjectId, "succeeded");
   assert.equal((await findCredential(ctx.db, id))?.attestedAt, at);
 });
 
@@ -228,6 +235,8 @@ await test("distrust reaches the chain once, further back once more, and those a
   assert.equal(later.distrustedFrom, from);
   assert.deepEqual(await world.settle(), []);
   await distrustIssuer(ctx, { issuerId: issuer.id, from: from - 60 }, "test");
+  // The registry knows the later time by now.
+  await sendToRegistry(onChain(`${"0".repeat(128)}${from.toString(16).padStart(64, "0")}`));
   assert.deepEqual(kindsOf(await world.settle()), ["registry.distrust"]);
   assert.deepEqual(await invalidated(), [early]);
 });
@@ -251,6 +260,7 @@ await test("a foreseen distrust counts what would end with it, holders too, and 
   );
   assert.equal((await getIssuer(ctx, issuer.id)).distrustedFrom, null);
   await distrustIssuer(ctx, { issuerId: issuer.id, from }, "test");
+  world.advance(1);
   const again = await foreseeDistrust(ctx, { issuerId: issuer.id, from: ctx.clock.now() });
   assert.deepEqual([again.distrustedFrom, again.credentials, again.holders], [from, 0, 0]);
   const further = await foreseeDistrust(ctx, { issuerId: issuer.id, from: from - 60 });
@@ -284,6 +294,8 @@ await test("what nobody collects in 30 days goes with its values, and is revoked
 await test("a deleted user leaves nothing but roots to revoke", async () => {
   const user = someUser();
   const { id, root } = await giveCredential(world, demo, { user, ...email });
+  const proving = { as: user, method: "POST", url: "/w/emails" } as const;
+  const begun = await world.call({ ...proving, body: { email: "a@example.com" } });
   const forgotten = await ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
   assert.equal(forgotten.credentials, 1);
   assert.deepEqual(
@@ -291,7 +303,33 @@ await test("a deleted user leaves nothing but roots to revoke", async () => {
     ["EMAIL"],
   );
   assert.equal(await findCredential(ctx.db, id), null);
+  const address = `/w/emails/${String(begun.body["verificationId"])}`;
+  const proved = await world.call({ ...proving, url: address, body: { code: "123456" } });
+  assert.equal(proved.status, 404, "nor is an address any more that was to be proved");
   const settled = await world.settle();
   assert.deepEqual(kindsOf(settled), ["credential.revoke"]);
   assert.ok(settled[0]?.data.includes(root.slice(2)));
+});
+
+await test("the account that the registry obeys takes over every role, and has it once it is granted anew", async () => {
+  const heir: Address = `0x${"b4".repeat(20)}`;
+  const grantedAt = async () => (await getIssuer(ctx, demo.id)).roleGrantedAt;
+  const former = await grantedAt();
+  assert.notEqual(former, null);
+  const obeys = (account: Address) => onChain(account.slice(2).padStart(64, "0"), heir);
+  await sendToRegistry(obeys(ctx.chain.operator));
+  assert.equal(await grantedAt(), former, "another account moves nothing");
+  await sendToRegistry(obeys(heir));
+  const queued = await ctx.db.transaction(takeQueued);
+  const issuers = (await listIssuers(ctx)).length;
+  assert.equal(queued.filter(({ kind }) => kind === "registry.role-end").length, issuers);
+  const sent = queued.find(({ subjectId }) => subjectId === `${demo.id}:2`);
+  assert.equal(sent?.kind, "registry.role-end");
+  for (const status of ["succeeded", "reverted"] as const)
+    await tell("registry.role", demo.id, status);
+  assert.equal(await grantedAt(), null, "what the former account was granted says nothing");
+  await sendToRegistry(obeys(heir));
+  assert.deepEqual(await ctx.db.transaction(takeQueued), []);
+  await tell("registry.role", `${demo.id}:2`, "succeeded");
+  assert.equal(await grantedAt(), ctx.clock.now() + 50);
 });

@@ -9,7 +9,11 @@ import { createIssuer, createIssuerKey, distrustIssuer, revokeIssuerKey } from "
 import { sql } from "../platform/database/db.ts";
 import { inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
 
-await using world = await openTestCredentials();
+// Whoever calls from loopback is not limited.
+await using world = await openTestCredentials({
+  LIMIT_READS_PER_SECOND: "1",
+  LIMIT_CREATES_PER_SECOND: "1",
+});
 const { ctx } = world;
 const issuer = await createIssuer(ctx, { name: "Example Ident AG", environment: "live" }, "test");
 const { key } = await createIssuerKey(ctx, { issuerId: issuer.id, name: "backend" }, "test");
@@ -313,4 +317,22 @@ await test("403: a distrusted issuer issues nothing more", async () => {
   await change("", async () => distrustIssuer(ctx, given, "test"));
   const answer = await issue(card(), {}, otherKey);
   assert.deepEqual([answer.status, reasonOf(answer.body)], [403, "issuer_distrusted"]);
+});
+
+await test("429: a key of an issuer reads and creates four times at once, whatever another one does", async () => {
+  const statusOf = async (method: "GET" | "POST", authorization: string): Promise<number> => {
+    const remoteAddress = "203.0.113.9";
+    const call = { method, url, remoteAddress, headers: { authorization } };
+    return (await world.http.inject(method === "POST" ? { ...call, payload: {} } : call))
+      .statusCode;
+  };
+  for (const [method, answered] of [
+    ["GET", 200],
+    ["POST", 400],
+  ] as const) {
+    const statuses: number[] = [];
+    while (statuses.length < 5) statuses.push(await statusOf(method, key));
+    assert.deepEqual(statuses, [answered, answered, answered, answered, 429]);
+    assert.equal(await statusOf(method, otherKey), answered);
+  }
 });
