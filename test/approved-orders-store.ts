@@ -99,12 +99,13 @@ export interface BatchRow {
   readonly id: string;
   readonly phase: string;
   readonly leavesCount: number;
+  readonly isFinal: boolean;
 }
 
 /** Batches in the order they were made. */
 export async function listBatches(db: Queryable): Promise<BatchRow[]> {
   return db.query(
-    sql`select id, phase, octet_length(leaves) / 32 as "leavesCount"
+    sql`select id, phase, octet_length(leaves) / 32 as "leavesCount", transaction_hash is not null as "isFinal"
       from kyc_batch join kyc_batch_leaves on batch_id = id order by created_at, phase desc, id`,
   );
 }

@@ -8,6 +8,7 @@ import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { forgetUser } from "../../service/src/credentials/index.ts";
 import { forgetOrders } from "../../service/src/kyc/index.ts";
+import { insertIdentity } from "../../service/src/kyc/synthetic-identity-store.ts";
 import { deleteUser as deleteLogins } from "../../service/src/login/index.ts";
 import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
@@ -41,6 +42,9 @@ test("a deleted user's orders go with what was on its way, and merchants hear th
   const confirmed = (await world.ask()).body.data;
   assert.equal((await approve(person, confirmed?.["link"])).status, 200);
   await world.reach(String(confirmed?.["referenceKey"]), "CONFIRMED");
+  const made = { keySealed: Buffer.of(1), heldSealed: Buffer.of(2) };
+  const identity = { user: person.address, clientDomainId: world.clientDomainId, ...made };
+  await insertIdentity(world.ctx.db, identity, 0);
   const second = await world.ask({ fields: ["ADDRESS_CITY"] });
   assert.equal(second.status, 200);
   const orders = await rowsOf<{ id: string; status: string }>(
@@ -50,7 +54,7 @@ test("a deleted user's orders go with what was on its way, and merchants hear th
   assert.deepEqual(orders.map(({ status }) => status).toSorted(), ["CONFIRMED", "PENDING"]);
   const [status, said] = await deleteUser(world, person.address);
   assert.equal(status, 0, said);
-  for (const table of ["kyc_order", "credential"])
+  for (const table of ["kyc_order", "credential", "synthetic_identity"])
     assert.deepEqual(
       await rowsOf(`select from ${table} where user_address = $1`, [person.address]),
       [],

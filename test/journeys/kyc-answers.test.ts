@@ -341,10 +341,12 @@ test("404: an order of another domain is not found, on every route that takes on
   const other = await keyOfOtherDomain();
   for (const refusal of await askEveryRoute(referenceKey, other))
     assert.deepEqual(refusal, [404, "order not found"]);
-  const listed = async (apiKey: string) =>
-    (await world.call("GET", `${kyc}/orders?user=${person.address}`, { apiKey })).body.data;
-  assert.deepEqual(await listed(other), { items: [] });
-  assert.notDeepEqual(await listed(world.apiKey), { items: [] });
+  for (const query of [`user=${person.address}`, "status=INITIATING", ""]) {
+    const listed = async (apiKey: string) =>
+      (await world.call("GET", `${kyc}/orders?${query}`, { apiKey })).body.data;
+    assert.deepEqual(await listed(other), { items: [] }, query);
+    assert.notDeepEqual(await listed(world.apiKey), { items: [] }, query);
+  }
 });
 
 async function keyOfOtherDomain(): Promise<string> {

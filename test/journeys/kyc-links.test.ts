@@ -122,6 +122,24 @@ test("a link that is opened while its attempt ends is over, and nobody has scann
   assert.deepEqual([items[0]?.["status"], items[0]?.["scannedAt"]], ["FAILED", undefined]);
 });
 
+test("422: who asks again while the user approves hears that the order is ongoing", async () => {
+  const person = await world.verify();
+  const { address: user } = person;
+  const opened = await openRequest((await world.ask({ user })).body.data?.["link"]);
+  const { db } = world.ctx;
+  const { approving, asking } = await db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_order where user_address = ${user} for update`);
+    const approved = post(opened.connection, shareResult(person, opened));
+    await untilBlocked(db);
+    const again = world.ask({ user });
+    await untilBlocked(db, 2);
+    return { approving: approved, asking: again };
+  });
+  const { status, body } = await asking;
+  assert.deepEqual([(await approving).status, status], [200, 422]);
+  assert.equal(body.error?.reason, "order_ongoing");
+});
+
 test("422: an answer to a link that nobody opened is refused, whatever its wallet signed", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });

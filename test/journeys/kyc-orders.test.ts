@@ -109,6 +109,7 @@ test("200: the user approves, and the order goes through every status to CONFIRM
   assert.deepEqual(opened.claims["required"], ["EMAIL", "IDCARD_DOB"]);
   assert.deepEqual(opened.claims["optional"], ["ADDRESS_CITY"], "what is not verified is left out");
   assert.equal(opened.claims["callback_host"], "localhost:4998");
+  assert.equal(opened.claims["exp"], opened.deadline);
   const result = shareResult(person, opened);
   const answer = await post(opened.connection, result);
   assert.equal(answer.status, 200);

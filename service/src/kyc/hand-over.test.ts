@@ -11,7 +11,7 @@ import { createSeal } from "../platform/cryptography/seal.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { findOrder } from "./order-store.ts";
 import { settleOrders } from "./settlement.ts";
-import { lockHandOver } from "./settlement-store.ts";
+import { lockHandOver, takeInitiated } from "./settlement-store.ts";
 
 await using test1 = await openTestSettlement();
 const { ctx } = test1;
@@ -72,9 +72,14 @@ await test("an order whose data was changed fails alone, with an alarm; the othe
   await test1.mine();
 });
 
-await test("data moved to another order is not handed over as that order's", async () => {
+await test("no more data is taken at a time than fits, and what was moved to another order is not handed over as that order's", async () => {
   const [one, other] = (await initiate(2)) as [TestOrder, TestOrder];
-  await writePayload(one, await readPayload(other));
+  const payload = await readPayload(other);
+  const take = async (bytesMax: number) =>
+    ctx.db.transaction(async (tx) => takeInitiated(tx, { limit: 10, bytesMax, except: [] }));
+  const [few, all] = [await take(2 * payload.length - 1), await take(2 * payload.length)];
+  assert.deepEqual([few.orders.length, few.hasMore, all.orders.length], [1, true, 2]);
+  await writePayload(one, payload);
   await settleOrders(ctx);
   assert.deepEqual(await statusesOf([one, other]), ["FAILED FIELD_REVOKED", "CONFIRMING"]);
   await test1.mine();

@@ -1,11 +1,12 @@
 // Who asked about whom is known also where no order came of it (decisions section 8, Audit).
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { attributeOfField, parseLink } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { getPackage } from "../accounts/index.ts";
 import { sql } from "../platform/database/db.ts";
-import { listHistory } from "./order-store.ts";
-import { requestOrder } from "./orders.ts";
+import { findNewestLink, listHistory } from "./order-store.ts";
+import { expireOrders, getOrder, purgeTokens, requestOrder } from "./orders.ts";
 
 await using settlement = await openTestSettlement();
 const { ctx, packageId, user, world } = settlement;
@@ -30,6 +31,43 @@ await test("a request is written down as a question about its user, also one tha
   world.advance(60);
   await assert.rejects(ask("PHONE"), { reason: "unverified_fields" });
   assert.equal((await listNoted()).length, 2);
+});
+
+await test("an order waits through the second of its end, and is asked for anew after it, in other words and with another salt", async () => {
+  const key = await ctx.apiKeys.authenticate(world.live.apiKey);
+  const { sourceKey } = await getPackage(ctx, packageId);
+  const ask = async (more: object) =>
+    requestOrder(ctx, key, {
+      user,
+      sourceKey,
+      fields: ["EMAIL"],
+      optionalFields: ["PHONE"],
+      callback: "https://shop.example.com/hook",
+      expiration: ctx.clock.now() + 300,
+      ...more,
+    });
+  const { order: first, link } = await ask({});
+  const parsed = parseLink(link);
+  assert.deepEqual("attributes" in parsed && parsed.attributes, [attributeOfField("EMAIL")]);
+  world.advance(300);
+  await expireOrders(ctx);
+  const { order: same, isRepeat } = await ask({ expiration: first.expiration + 600 });
+  assert.deepEqual([same.id, same.attempt, isRepeat], [first.id, 1, true]);
+  world.advance(601);
+  const words = { purpose: "p", reference: "r", returnUrl: "https://shop.example.com/back" };
+  const { order: next } = await ask(words);
+  assert.deepEqual({ ...next, ...words }, next);
+  assert.deepEqual([next.id, next.attempt], [first.id, 2]);
+  assert.notEqual(next.salt, first.salt);
+  const [, failed] = await listHistory(ctx.db, first.id, 20);
+  assert.equal(failed?.failureReason, "EXPIRED");
+  await assert.rejects(getOrder(ctx, key, `${first.referenceKey}x`), { reason: "order_not_found" });
+  world.advance(300 + 86_400);
+  await purgeTokens(ctx);
+  assert.notEqual(await findNewestLink(ctx.db, first.id), null);
+  world.advance(1);
+  await purgeTokens(ctx);
+  assert.equal(await findNewestLink(ctx.db, first.id), null);
 });
 
 await test("of an order that was asked for and cancelled without end the newest statuses are told", async () => {

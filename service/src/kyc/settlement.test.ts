@@ -245,6 +245,7 @@ await test("a reverted initiate fails the batch and gives its transfers and data
     assert.equal(await statusOf(order), "FAILED INITIATE_TX_FAILED");
     assert.deepEqual(await kindsOf(order), ["FAILED"]);
   }
+  assert.equal((await listBatches(ctx.db)).at(-1)?.isFinal, false, "the chain does not hold it");
   assert.deepEqual(await readTransfers(ctx.db, packageId), before);
   assert.equal(await countPayloads(ctx.db), 0);
 });
@@ -354,13 +355,18 @@ await test("the receipt of an attempt outlives it, and the next attempt is settl
   await settleAll();
   const asked = { referenceKey: order.referenceKey, attempt: null };
   const first = await getReceiptOf(ctx, user, asked);
+  await ctx.db.query(sql`
+    update kyc_order set scanned_at = 1, mismatches = 3 where id = ${order.id}`);
   const before = await findOrder(ctx.db, order.referenceKey);
   assert.ok(before !== null);
   const salt = `0x${"5a".repeat(32)}` as const;
+  const statusAt = ctx.clock.now();
   const next = await ctx.db.transaction(async (tx) =>
-    beginAttempt(tx, { ...before, salt }, ctx.clock.now()),
+    beginAttempt(tx, { ...before, salt }, statusAt),
   );
-  assert.deepEqual([next?.attempt, next?.status, next?.salt], [2, "PENDING", salt]);
+  const renewed = { attempt: 2, status: "PENDING", statusAt, sequence: before.sequence + 1, salt };
+  const none = { scannedAt: null, mismatches: 0, initiatedTxHash: null, confirmTxHash: null };
+  assert.deepEqual(next, { ...before, ...renewed, ...none });
   assert.deepEqual(await getReceiptOf(ctx, user, asked), first);
   assert.deepEqual(await getReceiptOf(ctx, user, { ...asked, attempt: 1 }), first);
   await settleAll();
