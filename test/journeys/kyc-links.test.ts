@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { declineDigest, signDigest } from "@svc/protocol";
+import { isAcquainted } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import {
   decline,
@@ -29,8 +30,12 @@ test("the link of an attempt that is over approves, declines and counts nothing 
   assert.equal((await decline(person, link)).status, 200);
   const referenceKey = String(first.body.data?.["referenceKey"]);
   await world.ask({ user: person.address });
-  assert.notEqual((await post(opened.connection, shareResult(person, opened))).status, 200);
-  assert.notEqual((await decline(person, link)).status, 200);
+  for (const fields of [["IDCARD_DOB", "EMAIL"], ["EMAIL"]])
+    assert.equal(
+      (await post(opened.connection, shareResult(person, opened, { fields }))).status,
+      410,
+    );
+  assert.equal((await decline(person, link)).status, 410);
   assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
 });
 
@@ -96,6 +101,7 @@ test("a link ends with its own expiration, though a later one keeps its order op
   const long = await world.ask({ user: person.address, expiration: now + 880 });
   await world.advance(340);
   assert.equal((await post(opened.connection, shareResult(person, opened))).status, 410);
+  assert.equal((await decline(person, short.body.data?.["link"])).status, 410);
   await openRequest(long.body.data?.["link"]);
   const { body } = await world.call("GET", `/api/v2/kyc/orders?user=${person.address}`);
   const [listed] = (body.data as { items: { scannedAt?: number }[] }).items;
@@ -126,7 +132,10 @@ test("422: who asks again while the user approves hears that the order is ongoin
   const person = await world.verify();
   const { address: user } = person;
   const opened = await openRequest((await world.ask({ user })).body.data?.["link"]);
+  assert.equal(opened.claims["exp"], opened.deadline);
   const { db } = world.ctx;
+  const isKnown = async () => isAcquainted(db, world.organizationId, user);
+  assert.equal(await isKnown(), false);
   const { approving, asking } = await db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where user_address = ${user} for update`);
     const approved = post(opened.connection, shareResult(person, opened));
@@ -138,6 +147,7 @@ test("422: who asks again while the user approves hears that the order is ongoin
   const { status, body } = await asking;
   assert.deepEqual([(await approving).status, status], [200, 422]);
   assert.equal(body.error?.reason, "order_ongoing");
+  assert.equal(await isKnown(), true, "whom the user shared with may ask from then on");
 });
 
 test("422: an answer to a link that nobody opened is refused, whatever its wallet signed", async () => {

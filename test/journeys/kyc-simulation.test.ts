@@ -8,6 +8,8 @@ import {
   createDomain,
   isAcquainted,
 } from "../../service/src/accounts/index.ts";
+import { listAudited } from "../../service/src/credentials/test-credentials-store.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { type KycWorld, openKycWorld } from "../kyc-world.ts";
 import { until } from "../patience.ts";
@@ -84,6 +86,11 @@ async function untilConfirmed(order: string): Promise<void> {
 test("the organization of the sandbox knows its person, as it has to everywhere but in dev", async () => {
   const { ctx, organizationId } = world;
   assert.equal(await isAcquainted(ctx.db, organizationId, user as Address), true);
+  assert.ok(
+    (await listAudited(ctx.db, sandbox.id)).some((told) => told.endsWith(" simulate.identity")),
+  );
+  const uncollected = sql`select from credential where user_address = ${user} and collected_at is null`;
+  assert.deepEqual(await ctx.db.query(uncollected), []);
 });
 
 test("an approval is played, and the order is confirmed", async () => {
@@ -179,4 +186,6 @@ test("revoked fields are no longer verified", async () => {
   const body = { user, sourceKey: sandbox.sourceKey, fields: ["ADDRESS_COUNTRY"] };
   const { body: answer } = await world.ask(body, { apiKey: sandbox.apiKey });
   assert.equal(answer.error?.message, "unverified fields");
+  const others = await world.ask({ ...body, fields: ["EMAIL"] }, { apiKey: sandbox.apiKey });
+  assert.equal(others.status, 200, "what was not asked for stays");
 });

@@ -76,6 +76,10 @@ await test("a root that the chain does not hold is reported", async () => {
   );
   assert.deepEqual(kinds(await verify(otherRoots)), everyOne);
   assert.deepEqual(kinds(await verify([])), everyOne);
+  const chain = chainOf(mined, ctx.chain);
+  const contracts = { ...chain.contracts, settlement: `0x${"0e".repeat(20)}` as const };
+  const elsewhere = await verifyAnchors({ db: ctx.db, chain: { ...chain, contracts } });
+  assert.deepEqual(kinds(elsewhere), everyOne, "nor what another contract says");
 });
 
 const { checked } = await verify();
@@ -124,22 +128,35 @@ await test("a batch that was rebuilt with it is reported, since the chain has an
   const batches = await ctx.db.query<{ id: string; head: Buffer; at: number; leaves: Buffer }>(sql`
     select id, audit_head as head, audit_position as at, leaves
     from kyc_batch join kyc_batch_leaves on batch_id = id`);
+  const roots = new Map<string, Buffer>();
   for (const { id, head, at, leaves } of batches) {
     // The head is the last leaf.
     const orders = splitLeaves(leaves).slice(0, -1);
     const rebuilt = [...orders, auditLeafOf({ head: hexOfBytes(head), position: at })];
-    const root = bufferOfHex(buildTree(rebuilt).root);
-    await ctx.db.query(sql`update kyc_batch set root = ${root} where id = ${id}`);
+    roots.set(id, bufferOfHex(buildTree(rebuilt).root));
     await ctx.db.query(
       sql`update kyc_batch_leaves set leaves = ${joinLeaves(rebuilt)} where batch_id = ${id}`,
     );
   }
+  assert.deepEqual(kinds(await verify()), each("batch_forged"), "its own root is another one too");
+  for (const [id, root] of roots)
+    await ctx.db.query(sql`update kyc_batch set root = ${root} where id = ${id}`);
   assert.deepEqual(kinds(await verify()), each("not_on_chain"));
 });
 
 await test("a batch whose tree was taken away is reported", async () => {
   await ctx.db.query(sql`delete from kyc_batch_leaves`);
   assert.deepEqual(kinds(await verify()), each("batch_forged"));
+});
+
+await test("every head is compared, however many there are, and a hundred faults are told", async () => {
+  await ctx.db.query(sql`
+    insert into kyc_batch select copy.*
+    from generate_series(1, 200) as n, (select * from kyc_batch order by audit_position desc limit 1) as b,
+      jsonb_populate_record(null::kyc_batch, to_jsonb(b) || jsonb_build_object('id', gen_random_uuid(),
+        'root', sha256(n::text::bytea), 'transaction_hash', sha256(n::text::bytea), 'audit_position', b.audit_position + n)) as copy`);
+  const report = await verify();
+  assert.deepEqual([report.checked, report.faults.length], [checked + 200, 100]);
 });
 
 await test("a batch that the chain has not taken, or not for good, anchors nothing", async () => {

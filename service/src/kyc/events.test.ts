@@ -43,6 +43,16 @@ test("data waits seven days for its receiver, and what names nobody has no such 
   assert.equal(statusUpdated(ctx, order).payloadExpiresAt, null);
 });
 
+test("an event names its fields, the key that signs it, and its side", () => {
+  for (const environment of ["live", "sandbox"] as const) {
+    const event = statusUpdated(ctx, { ...order, environment, optional: ["PHONE"] });
+    assert.equal("keyId" in event && event.keyId, order.packageId);
+    const { livemode, data } = JSON.parse(event.body) as { livemode: boolean; data: object };
+    assert.equal(livemode, environment === "live");
+    assert.deepEqual({ ...data, fields: ["EMAIL", "PHONE"] }, data);
+  }
+});
+
 test("the reference of webhooks names every member of an order's events", () => {
   const page = new URL("../../../docs/reference/webhooks.md", import.meta.url);
   const text = readFileSync(page, "utf8");

@@ -92,6 +92,7 @@ await test("the receipt of each attempt names its own batches", async () => {
     named.push(settled.initiate.id, settled.confirm?.id);
   }
   assert.deepEqual(named, made);
+  assert.equal((await findSettled(ctx.db, order.id, null))?.attempt, 2, "the newest one");
 });
 
 await test("an order of which one leaf alone no longer counts is not handed over", async () => {

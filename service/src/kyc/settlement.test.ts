@@ -421,6 +421,10 @@ await test("a field ends as it was delivered last, also one that a later attempt
   assert.deepEqual(await ended(first), [[11, ["EMAIL"]]]);
   assert.deepEqual(await ended(first, phone), [[12, ["PHONE"]]]);
   assert.deepEqual(await ended(first, phone, third), [[13, ["EMAIL", "PHONE"]]]);
+  await db.query(sql`
+    update kyc_consent set delivered_at = null where order_id = ${order.id} and attempt in (12, 13)`);
+  await deliver(14, { PHONE: phone });
+  assert.deepEqual(await ended(first, phone), [[14, ["EMAIL", "PHONE"]]], "as it was delivered");
 });
 
 await test("an organization holds the leaves that were handed over to it, and no others", async () => {
@@ -440,6 +444,8 @@ await test("an organization holds the leaves that were handed over to it, and no
   assert.deepEqual(await listHandedOver(other.ctx, sandbox, asked), []);
   const phone = { ...asked, fields: ["PHONE" as const] };
   assert.deepEqual(await listHandedOver(other.ctx, organizationId, phone), []);
+  const stranger = { ...asked, user };
+  assert.deepEqual(await listHandedOver(other.ctx, organizationId, stranger), []);
 });
 
 await test("a field that is revoked while it is handed over is announced after it", async () => {

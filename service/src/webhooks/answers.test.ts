@@ -155,6 +155,12 @@ for (const [bytes, outcome] of [
     const listed = await listedOf(webhooks, event.streamId);
     const isDelivered = listed !== undefined && listed.deliveredAt !== null;
     assert.deepEqual({ isDelivered, kept: answer.length }, outcome);
+    const page = { after: 0, limit: 1 };
+    const {
+      deliveries: [told],
+    } = await listDeliveriesOf(webhooks.ctx, event.streamId, page);
+    assert.equal(told?.outcome, isDelivered ? "delivered" : "failed");
+    assert.equal(told.durationMs !== undefined, isDelivered, "how long it took would tell why");
   });
 
 for (const [how, answer] of hangs.slice(0, 3))

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
 import { recordEnds } from "./attempt-ends.ts";
-import { listDeliveriesOf, listEventsOf } from "./events.ts";
+import { listDeliveriesOf, listEventsOf, listKybEvents } from "./events.ts";
 import { reconcileHeld } from "./held.ts";
 import * as store from "./delivery-store.ts";
 import type { NewEvent } from "./event.ts";
@@ -227,6 +227,13 @@ test("what is held shows no next attempt, and a resend leaves it held", async ()
     events: [listed],
   } = await listEventsOf(webhooks.ctx, streamId, page);
   assert.deepEqual([listed?.nextAttemptAt, listed?.attempts], [null, 0]);
+  const filter = {
+    clientDomainId: webhooks.clientDomainId,
+    kinds: [event.kind],
+    isDelivered: null,
+  };
+  const { events } = await listKybEvents(webhooks.ctx, filter, { before: null, limit: 10 });
+  assert.ok(events.length === 2 && events.every((each) => each.nextAttemptAt === null));
   assert.deepEqual(await listDeliveriesOf(webhooks.ctx, streamId, page), { deliveries: [] });
   assert.equal(receiver.received.length, 0);
 });
