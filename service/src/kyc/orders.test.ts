@@ -5,6 +5,7 @@ import { attributeOfField, parseLink } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { getPackage } from "../accounts/index.ts";
 import { sql } from "../platform/database/db.ts";
+import { checkBody } from "./order-request.ts";
 import { findNewestLink, listHistory } from "./order-store.ts";
 import { expireOrders, getOrder, purgeTokens, requestOrder } from "./orders.ts";
 
@@ -68,6 +69,33 @@ await test("an order waits through the second of its end, and is asked for anew 
   world.advance(1);
   await purgeTokens(ctx);
   assert.equal(await findNewestLink(ctx.db, first.id), null);
+});
+
+await test("a return URL has 2000 characters, names nobody, lies under the domain, and is in the clear in dev alone", () => {
+  const domain = "shop.example.com";
+  const accepts = (returnUrl: string, profile: "dev" | "production" = "production"): boolean => {
+    const callback = `https://${domain}/hook`;
+    const body = { user, sourceKey: "sk", callback, expiration: 1, returnUrl };
+    try {
+      return checkBody(body, { profile, ownHosts: [], domain }).returnUrl === returnUrl;
+    } catch (error) {
+      assert.match(String(error), /returnUrl must/);
+      return false;
+    }
+  };
+  const longest = `https://${domain}/`.padEnd(2000, "x");
+  for (const url of [`https://${domain}/back`, `https://app.${domain}/`, longest])
+    assert.ok(accepts(url), url);
+  for (const url of [
+    `https://somebody@${domain}/`,
+    `https://:word@${domain}/`,
+    `https://other.example/`,
+    `https://not${domain}/`,
+    `${longest}x`,
+    `http://${domain}/`,
+  ])
+    assert.ok(!accepts(url), url);
+  assert.ok(accepts(`http://${domain}/`, "dev"));
 });
 
 await test("of an order that was asked for and cancelled without end the newest statuses are told", async () => {
