@@ -319,13 +319,13 @@ await test("403: a distrusted issuer issues nothing more", async () => {
   assert.deepEqual([answer.status, reasonOf(answer.body)], [403, "issuer_distrusted"]);
 });
 
+/** From elsewhere than loopback. */
+async function statusOf(method: "GET" | "POST", authorization: string): Promise<number> {
+  const call = { method, url, remoteAddress: "203.0.113.9", headers: { authorization } };
+  return (await world.http.inject(method === "POST" ? { ...call, payload: {} } : call)).statusCode;
+}
+
 await test("429: a key of an issuer reads and creates four times at once, whatever another one does", async () => {
-  const statusOf = async (method: "GET" | "POST", authorization: string): Promise<number> => {
-    const remoteAddress = "203.0.113.9";
-    const call = { method, url, remoteAddress, headers: { authorization } };
-    return (await world.http.inject(method === "POST" ? { ...call, payload: {} } : call))
-      .statusCode;
-  };
   for (const [method, answered] of [
     ["GET", 200],
     ["POST", 400],
