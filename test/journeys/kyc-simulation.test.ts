@@ -8,9 +8,9 @@ import {
   createDomain,
   isAcquainted,
 } from "../../service/src/accounts/index.ts";
-import { listAudited } from "../../service/src/credentials/test-credentials-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { actsOn } from "../audited-acts.ts";
 import { type KycWorld, openKycWorld } from "../kyc-world.ts";
 import { until } from "../patience.ts";
 import { freePort } from "../world.ts";
@@ -86,9 +86,7 @@ async function untilConfirmed(order: string): Promise<void> {
 test("the organization of the sandbox knows its person, as it has to everywhere but in dev", async () => {
   const { ctx, organizationId } = world;
   assert.equal(await isAcquainted(ctx.db, organizationId, user as Address), true);
-  assert.ok(
-    (await listAudited(ctx.db, sandbox.id)).some((told) => told.endsWith(" simulate.identity")),
-  );
+  assert.ok((await actsOn(ctx.db, sandbox.id)).some((act) => act.endsWith(" simulate.identity")));
   const uncollected = sql`select from credential where user_address = ${user} and collected_at is null`;
   assert.deepEqual(await ctx.db.query(uncollected), []);
 });
