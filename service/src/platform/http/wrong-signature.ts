@@ -1,12 +1,15 @@
 import { parseSignature } from "@svc/protocol";
 import { Problem } from "./problems.ts";
 
-/** The refusal of a signature; one in a form that no key's signature has is told that form. */
+/**
+ * The refusal of a signature. One in a form that no key's signature has is told that form; a contract wallet's may have
+ * any, so the form alone need not be its fault.
+ */
 export function signatureWrong(signature: string): Problem {
   return parseSignature(signature) === null
     ? new Problem("signature_wrong", {
         message:
-          "the signature is not 0x and 65 bytes r, s, v in hex, with s in the lower half and v 27 or 28",
+          "this is no key's signature over this: that is 0x and 65 bytes r, s, v in hex, with s in the lower half and v 27 or 28",
       })
     : new Problem("signature_wrong");
 }
