@@ -124,6 +124,24 @@ test("an answer that came back once lets neither another user nor another browse
   }
 });
 
+test("a page that cannot go on speaks the language that its login asked for, whatever the browser's is", async () => {
+  await using world = await openWorld();
+  const page = await openPage(world.baseUrl, world.client, { changed: { ui_locales: "de" } });
+  const returned = `${world.baseUrl}/w/b/${page.loginId}`;
+  const signed = sameDeviceReturn(scan(page.sameDevice), newIdentity());
+  const form = `${world.baseUrl}/oauth2/login/${page.loginId}/continue`;
+  const languages = { "accept-language": "fr" };
+  const foreign = { ...languages, "sec-fetch-site": "cross-site" };
+  for (const [status, response] of [
+    [403, await page.jar.fetch(form, { method: "POST", headers: foreign })],
+    [409, await page.jar.fetch(returned, { headers: languages })],
+    [404, await openJar().fetch(signed, { headers: languages })],
+  ] as const) {
+    assert.equal(response.status, status);
+    assert.match(await response.text(), /<html lang="de">/, String(status));
+  }
+});
+
 test("a page that cannot go on says why, in the person's language", async () => {
   await using world = await openWorld();
   const identity = newIdentity();

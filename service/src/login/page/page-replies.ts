@@ -7,6 +7,7 @@ import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem, Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
 import { attemptSecretHash } from "../attempt/browser-cookies.ts";
+import { getAttempt } from "../attempt/read-attempt.ts";
 import { valueOf } from "../authorization/authorization-request.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { isPersonal, urlOf } from "../authorization/request-url.ts";
@@ -71,10 +72,10 @@ export function leave(
 }
 
 /** Shows what went wrong, and what to do next if there is something. */
-export function showError(
+export async function showError(
   ctx: LoginContext,
   { error, request, reply }: { error: unknown } & Call,
-): FastifyReply {
+): Promise<FastifyReply> {
   const found = problemOf(error);
   if (found === null) logFault(ctx, error, request);
   const oauth = found instanceof OAuthProblem ? found : oauthProblemOf(error);
@@ -82,10 +83,9 @@ export function showError(
   const code = found instanceof Problem ? found.reason : (oauth?.code ?? "server_error");
   noteRefusal(reply, code);
   const retryAfterSeconds = found instanceof Problem ? found.options.retryAfterSeconds : undefined;
-  const form = (request.body ?? request.query ?? {}) as Form;
   if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
   const page = renderErrorPage({
-    locale: pickLocale(valueOf(form, "ui_locales"), request.headers["accept-language"]),
+    locale: pickLocale(await uiLocalesOf(ctx, request, status), request.headers["accept-language"]),
     status,
     code,
     message: found?.message ?? "something failed here",
@@ -98,6 +98,19 @@ export function showError(
     .code(status)
     .headers({ ...found?.options.headers, ...pageHeaders() })
     .send(page);
+}
+
+/** `ui_locales` of this request or of the login that it is about; a database that fails is not asked again. */
+async function uiLocalesOf(
+  ctx: LoginContext,
+  request: FastifyRequest,
+  status: number,
+): Promise<string | undefined> {
+  const form = (request.body ?? request.query ?? {}) as Form;
+  const { loginId } = (request.params ?? {}) as { loginId?: string };
+  if (loginId === undefined || status >= 500) return valueOf(form, "ui_locales");
+  const attempt = await getAttempt(ctx, loginId).catch(() => null);
+  return attempt?.request.uiLocales;
 }
 
 /**
