@@ -30,11 +30,30 @@ test("a path that does not exist, or not with this method, is reported whatever 
     ["POST", "/nothing?a=%00", [404, "route_not_found", null]],
     ["POST", "/api/v1/kyb/data-requests/01", [405, "method_not_allowed", "GET"]],
     ["DELETE", "/api/v2/kyc/status", [405, "method_not_allowed", "GET"]],
-    ["PUT", "/oauth2/token?a=%00", [405, "method_not_allowed", "POST"]],
+    ["PUT", "/oauth2/auth?a=%00", [405, "method_not_allowed", "GET, POST"]],
   ];
   for (const [method, path, expected] of rows)
     for (const init of [{}, ...unreadable])
       assert.deepEqual(await refusalOf(path, { ...init, method }), expected, path);
+});
+
+test("an OAuth endpoint answers another method as it answers other mistakes, whatever the body and the query are", async () => {
+  const rows = [
+    ["PUT", "/oauth2/token?a=%00", "POST"],
+    ["DELETE", "/oauth2/introspect", "POST"],
+    ["DELETE", "/oauth2/revoke", "POST"],
+    ["DELETE", "/oauth2/par", "POST"],
+    ["DELETE", "/userinfo", "GET, POST"],
+  ] as const;
+  for (const [method, path, methods] of rows)
+    for (const init of [{}, ...unreadable]) {
+      const answer = await fetch(`${world.baseUrl}${path}`, { ...init, method });
+      assert.deepEqual([answer.status, answer.headers.get("allow")], [405, methods], path);
+      assert.deepEqual(await answer.json(), {
+        error: "invalid_request",
+        error_description: `this path takes ${methods}`,
+      });
+    }
 });
 
 test("a caller without a key is told so before its query is looked at", async () => {

@@ -12,7 +12,7 @@ import type { FastifyBaseLogger } from "fastify";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { answerBrokenRequest } from "./broken-requests.ts";
 import type { Ctx } from "../context.ts";
-import { answerEnvelopeError, answerOAuthError } from "./http-errors.ts";
+import { answerEnvelopeError, answerOAuthError, oauthProblemOf } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
 import { boundLargeAnswers } from "./large-answers.ts";
 import { boundLargeBodies } from "./large-bodies.ts";
@@ -173,10 +173,13 @@ export function useOAuthErrors(
   scope: Http,
   resource: { readonly challenge?: "Bearer" } = {},
 ): void {
+  oauthScopes.add(scope);
   scope.setErrorHandler((error, request, reply) =>
     answerOAuthError(ctx, { error, request, reply, ...resource }),
   );
 }
+
+const oauthScopes = new WeakSet<object>();
 
 /**
  * If no member of a body is required, the body may be left out. Routes that take forms report themselves what is
@@ -283,26 +286,27 @@ function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
   });
 }
 
-/** 404 in the envelope, or 405 with `Allow` where the path exists under other methods. */
+/** 404 in the envelope, or where the path exists under other methods 405 with `Allow`, in the form of its errors. */
 function answerUnknownRoutes(http: Http): void {
-  const known: { pattern: RegExp; methods: string[] }[] = [];
-  http.addHook("onRoute", ({ url, method }) => {
+  const known: { pattern: RegExp; methods: string[]; isOAuth: boolean }[] = [];
+  http.addHook("onRoute", function note({ url, method }) {
     // Preflights are answered under many paths that have no GET.
     if (method === "OPTIONS") return;
     const source = url.split("/").map(patternOf).join("/");
-    known.push({ pattern: new RegExp(`^${source}$`), methods: [method].flat() });
+    const pattern = new RegExp(`^${source}$`);
+    known.push({ pattern, methods: [method].flat(), isOAuth: oauthScopes.has(this) });
   });
-  const refuse = (request: FastifyRequest, reply: FastifyReply): Problem => {
+  const refuse = (request: FastifyRequest, reply: FastifyReply): Error => {
     const path = request.url.split("?", 1)[0] ?? "";
-    const allowed = new Set(
-      known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
-    );
+    const matching = known.filter(({ pattern }) => pattern.test(path));
+    const allowed = new Set(matching.flatMap(({ methods }) => methods));
     const isUnknown = allowed.size === 0 || allowed.has(request.method);
     const methods = [...allowed].toSorted().join(", ");
     if (!isUnknown) void reply.header("allow", methods);
     const refusal = isUnknown
       ? new Problem("route_not_found")
       : new Problem("method_not_allowed", { message: `this path takes ${methods}` });
+    if (matching.some(({ isOAuth }) => isOAuth)) return oauthProblemOf(refusal) ?? refusal;
     return path.startsWith("/api/v1/kyb/") ? inWordsOfKyb(refusal) : refusal;
   };
   // Before a body is read, since no route needs it.
