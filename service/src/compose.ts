@@ -81,6 +81,7 @@ import { type Db, openDb } from "./platform/database/db.ts";
 import { readOrMakeDevelopmentKey } from "./platform/config/development-key.ts";
 import { drain } from "./platform/process/drain.ts";
 import {
+  hasEmbeddedPostgres,
   shareEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./platform/embedded-postgres/embedded-postgres.ts";
@@ -122,6 +123,15 @@ export interface Database extends AsyncDisposable {
   readonly db: Db;
 }
 
+/** Whether {@link openDatabase} would find a database instead of making one; it reads only. */
+export async function hasDatabase(config: Config): Promise<boolean> {
+  return config.databaseUrl !== null || hasEmbeddedPostgres(embeddedDirectory(config));
+}
+
+function embeddedDirectory({ dataDirectory }: Config): string {
+  return join(dataDirectory, "postgres");
+}
+
 /**
  * Connects to the configured database: an external server, the one embedded in a running service, or one that this
  * process embeds.
@@ -137,7 +147,7 @@ export async function openDatabase(
   }
   // 0711, because the embedded server runs as another user who has to pass through; every secret in it is 0600.
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
-  const directory = join(config.dataDirectory, "postgres");
+  const directory = embeddedDirectory(config);
   const log = createLog({ level: config.logLevel });
   // Lines that begin with `LOG:` are routine, such as its own starts and stops.
   const tell = (line: string): void =>
@@ -163,12 +173,15 @@ export type OpenContext = Ctx & AsyncDisposable & { readonly clock: SharedClock 
  * Opens everything a verb needs: database (migrated), keys, clock, limits. If a part fails to open, those before it are
  * closed again.
  *
- * @param options.mayMigrate false refuses a database that is behind this version instead of migrating it
+ * @param options.mayMigrate false refuses a database that is behind this version instead of migrating it, and one that
+ * does not exist yet instead of making it
  */
 export async function openContext(
   config: Config = parseConfig(),
   { mayShare = true, mayMigrate = true }: { mayShare?: boolean; mayMigrate?: boolean } = {},
 ): Promise<OpenContext> {
+  if (!mayMigrate && !(await hasDatabase(config)))
+    throw new Error(`there is no database in ${config.dataDirectory}; \`svc migrate\` comes first`);
   await using stack = new AsyncDisposableStack();
   const log = createLog({ level: config.logLevel });
   const { db } = stack.use(await openDatabase(config, { mayShare }));

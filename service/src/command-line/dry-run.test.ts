@@ -1,18 +1,22 @@
-// Dry runs of verbs on a database that no version has migrated yet.
+// Dry runs of verbs on a database that no version has migrated yet, and where there is none.
 import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { listMigrations } from "../platform/database/migrate.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 
 await using database = await openTestDatabase({ migrated: false });
 const environment = { DATABASE_URL: database.url, PROFILE: "dev", MASTER_KEY: "11".repeat(32) };
 
-async function call(words: string) {
+async function call(words: string, changed: Record<string, string | undefined> = {}) {
   const written = { out: "", err: "" };
   const status = await runCommandLine([...words.split(" "), "--json"], {
     out: (part) => (written.out += part),
     err: (part) => (written.err += part),
-    environment,
+    environment: { ...environment, ...changed },
   });
   return { status, ...written };
 }
@@ -34,4 +38,22 @@ await test("migrate brings an empty database up as its dry run said, other dry r
   assert.deepEqual(JSON.parse((await call("migrate")).out), { applied: [] });
   assert.deepEqual(JSON.parse((await call("migrate --dry-run")).out), { pending: [] });
   assert.match((await call(`user delete ${user} --dry-run`)).err, /no such user/);
+});
+
+await test("where there is no database yet, dry runs make none: migrate foresees every migration, the others refuse", async () => {
+  const parent = await mkdtemp(join(tmpdir(), "svc-dry-run-"));
+  try {
+    const DATA_DIR = join(parent, "data");
+    const absent = { DATA_DIR, DATABASE_URL: undefined };
+    const foreseen = await call("migrate --dry-run", absent);
+    assert.deepEqual(JSON.parse(foreseen.out), { pending: listMigrations().map((it) => it.name) });
+    for (const words of [`user delete ${user}`, `issuer distrust ${issuer} --from 1`]) {
+      const { status, err } = await call(`${words} --dry-run`, absent);
+      assert.equal(status, 1);
+      assert.ok(err.includes(`there is no database in ${DATA_DIR}; \`svc migrate\` comes first`));
+    }
+    assert.deepEqual(await readdir(parent), []);
+  } finally {
+    await rm(parent, { recursive: true });
+  }
 });

@@ -1,11 +1,11 @@
 import { flushCompileCache } from "node:module";
 import { NodeAway, openChain } from "../chain/index.ts";
-import { compose, openDatabase } from "../compose.ts";
+import { compose, hasDatabase, openDatabase } from "../compose.ts";
 import { type AnchorReport, hasAnchors, verifyAnchors } from "../kyc/index.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { type Config, settings } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
-import { listPending, migrate } from "../platform/database/migrate.ts";
+import { listMigrations, listPending, migrate } from "../platform/database/migrate.ts";
 import { watchStopSignal } from "../platform/process/stop-signal.ts";
 import { BadNews, dryRun, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
@@ -35,8 +35,12 @@ export const installationVerbs: readonly Verb[] = [
     options: { "dry-run": dryRun },
     example: "migrate --dry-run",
     run: async (shell, input) => {
+      const isDryRun = input.flag("dry-run");
+      // An embedded database that has yet to be made stays so.
+      if (isDryRun && !(await hasDatabase(shell.config)))
+        return { pending: listMigrations().map((each) => each.name) };
       await using database = await openDatabase(shell.config);
-      if (input.flag("dry-run")) return { pending: await listPending(database.db) };
+      if (isDryRun) return { pending: await listPending(database.db) };
       return { applied: await migrate(database.db) };
     },
   },

@@ -128,6 +128,12 @@ export async function startEmbeddedPostgres(options: {
   }
 }
 
+/** Whether there is a server under `directory`, running or not; it reads only. */
+export async function hasEmbeddedPostgres(directory: string): Promise<boolean> {
+  const home = await files.findHomePath(directory);
+  return (await files.readIfPresent(join(home, "data", "PG_VERSION"))) !== null;
+}
+
 /** A process that was just killed may hold its lock for another moment. */
 async function takeLock(directory: string): Promise<DirectoryLock> {
   for (let tries = 0; tries < lockTriesMax; tries += 1) {
