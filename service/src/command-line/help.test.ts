@@ -24,6 +24,13 @@ for (const verb of verbs) {
   });
 }
 
+void test("svc <verb> --help names --json, except of serve, which prints no result", async () => {
+  const silent = [];
+  for (const { name } of verbs)
+    if (!(await call([...name.split(" "), "--help"])).out.includes("--json")) silent.push(name);
+  assert.deepEqual(silent, ["serve"]);
+});
+
 void test("svc --help lists every verb, a group its own", async () => {
   const all = await call(["--help"]);
   assert.equal(all.status, 0);

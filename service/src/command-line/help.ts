@@ -4,9 +4,11 @@ import type { Option, Verb } from "./verb.ts";
 /** The help of one verb: what it does, its syntax, its options, and a call that works. */
 export function helpOf(verb: Verb): string {
   const { parameters = [], options = {} } = verb;
+  const { json, help } = commonOptions;
+  const common = verb.hasNoResult === true ? { help } : { json, help };
   const rows = [
     ...parameters.map(({ name, description }) => [`<${name}>`, description] as const),
-    ...Object.entries({ ...options, ...commonOptions }).map(
+    ...Object.entries({ ...options, ...common }).map(
       ([name, option]) => [spell(name, option), describeOption(option)] as const,
     ),
   ];

@@ -16,6 +16,7 @@ export const installationVerbs: readonly Verb[] = [
     name: "serve",
     summary: "Run the service until SIGTERM or SIGINT, then drain and end.",
     notes: "The line `ready <base url>` says that it can answer. Log lines are JSON.",
+    hasNoResult: true,
     example: "serve",
     run: async (shell) => {
       const started = watchStopSignal(shell.config);

@@ -29,6 +29,8 @@ export interface Verb {
   readonly notes?: string;
   /** True if the result holds a secret that cannot be shown again. */
   readonly isToldOnce?: true;
+  /** True if it has no result: `--json` is taken as by every verb, but changes nothing. */
+  readonly hasNoResult?: true;
   readonly parameters?: readonly Parameter[];
   readonly options?: Readonly<Record<string, Option>>;
   /** A whole call, without `svc`. */
