@@ -102,6 +102,49 @@ await test("a create names an Idempotency-Key, and repeated it asks once", async
   await cancel(String((JSON.parse(next[1]) as Record<string, unknown>)["requestId"]));
 });
 
+await test("a repeat is the same call in whatever order its members are written, and any number may be among them", async () => {
+  const terms = [{ name: "text", type: "string", limit: "1e999" }];
+  const typedData = {
+    domain: { name: "Shop", version: "1" },
+    types: { Terms: terms },
+    primaryType: "Terms",
+    message: { text: "I agree" },
+  };
+  const { purpose } = someText;
+  const body = {
+    businessWalletAddress: business.address,
+    messageKind: "TYPED_DATA",
+    typedData,
+    purpose,
+  };
+  const answers: [number, string][] = [];
+  for (const given of [body, withMembersReversed(body)]) {
+    const answer = await fetch(`${world.baseUrl}${signaturesPath}`, {
+      method: "POST",
+      headers: {
+        authorization: world.apiKey,
+        "content-type": "application/json",
+        "idempotency-key": "order-1",
+      },
+      body: JSON.stringify(given).replace('"1e999"', "1e999"),
+    });
+    answers.push([answer.status, await answer.text()]);
+  }
+  const made = answers[0]?.[1] ?? "";
+  assert.deepEqual(answers, [
+    [201, made],
+    [200, made],
+  ]);
+  await cancel(String((JSON.parse(made) as Record<string, unknown>)["requestId"]));
+});
+
+function withMembersReversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withMembersReversed);
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).toReversed();
+  return Object.fromEntries(members.map(([name, each]) => [name, withMembersReversed(each)]));
+}
+
 async function assertRefusedKey(headers: Record<string, string>): Promise<void> {
   const { status } = await world.askSignature({}, { headers });
   assert.equal(status, 400, JSON.stringify(headers));

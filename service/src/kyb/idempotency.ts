@@ -1,3 +1,4 @@
+import { isRecord } from "@svc/protocol";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../platform/context.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
@@ -85,7 +86,15 @@ function readKey(request: FastifyRequest, isRequired: boolean): string | null {
   return key;
 }
 
-/** Method and path with the body: a key belongs to one call. */
+/** Method and path with the body: a key belongs to one call, in whatever order its members were written. */
 function contentOf({ method, url, body }: FastifyRequest): string {
-  return JSON.stringify([method, url, body ?? null]);
+  return JSON.stringify([method, url, body ?? null], (_, value: unknown) =>
+    isRecord(value) ? sortMembers(value) : value,
+  );
+}
+
+/** A body may hold what canonical JSON refuses, such as the number 1e999, where its route takes any JSON. */
+function sortMembers(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const names = Object.keys(value).toSorted();
+  return Object.fromEntries(names.map((name) => [name, value[name]]));
 }
