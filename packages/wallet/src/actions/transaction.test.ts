@@ -209,6 +209,22 @@ await test("a transaction is signed for the chain and within the fee that were s
   assert.equal(sent["maxPriorityFeePerGas"], sent["maxFeePerGas"]);
 });
 
+const priceOf = (feeWei: bigint): bigint => feeWei / 21_000n;
+
+await test("a fee above 0.1 coins is paid only once it was shown, whether the link or the chain names it", async () => {
+  await fund(alice, 100n * ether);
+  using _ = { [Symbol.dispose]: () => lies.clear() };
+  const wallet = await aliceWallet();
+  const dear = link(`&el=21000&ep=${priceOf(ether)}`);
+  await refuses(wallet.approve(dear), "not_accepted", /0\.9\d+ coins, and above 0\.1 coins/);
+  lies.set("eth_gasPrice", `0x${priceOf(ether / 10n).toString(16)}`);
+  await refuses(wallet.approve(link()), "not_accepted", /above 0\.1 coins it has to be seen/);
+  lies.clear();
+  assert.equal((await wallet.approve(link(`&ep=${priceOf(ether / 10n)}`))).kind, "shown");
+  await wallet.describe(dear);
+  assert.equal((await wallet.approve(dear)).kind, "shown");
+});
+
 await test("a chain that a broker names otherwise than before is signed for by no approval", async () => {
   using _ = { [Symbol.dispose]: () => lies.clear() };
   const wallet = await aliceWallet();

@@ -149,8 +149,23 @@ function saidOf(draft: Draft): Said {
   return { terms: `chain ${draft.chainId}`, feeWeiMax: feeOf(draft) };
 }
 
-/** Keeps the fee within what was shown: prices move between that and the approval. @throws {WalletRefusal} chain_refused */
+/**
+ * The most that a transaction costs if nobody was shown the fee: the link may name any, and so may the chain. An
+ * ordinary transaction costs less by far.
+ */
+const unseenFeeWeiMax = 10n ** 17n;
+
+/**
+ * Keeps the fee within what was shown: prices move between that and the approval.
+ *
+ * @throws {WalletRefusal} chain_refused; not_accepted if it was not shown, and is high
+ */
 function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: CheckedApproval): Draft {
+  if (feeWeiMax === undefined && feeOf(draft) > unseenFeeWeiMax)
+    throw new WalletRefusal(
+      "not_accepted",
+      `the fee is at most ${coins(feeOf(draft))}, and above ${coins(unseenFeeWeiMax)} it has to be seen first: look at the link before you approve it`,
+    );
   if (feeWeiMax === undefined || feeOf(draft) <= feeWeiMax) return draft;
   const maxFeePerGas = feeWeiMax / draft.gas;
   // A price that the wallet chose is twice the current one: half of it still pays for the next block.
