@@ -71,6 +71,20 @@ test("a process that stops gives back what it had not begun to finish", async ()
   assert.equal(new Set(ids).size, 8);
 });
 
+test("a sender that ends is idle, whatever it gives back", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const events = Array.from({ length: 8 }, () => webhooks.event({ url: receiver.url }));
+  await webhooks.enqueue(...events);
+  const ending = webhooks.openSender();
+  await ending.pump();
+  const isIdle = ending.idle();
+  await ending[Symbol.asyncDispose]();
+  await isIdle;
+  await ending.idle();
+  assert.ok(receiver.received.length < events.length, "it gave some back");
+});
+
 test("a process stops also while the database is away, and leaves what it claimed to the end of its lease", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver();

@@ -68,13 +68,17 @@ export class Sender implements AsyncDisposable {
     return this.#ends.hasWaiting;
   }
 
-  /** Resolves when nothing is under way; what is due later does not count. */
+  /** Resolves when nothing is under way; what is due later, or is given back at the end, does not count. */
   async idle(): Promise<void> {
-    while (this.#underWay.size > 0 || this.#pumping !== null || this.#ends.isRecording) {
+    while (!this.#closing.signal.aborted && this.#isBusy) {
       await Promise.all(this.#underWay.values());
       await this.#ends.settled();
       await this.#pumping;
     }
+  }
+
+  get #isBusy(): boolean {
+    return this.#underWay.size > 0 || this.#pumping !== null || this.#ends.isRecording;
   }
 
   /** Lets attempts under way end for as long as the process drains, and gives back the rest. */
