@@ -111,6 +111,22 @@ test("after ten wrong secrets within ten minutes even the right one has to wait"
   assert.equal((await ask({}, client.basic)).status, 200);
 });
 
+test("each minute after ten wrong secrets allows one more try, which only a wrong one uses up", async () => {
+  const client = await addClient(login);
+  const wrong = basicOf(client.id, "wrong");
+  for (let at = 0; at < 10; at += 1) await ask({}, wrong);
+  const statuses: number[] = [];
+  for (const [minute, tries] of [
+    [0, [client.basic]],
+    [1, [client.basic, client.basic, wrong, client.basic]],
+    [2, [client.basic, wrong, wrong]],
+  ] as const) {
+    if (minute > 0) login.clock.advance(60);
+    for (const authorization of tries) statuses.push((await ask({}, authorization)).status);
+  }
+  assert.deepEqual(statuses, [429, 200, 200, 401, 429, 200, 401, 429]);
+});
+
 test("wrong secrets that a stranger sends from elsewhere keep nobody else waiting", async () => {
   const client = await addClient(login);
   const statuses: number[] = [];
