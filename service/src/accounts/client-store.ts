@@ -1,3 +1,4 @@
+import { advisoryLocks } from "../platform/database/advisory-locks.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { ClientSettings } from "./client.ts";
 import type { Environment } from "./client-domain.ts";
@@ -145,6 +146,23 @@ export async function listClientIds(tx: Queryable, texts: readonly string[]): Pr
     sql`select id from oauth_client where id = any(${[...texts]}::text[])`,
   );
   return rows.map(({ id }) => id);
+}
+
+/**
+ * Whether an enabled client of another organization has one of these audiences. Takes a lock, so that of two
+ * organizations that take the same one at once the second finds the first.
+ */
+export async function hasAudienceOfOthers(
+  tx: Queryable,
+  { organizationId, audiences }: { organizationId: string; audiences: readonly string[] },
+): Promise<boolean> {
+  await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.clientAudiences})`);
+  const rows = await tx.query(
+    sql`select from oauth_client as client join client_domain on client_domain.id = client_domain_id
+      where audiences && ${[...audiences]}::text[] and organization_id <> ${organizationId} and disabled_at is null
+      limit 1`,
+  );
+  return rows.length > 0;
 }
 
 export async function insertClient(tx: Queryable, client: ClientRow): Promise<void> {

@@ -321,3 +321,38 @@ await test("in production a redirect host needs the verified domain, and localho
   assert.equal(found?.domain, null);
   assert.equal(found?.pkceRequired, true);
 });
+
+await test("in production an audience that a client has is no other organization's, also of two that take it at once", async () => {
+  const production = { ...ctx, config: { ...ctx.config, profile: "production" as const } };
+  const add = async (
+    domain: string,
+    audiences: string[],
+    by = production,
+  ): Promise<ClientRecord> => {
+    const given = { clientDomainId: domain, name: "Shop", audiences };
+    const authenticationMethod = "client_secret_basic" as const;
+    return (await createClient(by, { ...given, authenticationMethod }, "cli")).client;
+  };
+  const other = await createOrganization(ctx, { name: "Other AG" }, "cli");
+  const elsewhere = { organizationId: other.id, domain: "localhost:3001", environment: "live" };
+  const { id: theirs } = await createDomain(ctx, elsewhere, "cli");
+  const isRefused = refusedWith("invalid_request");
+  const api = await add(clientDomainId, ["https://api.example.com", "plain"]);
+  await add(clientDomainId, ["https://api.example.com"]);
+  for (const audience of ["https://api.example.com", "plain"])
+    await assert.rejects(add(theirs, ["https://own.example.com", audience]), isRefused, audience);
+  const client = await add(theirs, ["https://own.example.com"]);
+  const take = async (...audiences: string[]): Promise<ClientRecord> =>
+    updateClient(production, { clientId: client.id, changes: { audiences } }, "cli");
+  await assert.rejects(take("https://own.example.com", "plain"), isRefused);
+  await disableClient(ctx, api.id, "cli");
+  await take("plain");
+  const shared = await add(theirs, ["https://api.example.com"], ctx);
+  const kept = { clientId: shared.id, changes: { name: "Shop in dev before" } };
+  assert.deepEqual((await updateClient(production, kept, "cli")).settings.audiences, [
+    "https://api.example.com",
+  ]);
+  const both = [clientDomainId, theirs].map(async (domain) => add(domain, ["taken-at-once"]));
+  const outcomes = (await Promise.allSettled(both)).map(({ status }) => status).toSorted();
+  assert.deepEqual(outcomes, ["fulfilled", "rejected"]);
+});

@@ -55,7 +55,7 @@ export async function createClient(
   const secret = await ctx.db.transaction(async (tx) => {
     const domain = await lockClientDomain(ctx, tx, clientDomainId);
     const settings = checkClientSettings({ ...clientDefaults, ...chosen }, policyOf(ctx, domain));
-    await refuseForeignAudiences(tx, id, settings.audiences);
+    await refuseForeignAudiences(ctx, tx, { clientId: id, domain, added: settings.audiences });
     if ((await store.countClients(tx, domain.id)) >= clientsMax) throw new Problem("too_many");
     const createdAt = ctx.clock.now();
     await store.insertClient(tx, {
@@ -94,7 +94,9 @@ export async function updateClient(
     refuseTypeChange(client.settings.authenticationMethod, wanted.authenticationMethod);
     const policy = { ...policyOf(ctx, domain), registered: client.settings };
     const settings = checkClientSettings(wanted, policy);
-    await refuseForeignAudiences(tx, client.id, settings.audiences);
+    const known = new Set(client.settings.audiences);
+    const added = settings.audiences.filter((audience) => !known.has(audience));
+    await refuseForeignAudiences(ctx, tx, { clientId: client.id, domain, added });
     await store.updateClient(tx, client.id, settings);
     await ctx.audit.record(tx, {
       actor,
@@ -186,16 +188,22 @@ async function insertSecret(ctx: Ctx, tx: Queryable, clientId: string): Promise<
 }
 
 /**
- * A client's id is the audience of its tokens that ask for none: a client that had another client's id as an audience
- * would get tokens that are accepted there. Ids are random, so the id of a future client cannot be known in advance.
+ * Whoever accepts tokens by their audience accepts those of every client that has it. A client's id is the audience of its
+ * tokens that ask for none, so it is no other client's; ids are random, so the id of a future client cannot be known in
+ * advance. In production an audience that a client of one organization has is no other organization's: its users' tokens
+ * would be accepted at that API.
  */
 async function refuseForeignAudiences(
+  ctx: Ctx,
   tx: Queryable,
-  clientId: string,
-  audiences: readonly string[],
+  { clientId, domain, added }: { clientId: string; domain: ClientDomain; added: readonly string[] },
 ): Promise<void> {
-  const ids = await store.listClientIds(tx, audiences);
+  const ids = await store.listClientIds(tx, added);
   if (ids.some((id) => id !== clientId)) throw invalidRequest("audiences names another client");
+  if (ctx.config.profile !== "production" || added.length === 0) return;
+  const { organizationId } = domain;
+  if (await store.hasAudienceOfOthers(tx, { organizationId, audiences: added }))
+    throw invalidRequest("audiences names one that a client of another organization has");
 }
 
 /** Every change locks the domain before the client, so that two changes never wait for each other. */

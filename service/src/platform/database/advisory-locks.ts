@@ -9,6 +9,7 @@ export const advisoryLocks = {
   settlementBatches: 7_355_012,
   handOver: 7_355_013,
   businessMoves: 7_355_014,
+  clientAudiences: 7_355_015,
 } as const;
 
 /**
