@@ -76,6 +76,21 @@ export async function listTestFamilies(db: Queryable): Promise<TestFamilyRow[]> 
     from token_family order by id`);
 }
 
+/** All families as they are now, for {@link restoreTestFamilies}. */
+export async function dumpTestFamilies(db: Queryable): Promise<unknown> {
+  const [row] = await db.query<{ families: unknown }>(sql`
+    select coalesce(jsonb_agg(token_family), '[]') as families from token_family`);
+  return row?.families;
+}
+
+/** Puts all families back to how they were, as a restored backup does. */
+export async function restoreTestFamilies(db: Queryable, families: unknown): Promise<void> {
+  await db.query(sql`delete from token_family`);
+  await db.query(sql`
+    insert into token_family
+    select * from jsonb_populate_recordset(null::token_family, ${JSON.stringify(families)}::jsonb)`);
+}
+
 export interface TestKeyRow {
   readonly kid: string;
   readonly purpose: string;

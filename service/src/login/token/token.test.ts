@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { after, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { endSession } from "../session/session-end.ts";
-import { listTestFamilies } from "../test-login-store.ts";
+import { dumpTestFamilies, listTestFamilies, restoreTestFamilies } from "../test-login-store.ts";
 import {
   addClient,
   addCode,
@@ -192,6 +192,18 @@ test("a reuse revokes the family whatever else it asks; a repeat or the newest t
     refused(await refreshAs(login, client, old), 400, "invalid_grant");
     assert.equal(await familyStateOf(login, first["access_token"]), "reuse");
   }
+});
+
+test("a refresh token from after a backup ends its login once that is restored, and with it the copies from before", async () => {
+  const first = await tokensOf(login, client);
+  const backup = await dumpTestFamilies(login.ctx.db);
+  const since = await tokensOf(login, client);
+  const second = await refresh(login, client, first["refresh_token"]);
+  await restoreTestFamilies(login.ctx.db, backup);
+  refused(await refresh(login, client, since["refresh_token"]), 400, "invalid_grant");
+  refused(await refresh(login, client, second.body["refresh_token"]), 400, "invalid_grant");
+  assert.equal(await familyStateOf(login, first["access_token"]), "reuse");
+  refused(await refresh(login, client, first["refresh_token"]), 400, "invalid_grant");
 });
 
 test("50 refreshes at once within the grace all get the one successor", async () => {
