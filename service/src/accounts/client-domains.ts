@@ -101,7 +101,8 @@ export async function moveLocalDomain(
 
 /**
  * Sets the only hosts that callbacks of the domain's orders may have, or removes the list (null) so that any host may
- * be used. Orders that wait keep their callback. With a list, a stolen API key cannot have data sent anywhere else.
+ * be used. Orders that wait keep their callback. With a list, a stolen API key cannot have an
+ * order's data sent anywhere else; what it can read itself, and the endpoint of business events, are not held to it.
  *
  * @throws {Problem} invalid_request, client_domain_not_found
  */

@@ -78,7 +78,7 @@ export const domainVerbs: readonly Verb[] = [
     name: "domain callback-hosts",
     summary: "Set the only hosts that callbacks of orders may have.",
     notes:
-      "Without a list any public host is accepted, and the wallet points out one outside the domain. With a list, a stolen API key cannot have data sent elsewhere. The list replaces the previous one.",
+      "Without a list any public host is accepted, and the wallet points out one outside the domain. With a list, whoever stole an API key cannot have an order's data sent elsewhere; but the key itself reads them, and moves the endpoint of business events. Orders that wait keep their callback. The list replaces the previous one.",
     parameters,
     options: {
       host: {
