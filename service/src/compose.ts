@@ -52,6 +52,7 @@ import {
   addTokenRoutes,
   businessLoginRules,
   endBusinessLogins,
+  renewBusinessDomain,
   endLogin,
   limitContractSignatures,
   listLogins,
@@ -271,7 +272,7 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
   const credentials = stack.use(
     await openCredentials(
       { ...chain, apiKeys },
-      callbacksOf(base, () => kyc),
+      callbacksOf(base, login, () => kyc),
     ),
   );
   const kyc: KycContext = {
@@ -400,7 +401,7 @@ function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
 }
 
 /** The functions of higher slices that verified fields call. */
-function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
+function callbacksOf(ctx: Ctx, login: Login, kyc: () => KycContext): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
       ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),
@@ -408,6 +409,7 @@ function callbacksOf(ctx: Ctx, kyc: () => KycContext): CredentialsCallbacks {
     onInvalidated: async (tx, leaves) => announceInvalidated(kyc(), tx, leaves),
     holdCompany,
     onCompanyRecord: async (tx, company) => noteCompanyRecord(ctx, tx, company),
+    onCompanyRecordOver: async (tx, { business }) => renewBusinessDomain(login, tx, business),
   };
 }
 

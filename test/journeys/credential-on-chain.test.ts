@@ -44,6 +44,7 @@ await using ctx = await openCredentials(
     onInvalidated: async () => undefined,
     holdCompany: async () => false,
     onCompanyRecord: async () => undefined,
+    onCompanyRecordOver: async () => undefined,
   },
 );
 const issuer = await getBuiltInIssuer(ctx, "demo", "live");

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
+import type { Ctx } from "../platform/context.ts";
 import type { Db } from "../platform/database/db.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
@@ -323,11 +324,11 @@ await test("in production a redirect host needs the verified domain, and localho
 });
 
 await test("in production an audience that a client has is no other organization's, also of two that take it at once", async () => {
-  const production = { ...ctx, config: { ...ctx.config, profile: "production" as const } };
+  const production: Ctx = { ...ctx, config: { ...ctx.config, profile: "production" } };
   const add = async (
     domain: string,
     audiences: string[],
-    by = production,
+    by: Ctx = production,
   ): Promise<ClientRecord> => {
     const given = { clientDomainId: domain, name: "Shop", audiences };
     const authenticationMethod = "client_secret_basic" as const;

@@ -5,10 +5,12 @@ import type { Queryable } from "../platform/database/db.ts";
 import { workInBatches } from "../platform/database/work-in-batches.ts";
 import * as company from "./company-store.ts";
 import * as store from "./credential-store.ts";
-import type { CompanyCallbacks } from "./credentials-context.ts";
+import type { CompanyCallbacks, CredentialsCallbacks } from "./credentials-context.ts";
 import type { Issuer } from "./issuer.ts";
 
-type CompanyEndingContext = Pick<Ctx, "db" | "clock" | "audit"> & CompanyCallbacks;
+type CompanyEndingContext = Pick<Ctx, "db" | "clock" | "audit"> &
+  CompanyCallbacks &
+  Pick<CredentialsCallbacks, "onCompanyRecordOver">;
 
 /** Values of a record that has ended are kept this long, for questions about what it said last. */
 const retentionSeconds = 7 * 86_400;
@@ -71,8 +73,10 @@ async function noteOver(
 ): Promise<void> {
   const now = ctx.clock.now();
   const ids = over.map(({ id }) => id);
-  if (!(await company.noteRecordsOver(tx, ids, now))) return;
   const { business, environment } = over[0];
+  const didVouch = await company.noteRecordsOver(tx, ids, now);
+  await ctx.onCompanyRecordOver(tx, { business, environment });
+  if (!didVouch) return;
   const isVouchedFor = await company.isVouchedFor(tx, { business, environment, now });
   if (!isVouchedFor) await ctx.onCompanyRecord(tx, { business, environment, isVouchedFor });
 }

@@ -53,6 +53,8 @@ export interface CredentialsCallbacks extends CompanyCallbacks {
    * distrusted. At most a few thousand leaves per call. Not called for leaves that expire.
    */
   onInvalidated(tx: Queryable, leaves: readonly InvalidLeaf[]): Promise<void>;
+  /** Called in the transaction in which a record of a locked business has ended: what it said is said no more. */
+  onCompanyRecordOver(tx: Queryable, company: RecordedCompany): Promise<void>;
 }
 
 /**

@@ -89,6 +89,7 @@ export async function openCredentials(
     onInvalidated: async (tx, leaves) => callbacks.onInvalidated(tx, leaves),
     holdCompany: async (tx, company) => callbacks.holdCompany(tx, company),
     onCompanyRecord: async (tx, company) => callbacks.onCompanyRecord(tx, company),
+    onCompanyRecordOver: async (tx, company) => callbacks.onCompanyRecordOver(tx, company),
     issuerKeys,
     lookups,
     mailer,

@@ -132,6 +132,7 @@ export async function openTestCredentials(
         onInvalidated: async (_tx, leaves) => void invalidated.push(...leaves),
         holdCompany: lockTestBusiness,
         onCompanyRecord: async (_tx, company) => void companies.push(company),
+        onCompanyRecordOver: async () => undefined,
       },
     ),
   );

@@ -19,7 +19,11 @@ import { tokenRoutes } from "./token/token-routes.ts";
 import { loginWalletRoutes } from "./attempt/wallet-routes.ts";
 
 export { endLogin, listLogins, loginWalletRoutes };
-export { businessLoginRules, endBusinessLogins } from "./business/business-login.ts";
+export {
+  businessLoginRules,
+  endBusinessLogins,
+  renewBusinessDomain,
+} from "./business/business-login.ts";
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./keys/manage-signing-keys.ts";
 export { deleteUser } from "./user-deletion.ts";
 export { keyPurposes } from "./keys/signing-key.ts";

@@ -180,3 +180,23 @@ export async function endLogins(
       returning id, status)
     select pg_notify('login', id) from ended where status = 'failed'`);
 }
+
+/**
+ * Sets the domain in what tokens are made from: their families, and logins that members approved. As in
+ * {@link endLogins}, one update has both.
+ *
+ * @param of.since as there
+ */
+export async function setDomain(
+  tx: Queryable,
+  of: { business: Address; domain: string | null; since: number },
+): Promise<void> {
+  const claims = JSON.stringify({ domain: of.domain });
+  await tx.query(sql`
+    with renewed as (
+      update token_family set claims = claims || ${claims}::jsonb
+      where business = ${of.business} and revoked_at is null and claims ->> 'domain' is distinct from ${of.domain}::text)
+    update login set claims = claims || ${claims}::jsonb
+    where business = ${of.business} and status in ('approved', 'finished') and family_id is null
+      and created_at >= ${of.since} and claims ->> 'domain' is distinct from ${of.domain}::text`);
+}

@@ -217,3 +217,17 @@ export async function endBusinessLogins(
   const now = ctx.clock.now();
   await store.endLogins(tx, { business, now, since: now - untokenedSecondsMax(ctx.config) });
 }
+
+/**
+ * Has tokens of a business, and what becomes such, name the domain that is vouched for now, in the transaction in which
+ * something that was has ended, which holds the business. An access token that was issued keeps what it says.
+ */
+export async function renewBusinessDomain(
+  ctx: Pick<LoginContext, "clock" | "config" | "businesses">,
+  tx: Queryable,
+  business: Address,
+): Promise<void> {
+  const domain = await ctx.businesses.findDomain(tx, business);
+  const since = ctx.clock.now() - untokenedSecondsMax(ctx.config);
+  await store.setDomain(tx, { business, domain, since });
+}

@@ -1,0 +1,74 @@
+// The domain of a business in the tokens of its logins: what was taken back is in none that is made from then on.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { logInFor, actAs, openBusinessPage, takeTokens } from "../business-login.ts";
+import { openDataWorld } from "../kyb-data-world.ts";
+import type { Tokens } from "../login-flow.ts";
+
+// The record of the world's business goes on to vouch for it.
+await using world = await openDataWorld();
+const { business } = world;
+const voters = ["alice", "bob"];
+
+const issueWebsite = async (data: string, lifetimeDays?: number): Promise<string> =>
+  world.issueRecord(business.address, [{ field: "BUSINESS_WEBSITE", data }], lifetimeDays);
+
+type Told = [domain: unknown, verified: unknown];
+const toldBy = ({ ext }: { ext: { business: Record<string, unknown> } }): Told => [
+  ext.business["domain"],
+  ext.business["verified"],
+];
+const inToken = (text: string): Told =>
+  toldBy(
+    JSON.parse(Buffer.from(text.split(".")[1] ?? "", "base64url").toString()) as Parameters<
+      typeof toldBy
+    >[0],
+  );
+
+async function atUserinfo({ access_token: token }: Tokens): Promise<Told> {
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await fetch(`${world.baseUrl}/userinfo`, { headers });
+  return toldBy((await answer.json()) as Parameters<typeof toldBy>[0]);
+}
+
+async function refreshed({ refresh_token: token = "" }: Tokens): Promise<Tokens> {
+  const { id, secret = "" } = world.client;
+  const answer = await fetch(`${world.baseUrl}/oauth2/token`, {
+    method: "POST",
+    headers: { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` },
+    body: new URLSearchParams({ grant_type: "refresh_token", refresh_token: token }),
+  });
+  assert.equal(answer.status, 200);
+  return (await answer.json()) as Tokens;
+}
+
+await test("a website that is revoked is in no token from then on, though the business stays verified", async () => {
+  const id = await issueWebsite("https://www.muster.example");
+  const { tokens } = await logInFor(world, { voters });
+  const named: Told = ["www.muster.example", true];
+  assert.deepEqual([inToken(tokens.access_token), await atUserinfo(tokens)], [named, named]);
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "alice" });
+  await world.voteAs("bob", page.loginId);
+  await world.revokeRecord(id);
+  const unnamed: Told = [null, true];
+  assert.deepEqual(await atUserinfo(tokens), unnamed);
+  const next = await refreshed(tokens);
+  assert.deepEqual([inToken(next.access_token), inToken(next.id_token)], [unnamed, unnamed]);
+  assert.deepEqual(inToken((await takeTokens(world, page)).access_token), unnamed);
+});
+
+await test("where another record names a website when one has expired, tokens name that", async () => {
+  await issueWebsite("https://old.example", 60);
+  await issueWebsite("https://new.example", 1);
+  const { tokens } = await logInFor(world, { voters });
+  assert.deepEqual(inToken(tokens.access_token), ["new.example", true]);
+  await world.advance(86_400);
+  let last = tokens;
+  await world.until("the record is over", async () => {
+    last = await refreshed(last);
+    const [domain] = inToken(last.access_token);
+    return domain === "new.example" ? null : true;
+  });
+  assert.deepEqual(inToken(last.access_token), ["old.example", true]);
+});
