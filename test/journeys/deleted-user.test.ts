@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
+import { addMember, createOrganization, listMembers } from "../../service/src/accounts/index.ts";
 import { forgetUser } from "../../service/src/credentials/index.ts";
 import { forgetOrders } from "../../service/src/kyc/index.ts";
 import { insertIdentity } from "../../service/src/kyc/synthetic-identity-store.ts";
@@ -109,6 +110,22 @@ test("somebody who has nothing here but a wallet is deleted too, and nobody twic
   const [again, refusal] = await deleteUser(world, somebody.address);
   assert.equal(again, 1);
   assert.match(refusal, /no such user/);
+});
+
+test("a deleted user has no role in any organization, though it has nothing else here and is the last owner", async () => {
+  const [owner, developer] = [newIdentity(), newIdentity()];
+  const { id: organizationId } = await createOrganization(world.ctx, { name: "Left" }, "test");
+  const add = async (user: Address, role: string): Promise<unknown> =>
+    addMember(world.ctx, { organizationId, user, role }, "test");
+  await add(owner.address, "owner");
+  await add(developer.address, "developer");
+  const [status, said] = await deleteUser(world, owner.address);
+  assert.equal(status, 0, said);
+  const members = await listMembers(world.ctx, organizationId);
+  assert.deepEqual(
+    members.map(({ user }) => user),
+    [developer.address],
+  );
 });
 
 /** Makes a call to an order of somebody, who is deleted while it waits for that order. */

@@ -2,6 +2,7 @@ import type { SealedColumn } from "../platform/cryptography/seal.ts";
 import { nextSigningKeyColumn, signingKeyColumn } from "./packages.ts";
 
 export { acquaint, forgetAcquaintances, isAcquainted } from "./acquaintance-store.ts";
+export { forgetMemberships } from "./organization-store.ts";
 export { type ApiKey, makeApiKey } from "./api-key.ts";
 export { type OrganizationLimits, setLimits } from "./organization-limits.ts";
 export { type ApiKeys, openApiKeys, readApiKey } from "./api-key-lookup.ts";

@@ -87,3 +87,11 @@ export async function deleteMember(
     sql`delete from organization_member where organization_id = ${organizationId} and user_address = ${user}`,
   );
 }
+
+/** Takes a deleted user's roles, in an organization whose last owner it is too. @returns how many */
+export async function forgetMemberships(tx: Queryable, user: string): Promise<number> {
+  const rows = await tx.query(
+    sql`delete from organization_member where user_address = ${user} returning 1 as gone`,
+  );
+  return rows.length;
+}

@@ -1,5 +1,5 @@
 import { type Address, parseAddress } from "@svc/protocol";
-import { forgetAcquaintances } from "../accounts/index.ts";
+import { forgetAcquaintances, forgetMemberships } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
 import { cancelBallot, forgetClaims } from "../kyb/index.ts";
 import { forgetOrders } from "../kyc/index.ts";
@@ -15,7 +15,7 @@ export const userVerbs: readonly Verb[] = [
     summary:
       "Delete a user with everything stored about them, except the audit trail and their seats in businesses.",
     notes:
-      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled, the deletion is refused; settlement ends within minutes. What businesses keep of a member stays: the seat on the roster, which is on the chain, the name that the others gave the member, and the member's votes until their ballots are deleted.",
+      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled, the deletion is refused; settlement ends within minutes. Roles in organizations go too, the last owner's among them. What businesses keep of a member stays: the seat on the roster, which is on the chain, the name that the others gave the member, and the member's votes until their ballots are deleted.",
     parameters: [{ name: "identity", description: "The user's address." }],
     options: { "dry-run": dryRun },
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
@@ -52,8 +52,9 @@ async function deleteEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise
   const { credentials, leaves } = await forgetUser(tx, user, ctx.clock.now());
   const orders = await forgetOrders(ctx, tx, { user, leaves });
   await forgetAcquaintances(tx, user);
-  // Somebody who never logged in may have wallet sessions and credentials, and orders can be made for anybody.
-  if (!isKnown && ofWallet + credentials + orders === 0) throw new Error("no such user");
+  const roles = await forgetMemberships(tx, user);
+  // Somebody who never logged in may have wallet sessions, credentials and roles, and orders can be made for anybody.
+  if (!isKnown && ofWallet + credentials + orders + roles === 0) throw new Error("no such user");
   await ctx.audit.record(tx, { actor, action: "user.delete", subject: user });
   return { credentials, orders };
 }
