@@ -40,7 +40,8 @@ const settingOptions: Record<string, Option> = {
   audience: {
     value: "text",
     repeated: true,
-    description: "A URI or plain name that access tokens may be asked for.",
+    description:
+      "A URI or plain name that access tokens may be asked for; in production none that another organization has.",
   },
   "backchannel-logout-uri": {
     value: "url",
