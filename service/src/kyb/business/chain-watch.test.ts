@@ -229,6 +229,36 @@ await test("a member who was voted out leaves also where no process looked for l
   assert.equal(await findWatchedBlock(ctx.db), 200_000);
 });
 
+await test("a member who was voted out leaves also after a node has told of blocks that the chain does not have", async () => {
+  await begin();
+  heads = [10_000_000, changedIn - 1];
+  assert.equal(await followFor(5), 2);
+  assert.equal(await followFor(5), 2);
+  heads = [changedIn];
+  assert.equal(await followFor(5), 1);
+});
+
+await test("a node that has just begun to follow the chain takes no roster back, and what comes later is seen", async () => {
+  await begin();
+  heads = [5_000];
+  assert.equal(await followFor(5), 1);
+  heads = [1];
+  assert.equal(await followFor(5), 1);
+  assert.equal(await followFor(30), 1);
+  heads = [5_001];
+  assert.equal(await followFor(30), 1);
+  assert.deepEqual([await findWatchedBlock(ctx.db), await isLookDue()], [5_001, false]);
+});
+
+await test("a node that lags has no business read again", async () => {
+  await begin();
+  heads = [2_000];
+  assert.equal(await followFor(5), 1);
+  heads = [1];
+  await followFor(5);
+  assert.deepEqual([await findWatchedBlock(ctx.db), await isLookDue()], [2_000, false]);
+});
+
 await test("what the chain refused is looked at until the node has the block in which it did", async () => {
   await begin();
   const block = changedIn - 1;

@@ -11,6 +11,9 @@ import * as store from "./roster-store.ts";
 /** No event is looked for that lies more blocks back than this: every business is read once instead. */
 const behindMax = 100_000;
 
+/** Nodes lag behind one another by fewer blocks than this, unless one has just begun to follow its chain. */
+const aheadMax = 2_000;
+
 /** The events of a wallet when members, rules, nonces, removal or successor change. */
 const events = [
   "CharterChanged(bytes32 indexed charter, uint64 epoch)",
@@ -31,6 +34,7 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
   const [head] = await Promise.all([readHead(chain), refuseOtherChain(ctx)]);
   const final = head - (chain.confirmations - 1);
   const last = (await store.findWatchedBlock(db)) ?? Math.max(0, final - blocksMax);
+  if (final + aheadMax < last) return startOver(ctx, { last, final });
   if (final <= last) return;
   const { toEventSelector } = await import("viem/utils");
   const topics = [events.map((event) => toEventSelector(`event ${event}`))];
@@ -51,6 +55,21 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
     );
     await db.transaction(async (tx) => store.saveUnread(tx, done + 1));
   }
+}
+
+/**
+ * A node told of blocks that the chain does not have, and they were marked as read: their events would be missed once they
+ * come. Every business is read, and what comes from here on.
+ */
+async function startOver(
+  { db, log }: ChainContext,
+  { last, final }: { last: number; final: number },
+): Promise<void> {
+  log.warn(
+    { last, final },
+    "blocks were marked as read that the chain does not have; all are looked at",
+  );
+  await db.transaction(async (tx) => store.returnTo(tx, Math.max(0, final)));
 }
 
 /** How nodes say that there are too many events; there is no error code just for that. */

@@ -142,3 +142,12 @@ export async function saveUnread(tx: Queryable, block: number): Promise<void> {
   );
   await saveWatched(tx, { addresses: [], block });
 }
+
+/**
+ * Has every business read, and no block after this one counts as done. What a business was read at stays: a node that has
+ * just begun to follow the chain must not take a roster back.
+ */
+export async function returnTo(tx: Queryable, block: number): Promise<void> {
+  await tx.query(sql`update business_watch set block = ${block} where block > ${block}`);
+  await saveUnread(tx, block);
+}
