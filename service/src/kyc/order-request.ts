@@ -41,6 +41,8 @@ export interface CheckedBody {
 
 const namesMax = 40;
 const textMax = 280;
+/** In the form in which it is kept, so with everything beyond ASCII percent-encoded. */
+const returnUrlMax = 2000;
 
 /** Who asks, and where callbacks and browsers may be sent. */
 export interface RequestPolicy {
@@ -98,9 +100,11 @@ function checkReturnUrl(text: string, { profile, domain }: RequestPolicy): strin
     !isWeb ||
     url.username !== "" ||
     url.password !== "" ||
-    url.href.length > 2000
+    url.href.length > returnUrlMax
   )
-    throw invalidRequest("returnUrl must be an https URL");
+    throw invalidRequest(
+      `returnUrl must be an https URL of at most ${returnUrlMax} characters, without user name or password`,
+    );
   const isOwn = liesUnder(url.host, domain) || liesUnder(url.hostname, domain);
   if (!isOwn) throw invalidRequest(`returnUrl must lie under the client domain ${domain}`);
   return url.href;

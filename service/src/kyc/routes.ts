@@ -40,7 +40,8 @@ const requestBody = Type.Object({
   purpose: Type.Optional(Type.String({ description: "Shown to the user, 1 to 280 characters." })),
   returnUrl: Type.Optional(
     Type.String({
-      description: "Where the person continues on the same phone; under the client domain.",
+      description:
+        "Where the person continues on the same phone: https, under the client domain, at most 2000 characters, without user name or password.",
     }),
   ),
   statusCallback: Type.Optional(Type.Unknown({ description: "Accepted for compatibility." })),
