@@ -10,7 +10,9 @@ import { openContext } from "../compose.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
 import { freePort } from "../../../test/world.ts";
 import { parseConfig } from "../platform/config/config.ts";
+import { openClock } from "../platform/clock.ts";
 import { openDb } from "../platform/database/db.ts";
+import { openNotifications } from "../platform/database/notifications.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 
@@ -265,8 +267,16 @@ await test("keys of a private_key_jwt client come from a file, public ones alone
 
 await test("the clock moves forward for everyone, in dev alone and never with a chain of others", async () => {
   const before = Math.floor(Date.now() / 1000);
+  await using stack = new AsyncDisposableStack();
+  const db = openDb({ ...database.connection, connections: 2 });
+  stack.defer(async () => db.close());
+  const notifications = stack.use(await openNotifications(db, { onFault: assert.ifError }));
+  const clock = stack.use(await openClock(db, notifications));
+  const { promise: everyJobAsked, resolve } = Promise.withResolvers<boolean>();
+  clock.onMoved(resolve);
   const moved = await json(["clock", "advance", "3600"]);
   assert.ok(Number(moved["now"]) >= before + 3600);
+  assert.ok(await everyJobAsked, "deletions that are due are done, whenever their jobs ran last");
   const organization = await json(["organization", "create", "--name", "Later AG"]);
   assert.ok(Number(organization["createdAt"]) >= before + 3600);
   const chained = await call(["clock", "advance", "1"], { CHAIN_RPC_URL: "http://localhost:8545" });

@@ -5,10 +5,15 @@ export async function readOffsetSeconds(db: Queryable): Promise<number> {
   return row?.offset_seconds ?? 0;
 }
 
-export async function addOffsetSeconds(db: Queryable, seconds: number): Promise<number> {
+/** @param payload what every process is told along with it */
+export async function addOffsetSeconds(
+  db: Queryable,
+  seconds: number,
+  payload: string,
+): Promise<number> {
   const [row] = await db.query<{ offset_seconds: number }>(sql`
     with moved as (update clock set offset_seconds = offset_seconds + ${seconds} returning offset_seconds)
-    select offset_seconds, pg_notify('clock', '') from moved`);
+    select offset_seconds, pg_notify('clock', ${payload}) from moved`);
   return row?.offset_seconds ?? 0;
 }
 

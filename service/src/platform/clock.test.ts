@@ -71,6 +71,40 @@ test("an advance reaches every process with one notification", async () => {
   assert.equal(late.now(), 1_700_086_402);
 });
 
+test("who moves the time and asks for every job is heard, also by a process that has read the move already", async () => {
+  await using stack = new AsyncDisposableStack();
+  const [events, came] = [new EventEmitter(), new EventEmitter()];
+  let gate = Promise.resolve();
+  const there = stack.use(await openNotifications(two, { onFault }));
+  const slow: Notifications = {
+    ...there,
+    subscribe: async (channel, handler) =>
+      there.subscribe(channel, async (payload) => {
+        came.emit("came");
+        await gate;
+        await handler(payload);
+      }),
+  };
+  const clock = stack.use(await openClock(two, observed(slow, events)));
+  const heard: boolean[] = [];
+  clock.onMoved((everyJob) => heard.push(everyJob));
+  const handled = once(events, "handled");
+  await advanceClock(one, 1);
+  await handled;
+  assert.deepEqual(heard, [false]);
+
+  const [held, late] = [Promise.withResolvers<void>(), once(events, "handled")];
+  gate = held.promise;
+  const notified = once(came, "came");
+  await advanceClock(one, 1, { everyJob: true });
+  await notified;
+  await clock.refresh();
+  assert.deepEqual(heard, [false, false]);
+  held.resolve();
+  await late;
+  assert.deepEqual(heard, [false, false, true]);
+});
+
 test("of two readings of the offset at once the newer one holds, and one that fails spoils none after it", async () => {
   await using notifications = await openNotifications(one, { onFault });
   const gates: PromiseWithResolvers<void>[] = [];

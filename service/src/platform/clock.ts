@@ -23,13 +23,16 @@ export interface Clock {
    *
    * @returns a function that removes the listener
    */
-  onMoved?(listener: () => void): () => void;
+  onMoved?(listener: MoveListener): () => void;
 }
+
+/** @param everyJob whether even work whose turn has not come by the new time is asked for at once */
+type MoveListener = (everyJob: boolean) => void;
 
 export interface SharedClock extends Clock, AsyncDisposable {
   /** Reads the offset again; this also happens automatically on every notification, but notifications may be lost. */
   refresh(): Promise<void>;
-  onMoved(listener: () => void): () => void;
+  onMoved(listener: MoveListener): () => void;
   leadMs(): number;
 }
 
@@ -77,16 +80,18 @@ export async function openClock(
   machine: Machine = thisMachine,
 ): Promise<SharedClock> {
   let offsetMs = 0;
-  const listeners = new Set<() => void>();
-  const read = async (): Promise<void> => {
+  const listeners = new Set<MoveListener>();
+  const read = async (everyJob: boolean): Promise<void> => {
     const before = offsetMs;
     offsetMs = (await store.readOffsetSeconds(db)) * 1000;
-    if (offsetMs !== before) for (const listener of listeners) listener();
+    // The move may have been read before its notification came, and then without what it asks for.
+    if (offsetMs !== before || everyJob) for (const listener of listeners) listener(everyJob);
   };
   let reading: Promise<void> = Promise.resolve();
   // One read at a time: of two at once, the one that read the older value might end last.
-  const refresh = async (): Promise<void> => {
-    reading = reading.then(read, read);
+  const refresh = async (payload = ""): Promise<void> => {
+    const readNext = async (): Promise<void> => read(payload === everyJobPayload);
+    reading = reading.then(readNext, readNext);
     return reading;
   };
   const unsubscribe = await notifications.subscribe(channel, refresh);
@@ -115,9 +120,20 @@ export async function isClockMoved(db: Queryable): Promise<boolean> {
   return (await store.readOffsetSeconds(db)) !== 0;
 }
 
-/** Moves the shared time forward for every process. The caller checks the profile. @returns the new offset in seconds */
-export async function advanceClock(db: Queryable, seconds: number): Promise<number> {
-  return store.addOffsetSeconds(db, seconds);
+const everyJobPayload = "every job";
+
+/**
+ * Moves the shared time forward for every process. The caller checks the profile.
+ *
+ * @param options.everyJob whether to run even the jobs whose pause does not end by then
+ * @returns the new offset in seconds
+ */
+export async function advanceClock(
+  db: Queryable,
+  seconds: number,
+  options: { everyJob?: boolean } = {},
+): Promise<number> {
+  return store.addOffsetSeconds(db, seconds, options.everyJob === true ? everyJobPayload : "");
 }
 
 /** How far this machine's clock is from the database's, in milliseconds; more than {@link skewLimitMs} makes a process not ready. */

@@ -162,16 +162,16 @@ test("a run that may not be is left out, and comes with the next turn", async ()
 
 test("a pause ends at once when the time is moved beyond it, and not before", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const listeners = new Set<() => void>();
+  const listeners = new Set<(everyJob: boolean) => void>();
   let timeMs = 0;
-  const move = async (seconds: number): Promise<void> => {
+  const move = async (seconds: number, everyJob = false): Promise<void> => {
     timeMs += seconds * 1000;
-    for (const listener of listeners) listener();
+    for (const listener of listeners) listener(everyJob);
     await new Promise(setImmediate);
   };
   const sharedClock = {
     nowMs: () => timeMs,
-    onMoved(listener: () => void) {
+    onMoved(listener: (everyJob: boolean) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
@@ -198,7 +198,9 @@ test("a pause ends at once when the time is moved beyond it, and not before", as
   held.resolve();
   await new Promise(setImmediate);
   assert.deepEqual(runsAt, [600, 600 + hour, 601 + hour], "once more for a run that began before");
+  await move(1, true);
+  assert.deepEqual(runsAt.slice(3), [602 + hour], "at once if every job is asked for");
   await jobs[Symbol.asyncDispose]();
   await move(hour);
-  assert.deepEqual([runsAt.length, listeners.size], [3, 0]);
+  assert.deepEqual([runsAt.length, listeners.size], [4, 0]);
 });

@@ -7,7 +7,7 @@ export interface Job {
   /**
    * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
    * within 10 minutes, so that a process that is replaced every day still does what is due once a day. A pause of a minute
-   * or more ends at once when the time is moved beyond it.
+   * or more ends at once when the time is moved beyond it, or moved by somebody who asks for every job.
    */
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; a notification that comes during a run causes another run. */
@@ -26,8 +26,8 @@ type JobContext = Pick<Ctx, "log" | "notifications"> & {
 /** Starts each job's own loop; closing waits for the runs under way. A run that fails is logged and tried again. */
 export function startJobs(ctx: JobContext, jobs: readonly Job[]): AsyncDisposable {
   const loops = jobs.map((job, at) => startLoop(ctx, job, firstPauseMs(job, at)));
-  const stopFollowing = ctx.sharedClock?.onMoved(() => {
-    for (const loop of loops) loop.catchUp();
+  const stopFollowing = ctx.sharedClock?.onMoved((everyJob) => {
+    for (const loop of loops) loop.catchUp(everyJob);
   });
   return {
     async [Symbol.asyncDispose]() {
@@ -55,8 +55,8 @@ const followedSecondsMin = 60;
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
 interface Loop {
-  /** Begins the next run if the time has moved beyond its pause. */
-  catchUp(): void;
+  /** Begins the next run if the time has moved beyond its pause, or whenever its turn is if `everyJob` is asked for. */
+  catchUp(everyJob: boolean): void;
   close(): Promise<void>;
 }
 
@@ -100,11 +100,11 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   const subscribed =
     job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
-    catchUp() {
+    catchUp(everyJob) {
       if (job.everySeconds < followedSecondsMin) return;
       // A run under way began before the time was moved.
       if (isRunning) isWoken = true;
-      else if (nowMs() >= dueAtMs) start();
+      else if (everyJob || nowMs() >= dueAtMs) start();
     },
     async close() {
       closing.abort();
