@@ -58,6 +58,32 @@ test("names that are joined by commas are told as the one name that they make", 
   assert.deepEqual(details, { fields: ["EMAIL,ADDRESS_CITY"] });
 });
 
+test("a parameter that a query or a form holds twice is told so, a member of JSON that it has to be a string", async () => {
+  const twice = "referenceKey=a&referenceKey=b";
+  const { message } = await call("GET", `/api/v2/kyc/status?${twice}`);
+  assert.equal(message, "Invalid Request: referenceKey is given more than once");
+  const page = await call("GET", "/api/v1/kyb/billing/charges?limit=1&limit=2");
+  assert.equal(page.message, "malformed_request: limit is given more than once");
+  const { id, secret = "" } = world.client;
+  for (const [path, name] of [
+    ["token", "grant_type"],
+    ["revoke", "token"],
+    ["introspect", "token"],
+  ] as const) {
+    const body = new URLSearchParams(`${name}=a&${name}=b`);
+    const headers = basic(`${id}:${secret}`);
+    const answer = await fetch(`${world.baseUrl}/oauth2/${path}`, {
+      method: "POST",
+      headers,
+      body,
+    });
+    const { error_description: description } = (await answer.json()) as Record<string, string>;
+    assert.equal(description, `${name} is given more than once`);
+  }
+  const list = await call("POST", "/api/v2/kyc/cancel", { referenceKey: ["a", "b"] });
+  assert.equal(list.message, "Invalid Request: referenceKey must be a string");
+});
+
 test("a wrong method and a wrong content type are answered with the right ones", async () => {
   const { message } = await call("POST", "/api/v2/kyc/status", {});
   assert.equal(message, "this path takes GET");

@@ -17,11 +17,21 @@ interface FrameworkError {
   }[];
 }
 
-/** Turns an error of the framework into a row of the table; anything unknown is a fault of ours. */
-export function problemOf(error: unknown): Problem | OAuthProblem | null {
+/**
+ * Turns an error of the framework into a row of the table; anything unknown is a fault of ours.
+ *
+ * @param body what the route takes
+ */
+export function problemOf(
+  error: unknown,
+  body: "json" | "form" = "json",
+): Problem | OAuthProblem | null {
   if (error instanceof Problem || error instanceof OAuthProblem) return error;
-  const { code, statusCode, validation } = error as FrameworkError;
-  if (validation !== undefined) return invalidRequest(sayFault(validation));
+  const { code, statusCode, validation, validationContext } = error as FrameworkError;
+  if (validation !== undefined) {
+    const isForm = validationContext === "querystring" || body === "form";
+    return invalidRequest(isForm ? sayFormFault(validation) : sayFault(validation));
+  }
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new Problem("body_too_large");
   if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE" || statusCode === 415)
     return new Problem("unsupported_media_type");
@@ -30,6 +40,15 @@ export function problemOf(error: unknown): Problem | OAuthProblem | null {
   if (statusCode === 503) return new Problem("unavailable");
   if (isUnstorable(error)) return new Problem("malformed_request");
   return isOutage(error) ? new Problem("unavailable") : null;
+}
+
+/** A parameter is always a text; only one that was given more than once is a list. */
+function sayFormFault(validation: NonNullable<FrameworkError["validation"]>): string {
+  const { instancePath = "", keyword, params } = validation[0] ?? {};
+  const isRepeated = instancePath !== "" && keyword === "type" && params?.["type"] === "string";
+  return isRepeated
+    ? `${shownName(pathOf(instancePath))} is given more than once`
+    : sayFault(validation);
 }
 
 function sayFault(validation: NonNullable<FrameworkError["validation"]>): string {
@@ -157,7 +176,7 @@ function readOn(reply: FastifyReply): void {
 
 /** The OAuth shape of an error. Another content type is 400, as RFC 6749 section 5.2 says of a malformed request. */
 export function oauthProblemOf(error: unknown): OAuthProblem | null {
-  const found = problemOf(error);
+  const found = problemOf(error, "form");
   if (found === null || found instanceof OAuthProblem) return found;
   // A coding is refused by a problem of our own, the type by the framework.
   const isOfOtherType = found.reason === "unsupported_media_type" && found !== error;
