@@ -83,6 +83,7 @@ import { readOrMakeDevelopmentKey } from "./platform/config/development-key.ts";
 import { drain } from "./platform/process/drain.ts";
 import {
   hasEmbeddedPostgres,
+  isRoutine,
   shareEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./platform/embedded-postgres/embedded-postgres.ts";
@@ -150,9 +151,8 @@ export async function openDatabase(
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
   const directory = embeddedDirectory(config);
   const log = createLog({ level: config.logLevel });
-  // Lines that begin with `LOG:` are routine, such as its own starts and stops.
   const tell = (line: string): void =>
-    line.startsWith("LOG:")
+    isRoutine(line)
       ? log.debug({ line }, "the embedded database says")
       : log.warn({ line }, "the embedded database says");
   const open = options.mayShare ? shareEmbeddedPostgres : startEmbeddedPostgres;

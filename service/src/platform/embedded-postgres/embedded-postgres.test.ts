@@ -26,6 +26,7 @@ import { Client } from "pg";
 import {
   EmbeddedPostgresInUse,
   findEmbeddedPostgres,
+  isRoutine,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
 import type { EmbeddedPostgres } from "./embedded-postgres.ts";
@@ -235,6 +236,22 @@ test("closing ends open sessions instead of waiting for them", async () => {
   );
   await server.close();
   assert.equal(await sleeping, "ended");
+});
+
+test("what a stop says about sessions that it ends is routine, a fault is not", async () => {
+  const lines: string[] = [];
+  const directory = await initialised();
+  const server = await startEmbeddedPostgres({ directory, log: (line) => lines.push(line) });
+  const client = new Client(server.connection);
+  client.on("error", () => undefined);
+  await client.connect();
+  await server.close();
+  assert.ok(lines.some((line) => line.startsWith("FATAL:")));
+  assert.deepEqual(
+    lines.filter((line) => !isRoutine(line)),
+    [],
+  );
+  assert.equal(isRoutine("PANIC:  could not write to file: No space left on device"), false);
 });
 
 test("a parent killed with -9 leaves no server, and the next start has the committed row", async () => {

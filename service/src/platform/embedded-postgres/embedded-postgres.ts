@@ -14,6 +14,17 @@ import * as files from "./embedded-postgres-files.ts";
 import type { Home } from "./embedded-postgres-files.ts";
 import { hasOtherSessions } from "./embedded-postgres-store.ts";
 
+/**
+ * Whether a line of the server's log is about its own starts and stops. A stop ends connections whose goodbye it has not
+ * read yet: the pool does not wait until the other end has.
+ */
+export function isRoutine(line: string): boolean {
+  return (
+    line.startsWith("LOG:") ||
+    line === "FATAL:  terminating connection due to administrator command"
+  );
+}
+
 /** A running embedded PostgreSQL server; closing stops it (fast shutdown). */
 export interface EmbeddedPostgres extends AsyncDisposable {
   /** For `pg`: `host` is the directory of the Unix socket. The user is a superuser. */
