@@ -26,10 +26,15 @@ test("every good link of the vectors reads as it says and is written back in its
 });
 
 test("a misspelt action, a wrong identity after one, and milliseconds are told as such", () => {
+  const mistyped = "0x52908400098527886E0F7030069857D2E4169Ee7";
   const cases: [string, RegExp][] = [
     ["svc:logn?sess=a", /^names neither an identity nor one of the actions login, td, request/],
     ["svc:logn/0x12?sess=a", /^names none of the actions login, td, request/],
     ["svc:login/0x12?sess=a", /^has no address after its action$/],
+    [`svc:login/${mistyped}?sess=a`, /^has an address whose checksum is wrong$/],
+    [`svc:${mistyped}?attr=email`, /^has an address whose checksum is wrong$/],
+    [`svc:tx?val=1&to=${mistyped}`, /^has an address whose checksum is wrong$/],
+    ["svc:tx?val=1&to=0x12", /^is not an address$/],
     ["svc:sign?data=0x12&dl=1795719336000", /^is not a time in Unix seconds$/],
   ];
   for (const [link, reason] of cases) {

@@ -1,5 +1,4 @@
 import type { Action } from "./action.ts";
-import { parseAddress } from "./address.ts";
 import type { Address } from "./address.ts";
 import { readAccess, writeAccess } from "./links/access.ts";
 import type { AccessLink } from "./links/access.ts";
@@ -8,7 +7,7 @@ import { readDataTransfer, writeDataTransfer } from "./links/data-transfer.ts";
 import type { DataTransferLink } from "./links/data-transfer.ts";
 import { readLogin, writeLogin } from "./links/login.ts";
 import type { LoginLink } from "./links/login.ts";
-import { LinkRefused, readParameters, writeParameters } from "./links/parameters.ts";
+import { LinkRefused, readAddress, readParameters, writeParameters } from "./links/parameters.ts";
 import type { LinkFault, Pairs, Parameters } from "./links/parameters.ts";
 import { readRequest, writeRequest } from "./links/request.ts";
 import type { RequestLink } from "./links/request.ts";
@@ -119,10 +118,7 @@ function readPath(path: string): { read: Reader; identity: Address | undefined }
 }
 
 function readIdentity(segment: string, fault: string): Address | undefined {
-  if (segment === "") return undefined;
-  const identity = parseAddress(segment);
-  if (identity === null) throw new LinkRefused(null, fault);
-  return identity;
+  return segment === "" ? undefined : readAddress(segment, null, fault);
 }
 
 function pathOf({ action, identity }: Link): string {

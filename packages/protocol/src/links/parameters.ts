@@ -141,9 +141,15 @@ export function refuseBusiness(attributes: readonly string[], name: string): voi
 }
 
 export function requiredAddress(parameters: Parameters, name: string): Address {
-  const address = parseAddress(requiredText(parameters, name));
-  if (address === null) throw new LinkRefused(name, "is not an address");
-  return address;
+  return readAddress(requiredText(parameters, name), name, "is not an address");
+}
+
+/** @param fault what to say of a text that is none; a mistyped one is told as such, since it looks right to its reader */
+export function readAddress(text: string, name: string | null, fault: string): Address {
+  const address = parseAddress(text);
+  if (address !== null) return address;
+  const isMistyped = parseAddress(text.toLowerCase()) !== null;
+  throw new LinkRefused(name, isMistyped ? "has an address whose checksum is wrong" : fault);
 }
 
 /** Hex digits, with or without `0x`, as bytes in canonical spelling. */
