@@ -76,6 +76,22 @@ test("integers of 8 bytes come as numbers", async () => {
   ]);
 });
 
+test("bytes of a row that is kept keep no other memory alive", async () => {
+  const [row] = await db.query<{ one: Buffer; many: (Buffer | null)[] }>(
+    sql`select '\\xab01'::bytea as one, array['\\xcd'::bytea, null, ''] as many`,
+  );
+  assert.ok(row !== undefined);
+  const { one, many } = row;
+  assert.deepEqual(
+    [one, ...many].map((each) => each?.toString("hex")),
+    ["ab01", "cd", undefined, ""],
+  );
+  assert.deepEqual(
+    [one, ...many].map((each) => each?.buffer.byteLength),
+    [2, 1, undefined, 0],
+  );
+});
+
 test("a transaction commits what its work did, and returns what it returned", async () => {
   const result = await db.transaction(async (tx) => {
     await insert(tx, 1, "a");

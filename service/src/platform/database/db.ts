@@ -97,15 +97,36 @@ export function sql(strings: TemplateStringsArray, ...values: unknown[]): Statem
 }
 
 const int8Oid = 20;
-const getTypeParser = pgTypes.getTypeParser as (
-  oid: number,
-  format?: string,
-) => (text: string) => unknown;
+const byteaOid = 17;
+const byteaArrayOid = 1001;
+type Parse = (text: string) => unknown;
+const getTypeParser = pgTypes.getTypeParser as (oid: number, format?: string) => Parse;
+const readBytes = getTypeParser(byteaOid) as (text: string) => Buffer;
+const readByteArray = getTypeParser(byteaArrayOid) as (text: string) => (Buffer | null)[];
+
+/**
+ * Node cuts small buffers from a shared block of 64 KiB, all of which lives as long as any of them: a hash of 32 bytes in
+ * a row that is remembered would take two thousand times its size.
+ */
+function ownBytes(bytes: Buffer): Buffer {
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
+}
+
+const ownParsers: ReadonlyMap<number, Parse> = new Map<number, Parse>([
+  // Seconds, counters and ids of 8 bytes stay far below 2^53 here.
+  [int8Oid, Number],
+  [byteaOid, (text) => ownBytes(readBytes(text))],
+  [
+    byteaArrayOid,
+    (text) => readByteArray(text).map((each) => (each === null ? null : ownBytes(each))),
+  ],
+]);
 
 const types: CustomTypesConfig & ColumnTypes = {
-  // Seconds, counters and ids of 8 bytes stay far below 2^53 here.
   getTypeParser: (oid: number, format?: "text" | "binary") =>
-    oid === int8Oid ? Number : getTypeParser(oid, format),
+    ownParsers.get(oid) ?? getTypeParser(oid, format),
 };
 
 /**
