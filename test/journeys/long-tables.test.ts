@@ -25,6 +25,7 @@ import {
 } from "../../service/src/login/session/back-channel-store.ts";
 import { deleteLinks, listUnlinked } from "../../service/src/platform/audit/audit-store.ts";
 import type { Queryable } from "../../service/src/platform/database/db.ts";
+import { claim, hasDue } from "../../service/src/webhooks/delivery-store.ts";
 import {
   deleteAttempts,
   deletePaces,
@@ -53,6 +54,8 @@ const logout = `insert into logout_delivery (id, client_id, user_address, due_at
   values ('${id}', 'a', '${address}', 0, 0)`;
 const event = `insert into webhook_event (id, stream_id, sequence, channel, kind, client_domain_id, is_personal, created_at)
   values ('a', 'a', 1, 'kyb', '', '${id}', false, 0)`;
+const delivery = `insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
+  values ('a', '${id}', '${id}', 'a', 1, false, 0)`;
 const attempt = `insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome) values ('a.1', 1, 0, 0, '')`;
 const pace = `insert into webhook_endpoint (id, next_at_ms) values ('${id}', 0)`;
 const auditEntry = `insert into audit_entry (at, actor, action, subject) values (0, '', '', '')`;
@@ -85,6 +88,11 @@ const works: [name: string, rows: string[], ask: Ask][] = [
     "tombstones of events go",
     [event, joinsWhole],
     async (db) => deleteTombstones(db, { from: "", before: "b", limit }),
+  ],
+  [
+    "deliveries that are due are looked for",
+    [event, delivery, "analyze webhook_delivery"],
+    async (db) => hasDue(db, 0),
   ],
   [
     "paces of endpoints go",
@@ -124,6 +132,17 @@ for (const [name, rows, ask] of works)
     assert.ok(plans.length > 0);
     for (const plan of plans) assert.deepEqual(plan.scanned, []);
   });
+
+test("deliveries that are due are claimed without a look at all that wait", async () => {
+  const given = { nowMs: 0, lease: id, leasedUntilMs: 1, limit, after: id, endpointsMax: 1 };
+  const rows = [event, delivery, "analyze webhook_delivery"];
+  const none = { slots: 1, slow: [], fullDomains: [], largeMax: 1, fullOfLarge: [] };
+  const [plan] = await plansAtLength(world.ctx.db, rows, async (db) =>
+    claim(db, { ...given, ...none }),
+  );
+  assert.equal(plan?.indexes.includes("webhook_delivery_due"), true);
+  assert.equal(plan?.scanned.includes("webhook_delivery"), false);
+});
 
 test("values of companies go record by record, and entries are linked by the transactions that wrote them", async () => {
   const { db } = world.ctx;
@@ -195,7 +214,7 @@ const ended: Record<string, string[]> = {
     "analyze business_member",
   ],
 };
-const delivery = {
+const logoutDelivery = {
   id,
   clientId: "a",
   organizationId: id,
@@ -289,8 +308,8 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
     "logout_delivery",
     ["logout_delivery_pkey"],
     [
-      async (db) => endDelivery(db, delivery, { outcome: "", now: 0 }),
-      async (db) => postponeDelivery(db, delivery, 0),
+      async (db) => endDelivery(db, logoutDelivery, { outcome: "", now: 0 }),
+      async (db) => postponeDelivery(db, logoutDelivery, 0),
     ],
   ],
   [

@@ -99,7 +99,7 @@ function claimStatement(given: Claim): Statement {
   return sql`
     with recursive turn as (
       update webhook_turn set version = version + 1 where version = (select version from webhook_turn)
-        and exists (select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs})
+        and (select min(due_at_ms) from webhook_delivery where lease is null and not is_held) <= ${nowMs}
       returning version),
     endpoint as (
       (select first.endpoint_id as id, 1 as position from turn cross join lateral (
@@ -158,7 +158,7 @@ function claimStatement(given: Claim): Statement {
         (select id from endpoint order by position desc limit 1) as last_endpoint,
         (select count(*) from (
           select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs}
-          limit ${limit + 1}) as due_now) as due) as scan
+          order by due_at_ms limit ${limit + 1}) as due_now) as due) as scan
     left join (taken join picked chosen using (event_id) cross join lateral (
         select channel, key_id, url, body, body_sealed, purge_at, attempts from webhook_event
         where id = taken.event_id offset 0) as e
@@ -206,7 +206,8 @@ function byDueTime(a: ClaimRow, b: ClaimRow): number {
 /** Whether any delivery is due. */
 export async function hasDue(db: Queryable, nowMs: number): Promise<boolean> {
   const rows = await db.query(
-    sql`select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs} limit 1`,
+    sql`select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs}
+      order by due_at_ms limit 1`,
   );
   return rows.length > 0;
 }
