@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { putOff, putOffRefused, readNonces } from "../../service/src/chain/transaction-store.ts";
+import { lockDistrusted } from "../../service/src/credentials/credential-store.ts";
 import { deleteValues } from "../../service/src/credentials/company-store.ts";
 import { leaseMessages } from "../../service/src/credentials/email-store.ts";
 import { endBallot, lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
@@ -64,6 +65,9 @@ const verification = `insert into email_verification (id, user_address, environm
   values ('${id}', '${address}', 'live', sha256(''), 0, 0)`;
 const record = `insert into company_record (credential_id, business, as_of, vouches, ended_at, due_at) values ('${id}', '', 0, false, 0, 0)`;
 const recordField = `insert into company_field (id, credential_id, name, subject, leaf, value_sealed) values ('${id}', '${id}', '', '', '', '')`;
+const issuer = `insert into issuer (id, kind, name, address, environment, created_at) values ('${id}', 'api', 'A', '${address}', 'live', 0)`;
+const credential = `insert into credential (id, issuer_id, environment, user_address, document, root, tree, created_at, expires_at)
+  values ('${id}', '${id}', 'live', '${address}', '', sha256(''), '', 0, 0)`;
 const batch = `insert into kyc_batch (id, phase, root, audit_head, audit_position, created_at, transaction_hash)
   values ('${id}', 'initiate', sha256(''), sha256(''), 1, 0, sha256(''))`;
 const transaction = `insert into chain_transaction (kind, subject_id, to_address, data, status, created_at, due_at, finished_at, signer, nonce)
@@ -142,6 +146,15 @@ test("deliveries that are due are claimed without a look at all that wait", asyn
   );
   assert.equal(plan?.indexes.includes("webhook_delivery_due"), true);
   assert.equal(plan?.scanned.includes("webhook_delivery"), false);
+});
+
+test("credentials of a distrusted issuer are found without a look at all of the others", async () => {
+  const rows = [issuer, credential, "analyze issuer, credential", joinsWhole];
+  const [plan] = await plansAtLength(world.ctx.db, rows, async (db) => lockDistrusted(db, limit));
+  assert.match(
+    plan?.indexed ?? "",
+    /issuer_id = issuer\.id\) AND \(attested_at >= issuer\.distrusted_from\)/,
+  );
 });
 
 test("values of companies go record by record, and entries are linked by the transactions that wrote them", async () => {

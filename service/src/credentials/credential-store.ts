@@ -277,9 +277,11 @@ export async function lockUncollected(
 /** Locks credentials that stopped counting when their issuer was distrusted, and that have not been announced yet. */
 export async function lockDistrusted(tx: Queryable, limit: number): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
-    sql`select credential.id from issuer join credential on credential.issuer_id = issuer.id
-      where issuer.distrusted_from is not null and invalidated_at is null and attested_at >= issuer.distrusted_from
-      limit ${limit} for update of credential skip locked`,
+    sql`select distrusted.id from issuer cross join lateral (
+        select id from credential
+        where issuer_id = issuer.id and invalidated_at is null and attested_at >= issuer.distrusted_from
+        order by attested_at limit ${limit} for update skip locked) as distrusted
+      where issuer.distrusted_from is not null limit ${limit}`,
   );
   return rows.map((row) => row.id);
 }
