@@ -14,7 +14,11 @@ import type { DataRequest } from "../../service/src/kyb/request/data-request.ts"
 import * as dataRequests from "../../service/src/kyb/request/data-request-store.ts";
 import * as signatures from "../../service/src/kyb/request/signature-store.ts";
 import { listAnchoringBatches } from "../../service/src/kyc/anchor-store.ts";
-import { countMismatch, type OpenedToken } from "../../service/src/kyc/consent-store.ts";
+import {
+  countMismatch,
+  keepRequestObject,
+  type OpenedToken,
+} from "../../service/src/kyc/consent-store.ts";
 import { renewPending } from "../../service/src/kyc/order-store.ts";
 import { listOpenLogins } from "../../service/src/login/business/business-login-store.ts";
 import { purgeAttempts } from "../../service/src/login/retention-store.ts";
@@ -213,6 +217,9 @@ const ended: Record<string, string[]> = {
         required, optional, status, status_at, sequence, callback, expiration, created_at, salt)
       select gen_random_uuid(), ${key}, '${id}', '${id}', '${id}', 'live', '0x' || left(encode(${key}, 'hex'), 40), '{}', '{}',
         'CONFIRMED', 0, 1, '', 0, 0, ${key} from generate_series(1, ${over}) as n`,
+    `insert into kyc_token (token_sha256, order_id, attempt, expiration, callback, requester, offered, created_at)
+      select ${key}, gen_random_uuid(), 1, 0, '', '', '{}', 0 from generate_series(1, ${over}) as n`,
+    "analyze kyc_token",
   ],
   logout_delivery: [
     `insert into logout_delivery (id, client_id, user_address, due_at, created_at, ended_at)
@@ -264,6 +271,11 @@ const release = {
   amountRappen: 1,
   lines: [],
 };
+const openedToken = {
+  order: { id } as OpenedToken["order"],
+  attempt: 1,
+  tokenSha256: Buffer.alloc(32),
+};
 const failed = [{ id: "a", block: 1 }];
 const put = { id: "1", refusals: 0 };
 const steps: [table: string, indexes: string[], asks: Ask[]][] = [
@@ -310,9 +322,10 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
   ],
   [
     "kyc_order",
-    ["kyc_order_pkey"],
+    ["kyc_order_pkey", "kyc_token_pkey", "kyc_token_order_id_idx"],
     [
-      async (db) => countMismatch(db, { order: { id } as OpenedToken["order"], attempt: 1 }),
+      async (db) => countMismatch(db, openedToken),
+      async (db) => keepRequestObject(db, openedToken, { object: "", now: 0 }),
       async (db) =>
         renewPending(db, { id, callback: "", expiration: 0 }).catch(() => "there is no such order"),
     ],

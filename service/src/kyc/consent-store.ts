@@ -58,6 +58,9 @@ export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<Ope
       };
 }
 
+/** Passed as a value where another column finds the row: {@link sql} tells why. */
+const pending = "PENDING";
+
 /**
  * Keeps a link's request object, notes that the order was scanned, and ends the links that were given out before.
  * Links of one order take turns.
@@ -73,7 +76,7 @@ export async function keepRequestObject(
   const [row] = await db.query<{ request_object: string }>(
     sql`with scanned as (
         update kyc_order set scanned_at = coalesce(scanned_at, ${now})
-        where id = ${token.order.id} and attempt = ${token.attempt} and status = 'PENDING' returning id
+        where id = ${token.order.id} and attempt = ${token.attempt} and status = ${pending} returning id
       ), kept as (
         update kyc_token set request_object = coalesce(request_object, ${object})
         from scanned where order_id = scanned.id and token_sha256 = ${token.tokenSha256}
@@ -126,9 +129,6 @@ export async function insertConsent(tx: Queryable, given: NewConsent): Promise<v
       on conflict (order_id) do update set sealed = excluded.sealed, created_at = excluded.created_at`,
   );
 }
-
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
-const pending = "PENDING";
 
 /** Counts a validly signed result that matches nothing. @returns how many there were, null where it is over */
 export async function countMismatch(
