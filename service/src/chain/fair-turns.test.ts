@@ -61,3 +61,19 @@ test("work that fails gives its turn on, and who comes when too many wait is tol
   end();
   assert.equal(await waiting, "second");
 });
+
+test("whoever has begun waits no longer: another has its place", async () => {
+  const { begun, work, end } = openBench();
+  const turns = createFairTurns({ atOnce: 1, waitingMax: 1, ofOwnerMax: 1, onFull });
+  const all = [turns("a", work("a1")), turns("a", work("a2"))];
+  await settle();
+  end();
+  await settle();
+  all.push(turns("b", work("b1")));
+  for (let ended = 1; ended < 3; ended++) {
+    end();
+    await settle();
+  }
+  await Promise.all(all);
+  assert.deepEqual(begun, ["a1", "a2", "b1"]);
+});
