@@ -290,6 +290,11 @@ await test("one request of a client domain is open to a business, and the confli
   const other = await otherMerchant(["kyb:data-request", "kyb:pii"]);
   const theirs = await world.ask({}, { apiKey: other });
   assert.equal(theirs.status, 201, "another client domain has its own");
+  for (const query of ["", "?status=pending_approval"]) {
+    const { body } = await get(`${requestsPath}${query}`, other);
+    const listed = (body["items"] as { requestId: string }[]).map(({ requestId }) => requestId);
+    assert.deepEqual(listed, [idOf(theirs)], `and lists nobody else's${query}`);
+  }
   const foreign = await get(`${requestsPath}/${id}`, other);
   assert.deepEqual(reasonOf(foreign), [404, "request_not_found"]);
   for (const path of ["release", "proofs", "events", "deliveries"])
