@@ -1,12 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
+import { until } from "../../../../test/patience.ts";
 import { openContext } from "../../compose.ts";
 import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { lookAtOpen } from "./roster.ts";
-import { claimLooks, requestLook } from "./roster-store.ts";
+import {
+  claimLooks,
+  findWatchedBlock,
+  requestLook,
+  rosterChannel,
+  saveUnread,
+  saveWatched,
+} from "./roster-store.ts";
 
 await using database = await openTestDatabase();
 await using ctx = await openContext(
@@ -24,6 +32,14 @@ async function insertBusinesses(total: number): Promise<void> {
       from generate_series(1::int, ${total}) as n
       on conflict do nothing`,
   );
+}
+
+/** @returns the businesses that are due, which are so no longer */
+async function takeDue(): Promise<Address[]> {
+  const due = await ctx.db.query<{ address: Address }>(
+    sql`update business set look_due_at = null where look_due_at is not null returning address`,
+  );
+  return due.map(({ address }) => address).toSorted();
 }
 
 await test("a business is looked at while members vote or an act of theirs is on its way, and otherwise not", async () => {
@@ -46,10 +62,46 @@ await test("a business is looked at while members vote or an act of theirs is on
       insert into business_proposal (id, business, operation, arguments, proposer, nonce, status, created_at, ended_at)
       values (${business}, ${business}, 'moveTo', ${Buffer.alloc(32)}, ${addressOf(0)}, 0, ${status}, 0, ${endedAt})`);
   await lookAtOpen(ctx);
-  const due = await ctx.db.query<{ address: Address }>(
-    sql`update business set look_due_at = null where look_due_at is not null returning address`,
+  assert.deepEqual(await takeDue(), [voting, open, relaying]);
+});
+
+await test("a business that is due is looked at by one process, which has half a minute for it", async () => {
+  await insertBusinesses(5);
+  const claim = async (now: number): Promise<Address[]> => {
+    const looks = await claimLooks(ctx.db, { now, until: now + 30, limit: 20 });
+    return looks.map(({ address }) => address);
+  };
+  const [first, second] = [addressOf(1), addressOf(2)];
+  await requestLook(ctx.db, first);
+  await ctx.db.transaction(async (tx) => {
+    assert.equal((await claimLooks(tx, { now: 100, until: 130, limit: 20 })).length, 1);
+    await requestLook(ctx.db, second);
+    assert.deepEqual(await claim(100), [second], "without waiting for the other");
+  });
+  assert.deepEqual(await claim(129), []);
+  assert.deepEqual((await claim(130)).toSorted(), [first, second]);
+  await takeDue();
+});
+
+await test("whatever a block has news of is looked at if it has a wallet, and a block that was watched stays so", async () => {
+  const statuses = ["active", "suspended", "moved", "deploying", "lapsed"];
+  await insertBusinesses(5);
+  const addresses = statuses.map((_, at) => addressOf(at + 1));
+  await ctx.db.query(
+    sql`update business set status = (${statuses}::text[])[right(address, 1)::int] where address = any(${addresses})`,
   );
-  assert.deepEqual(due.map(({ address }) => address).toSorted(), [voting, open, relaying]);
+  let isWoken = false;
+  const wake = (): void => void (isWoken = true);
+  const unsubscribe = await ctx.notifications.subscribe(rosterChannel, wake);
+  await saveWatched(ctx.db, { addresses, block: 20 });
+  assert.deepEqual(await takeDue(), addresses.slice(0, 3));
+  await until("whoever looks is woken", async () => (isWoken ? true : null));
+  unsubscribe();
+  await saveWatched(ctx.db, { addresses: [], block: 10 });
+  assert.equal(await findWatchedBlock(ctx.db), 20);
+  await ctx.db.transaction(async (tx) => saveUnread(tx, 21));
+  assert.deepEqual(await takeDue(), addresses.slice(0, 3));
+  await ctx.db.query(sql`update business set status = 'active'`);
 });
 
 await test("a business that something has become of is looked at before those where something may have", async () => {
@@ -69,6 +121,7 @@ await test("a business that something has become of is looked at before those wh
   for (const number of [1, total / 2, total]) {
     const urgent = addressOf(number);
     await requestLook(ctx.db, urgent);
+    await lookAtOpen(ctx);
     assert.ok((await claim()).includes(urgent), urgent);
   }
 });
