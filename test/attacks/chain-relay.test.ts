@@ -6,11 +6,13 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { credentialRegistry } from "@svc/contracts";
+import type { FastifyRequest } from "fastify";
 import { createPublicClient, http, type PublicClient } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import type { Address, Hex } from "@svc/protocol";
 import { type ChainContext, fundAccount, fundFromOutside } from "../../service/src/chain/index.ts";
-import type { ChainNode } from "../../service/src/chain/node.ts";
+import { type ChainNode, RpcError } from "../../service/src/chain/node.ts";
+import { callerAddressOf, limitNetworkOf } from "../../service/src/platform/http/client-address.ts";
 import { chainRoutes } from "../../service/src/chain/relay-routes.ts";
 import { answerCall, answerCalls } from "../../service/src/chain/relay.ts";
 import { createHttp } from "../../service/src/platform/http/http.ts";
@@ -35,8 +37,12 @@ interface Said {
 }
 
 /** As a browser or a program sends it, with whatever headers. */
-async function ask(body: unknown, headers: Record<string, string> = {}): Promise<Said> {
-  const sent = request(`${world.baseUrl}/w/chain`, {
+async function ask(
+  body: unknown,
+  headers: Record<string, string> = {},
+  baseUrl = world.baseUrl,
+): Promise<Said> {
+  const sent = request(`${baseUrl}/w/chain`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
   });
@@ -261,26 +267,99 @@ test("the answers to one request have 4 MiB at most: what is more is refused, ca
   );
 });
 
-test("of calls with long answers eight are under way at once, and hundreds of one caller are all answered", async () => {
+/** The context of a relay whose node answers this. */
+function contextWith(request: ChainNode["request"], config: object = {}): ChainContext {
   const ctx = world.ctx as ChainContext;
-  let [underWay, most] = [0, 0];
-  const relayNode: ChainNode = {
-    ...ctx.chain.relayNode,
-    async request() {
-      underWay += 1;
-      most = Math.max(most, underWay);
-      await nextTurn();
-      underWay -= 1;
-      return null;
-    },
+  const relayNode: ChainNode = { ...ctx.chain.relayNode, request };
+  return {
+    ...ctx,
+    config: { ...ctx.config, ...config },
+    chain: { ...ctx.chain, relayNode },
   };
-  const stalled = { ...ctx, chain: { ...ctx.chain, relayNode } };
-  const receipt = call("eth_getTransactionReceipt", [`0x${"00".repeat(32)}`]);
-  const answers = await Promise.all(
-    Array.from({ length: 500 }, async () => answerCall(stalled, receipt, "somebody")),
+}
+
+/** @returns the answers to so many calls of one caller, and how many of them were under way at once */
+async function askAtOnce(asked: object, count: number) {
+  let [underWay, most] = [0, 0];
+  const stalled = contextWith(async (method) => {
+    if (method === "eth_blockNumber") return "0x1";
+    underWay += 1;
+    most = Math.max(most, underWay);
+    await nextTurn();
+    underWay -= 1;
+    return null;
+  });
+  const calls = Array.from({ length: count }, async () => answerCall(stalled, asked, "somebody"));
+  const others = answerCall(stalled, asked, "another");
+  return { answers: (await Promise.all(calls)) as Said["body"][], most, others: await others };
+}
+
+test("of calls with long answers eight are under way at once, and hundreds of one caller are all answered", async () => {
+  for (const method of [
+    "eth_getBlockByHash",
+    "eth_getBlockByNumber",
+    "eth_getLogs",
+    "eth_getTransactionReceipt",
+  ]) {
+    const { answers, most } = await askAtOnce(call(method, [{}]), 500);
+    assert.ok(answers.every((answer) => "result" in answer));
+    assert.equal(most, 8, method);
+  }
+});
+
+test("of calls that compute two are under way at once, and a hundred of one caller wait, beside which another's has its turn", async () => {
+  for (const method of ["eth_call", "eth_estimateGas"]) {
+    const { answers, most, others } = await askAtOnce(call(method, [{}]), 103);
+    const refused = answers.flatMap(({ error }) => (error === undefined ? [] : [error.code]));
+    assert.deepEqual([most, refused], [2, [-32_005]], method);
+    assert.ok("result" in others);
+  }
+});
+
+test("on a chain of others prices are its own, and what a node has already is sent", async () => {
+  const { chain, ...ctx } = contextWith(
+    async (method) => {
+      if (method === "eth_sendRawTransaction") throw new RpcError(-32_000, "already known");
+      return method === "eth_gasPrice" ? "0x7" : null;
+    },
+    { profile: "production" },
   );
-  assert.ok(answers.every((answer) => "result" in answer));
-  assert.equal(most, 8);
+  const outside: ChainContext = { ...ctx, chain: { ...chain, isEmbedded: false } };
+  const answer = async (method: string, params: unknown[] = []) =>
+    (await answerCall(outside, call(method, params), "one")) as Said["body"];
+  assert.equal((await answer("eth_gasPrice")).result, "0x7");
+  const account = privateKeyToAccount(generatePrivateKey());
+  const cheap = { type: "legacy", chainId: 1, nonce: 0, gas: 21_000n, gasPrice: 7n } as const;
+  const raw = await account.signTransaction({ ...cheap, to: account.address });
+  assert.match(String((await answer("eth_sendRawTransaction", [raw])).result), /^0x[0-9a-f]{64}$/);
+});
+
+test("a fee history names no price below that of this chain, and a higher one as it was", async () => {
+  const history = { reward: [["0x1", "0x3b9aca01"]] };
+  const ctx = contextWith(async () => history, { profile: "production" });
+  const params = ["0x1", "latest", [10, 90]];
+  const { result } = (await answerCall(ctx, call("eth_feeHistory", params), "one")) as Said["body"];
+  assert.deepEqual(result, { reward: [["0x3b9aca00", "0x3b9aca01"]] });
+});
+
+test("outside dev a request names the service's own host, and the addresses of one subscriber share a limit", async () => {
+  const ctx = contextWith(async () => "0x1", {
+    profile: "production",
+    trustedProxies: ["127.0.0.1"],
+  });
+  await using served = createHttp(ctx);
+  chainRoutes(ctx, served);
+  const baseUrl = await served.listen({ port: 0, host: "127.0.0.1" });
+  assert.equal((await post(`${baseUrl}/w/chain`, call("eth_chainId"))).status, 403);
+  const { host } = new URL(ctx.config.baseUrl);
+  const list = Array.from({ length: 50 }, () => call("eth_chainId"));
+  const said = await Promise.all(
+    Array.from({ length: 30 }, async (_, number) =>
+      ask(list, { host, "x-forwarded-for": `2001:db8::${number + 1}` }, baseUrl),
+    ),
+  );
+  const statuses = said.map(({ status }) => status);
+  assert.ok(statuses.includes(200) && statuses.includes(429), statuses.join());
 });
 
 test("where the node names no newest block, a search for logs is not answered, and the calls beside it are", async () => {
@@ -340,6 +419,9 @@ test("viem reads, estimates, verifies and sends through it", async () => {
     receipt.blockHash,
   );
   assert.deepEqual(await client.getLogs({ address: to, fromBlock: 0n, toBlock: "latest" }), []);
+  assert.deepEqual(await client.getLogs({ blockHash: receipt.blockHash }), []);
+  const { gasUsedRatio } = await client.getFeeHistory({ blockCount: 100, rewardPercentiles: [] });
+  assert.ok(gasUsedRatio.length > 0);
   assert.equal(await client.getBalance({ address }), 3n);
   // The same bytes again are the same transaction; a gap is named.
   assert.equal(await client.sendRawTransaction({ serializedTransaction }), hash);
@@ -374,10 +456,13 @@ test("of one network four requests are answered at once: more wait, and what is 
   };
   await using served = createHttp(ctx);
   chainRoutes({ ...ctx, chain: { ...ctx.chain, relayNode } }, served);
+  const ofNetwork = (asked: FastifyRequest) => limitNetworkOf(callerAddressOf(ctx, asked));
+  served.get("/w/other", { config: { largeAnswerOf: ofNetwork } }, async () => ({}));
   const baseUrl = await served.listen({ port: 0, host: "127.0.0.1" });
   const one = call("eth_chainId");
   const ones = Array.from({ length: 5 }, async () => post(`${baseUrl}/w/chain`, one));
   await until("four are under way", async () => (underWay === 4 ? true : null));
+  assert.equal((await fetch(`${baseUrl}/w/other`)).status, 200, "other answers are not held up");
   const list = Array.from({ length: 50 }, () => one);
   const lists = Array.from({ length: 12 }, async () => post(`${baseUrl}/w/chain`, list));
   const { status, headers } = await Promise.race(lists);
