@@ -37,3 +37,14 @@ test("an account may spend all that it has, and no more", async () => {
   checkTurn(transaction, state);
   assert.throws(() => checkTurn(transaction, { ...state, openWei: 11n }), /insufficient funds/);
 });
+
+test("what a transaction may cost is its gas at its highest price, and what it sends", async () => {
+  const { type: _, maxFeePerGas: __, maxPriorityFeePerGas: ___, ...plain } = given;
+  const sent = { to: account.address, gas: 21_000n, value: 8n };
+  for (const raw of [
+    await account.signTransaction({ ...given, ...sent }),
+    await account.signTransaction({ ...plain, ...sent, type: "legacy", gasPrice: 2n }),
+    await account.signTransaction({ ...plain, ...sent, type: "eip2930", gasPrice: 2n }),
+  ])
+    assert.equal(readTransaction(raw, chainId).costWei, 42_008n);
+});

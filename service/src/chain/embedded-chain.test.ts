@@ -120,6 +120,11 @@ const delegation = {
     },
   ],
 };
+const blobs = {
+  type: "eip4844",
+  blobVersionedHashes: [`0x01${"02".repeat(31)}`],
+  maxFeePerBlobGas: 1n,
+};
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 /** The same transaction with the other signature that its signer's key fits. */
@@ -164,6 +169,7 @@ test("what a node would refuse never enters the journal", async () => {
     [await sign(0, { maxFeePerGas: 10n ** 24n }), /insufficient funds/],
     [`0x${"00".repeat(131_073)}`, /too large/],
     [await sign(0, delegation), /of this type/],
+    [await sign(0, blobs), /of this type/],
     [await otherHalf(good), /malleable/],
     [await sign(0, { ...creation(49_153), gas: 5_000_000n }), /the contract is too large/],
     [await sign(0, { ...creation(1), gas: 53_005n }), /intrinsic gas too low/],
