@@ -1,6 +1,7 @@
 // What members look up of their own business: whom it takes no requests of, and what it released.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { type Address, encodeCharter } from "@svc/protocol";
 import {
   createApiKey,
   createDomain,
@@ -11,11 +12,15 @@ import {
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import { type DataWorld, openDataWorld, registerEndpoint } from "../kyb-data-world.ts";
+import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
 
 let world: DataWorld;
+/** Another business, of alice alone. */
+let other: Address;
 before(async () => {
   world = await openDataWorld();
+  [other] = (await insertBusinesses(world, 1, ["alice"])) as [Address];
 });
 after(async () => world[Symbol.asyncDispose]());
 
@@ -36,11 +41,15 @@ async function merchantNamed(name: string): Promise<string> {
 type Item = Record<string, unknown>;
 
 /** @returns the items of all pages of one, in their order */
-async function listAs(name: string, list: string): Promise<Item[]> {
+async function listAs(
+  name: string,
+  list: string,
+  business = world.business.address,
+): Promise<Item[]> {
   const items: Item[] = [];
   let cursor = "";
   do {
-    const path = `/w/businesses/${world.business.address}/${list}?limit=1${cursor}`;
+    const path = `/w/businesses/${business}/${list}?limit=1${cursor}`;
     const { status, body } = await world.walletCall(name, "GET", path);
     assert.equal(status, 200, JSON.stringify(body));
     const page = body["items"] as Item[];
@@ -89,6 +98,7 @@ test("members see whom their business takes no requests of, and take a block bac
   }
   const [second, first] = await listAs("carol", "blocks");
   const shown = { name: "Second shop", domain: "localhost" };
+  assert.deepEqual(await listAs("alice", "blocks", other), []);
   assert.deepEqual([second?.["requester"], second?.["requestId"]], [shown, requests[0]]);
   assert.deepEqual(Object.keys(second ?? {}), ["requester", "requestId", "blockedAt"]);
   assert.ok(Math.abs(Number(second?.["blockedAt"]) - world.ctx.clock.now()) < 60);
@@ -99,6 +109,27 @@ test("members see whom their business takes no requests of, and take a block bac
   const acts = [`${alice} business.block`, `${alice} business.block`, `${bob} business.unblock`];
   assert.deepEqual((await actsOn(world.ctx.db, world.business.address)).slice(-3), acts);
   await checkRefusals("blocks");
+});
+
+test("a member without a vote blocks nobody, and nobody is blocked by a request to another business", async () => {
+  const { ctx } = world;
+  const { body: asked } = await world.ask({}, { apiKey: await merchantNamed("Third shop") });
+  const body = { requestId: String(asked["requestId"]) };
+  const block = async (name: string, business: string): Promise<unknown[]> => {
+    const path = `/w/businesses/${business}/block`;
+    const answer = await world.walletCall(name, "POST", path, { body });
+    return [answer.status, answer.body.error?.reason];
+  };
+  assert.deepEqual(await block("alice", other), [404, "request_not_found"]);
+  const rule = "MAJORITY";
+  const rules = { signature_requests: rule, data_requests: rule, governance: rule } as const;
+  const members = ["alice", "carol"].map((name) => {
+    const { address } = world.person(name);
+    return { address: address as Address, isVoting: name === "alice" };
+  });
+  const charter = Buffer.from(encodeCharter({ rules, members }).slice(2), "hex");
+  await ctx.db.query(sql`update business set charter = ${charter} where address = ${other}`);
+  assert.deepEqual(await block("carol", other), [403, "not_a_member"]);
 });
 
 test("members see for ever what their business released, to whom and by which vote, and no value", async () => {
@@ -138,6 +169,7 @@ test("members see for ever what their business released, to whom and by which vo
   ];
   const listed = await listAs("carol", "releases");
   assert.deepEqual(withoutTime(listed), expected);
+  assert.deepEqual(await listAs("alice", "releases", other), []);
   assert.ok(!/Muster|Canary|Beispiel/.test(JSON.stringify(listed)));
   await checkRefusals("releases");
   await world.advance(31 * 86_400);
