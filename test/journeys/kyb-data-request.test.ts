@@ -391,8 +391,11 @@ await test("later approvals are for the fields that the first one fixed, and for
   await world.voteAs("alice", id, { item, optional: ["BUSINESS_DIRECTOR_COUNT"] });
   const other = await world.voteAs("bob", id, { optional: [] });
   assert.deepEqual(reasonOf(other), [422, "signature_wrong"]);
+  const bobs = await world.findVote("bob", id);
   assert.equal((await world.voteAs("bob", id)).body["status"], "approved");
   await world.waitFor(id, "released");
+  const repeated = await world.voteAs("bob", id, { item: bobs });
+  assert.deepEqual(repeated.body, { id, status: "approved" }, "the same vote again is no other");
   const [, released] = await world.eventsOf(id);
   const fields = released?.data["fields"] as string[] | undefined;
   assert.ok(fields?.includes("BUSINESS_DIRECTOR_COUNT"));
