@@ -10,8 +10,14 @@ import {
   topUp,
 } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { actsOn } from "../audited-acts.ts";
-import { type DataWorld, openDataWorld, registerEndpoint } from "../kyb-data-world.ts";
+import {
+  type DataWorld,
+  openDataWorld,
+  registerEndpoint,
+  requestsPath,
+} from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
 
@@ -200,4 +206,17 @@ test("an optional field that the business does not have is shown to no voter, an
   });
   const required = ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME"];
   assert.deepEqual(released["fields"], [...required, "BUSINESS_DIRECTOR_COUNT"]);
+});
+
+test("a block can be taken back by a request that was voted on long ago", async () => {
+  const apiKey = await merchantNamed("Patient shop");
+  const requestId = String((await world.ask({}, { apiKey })).body["requestId"]);
+  const path = `/w/businesses/${world.business.address}/block`;
+  await world.walletCall("alice", "POST", path, { body: { requestId } });
+  await world.call("POST", `${requestsPath}/${requestId}/cancel`, { apiKey, body: {} });
+  await world.advance(31 * 86_400);
+  await purgeBallots(world.ctx);
+  const body = { requestId, isBlocked: false };
+  assert.equal((await world.walletCall("bob", "POST", path, { body })).status, 200);
+  assert.equal((await world.ask({}, { apiKey })).status, 201);
 });
