@@ -6,7 +6,6 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { credentialRegistry } from "@svc/contracts";
-import type { FastifyRequest } from "fastify";
 import { createPublicClient, http, type PublicClient } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import type { Address, Hex } from "@svc/protocol";
@@ -268,9 +267,9 @@ test("the answers to one request have 4 MiB at most: what is more is refused, ca
 });
 
 /** The context of a relay whose node answers this. */
-function contextWith(request: ChainNode["request"], config: object = {}): ChainContext {
+function contextWith(answer: ChainNode["request"], config: object = {}): ChainContext {
   const ctx = world.ctx as ChainContext;
-  const relayNode: ChainNode = { ...ctx.chain.relayNode, request };
+  const relayNode: ChainNode = { ...ctx.chain.relayNode, request: answer };
   return {
     ...ctx,
     config: { ...ctx.config, ...config },
@@ -456,8 +455,11 @@ test("of one network four requests are answered at once: more wait, and what is 
   };
   await using served = createHttp(ctx);
   chainRoutes({ ...ctx, chain: { ...ctx.chain, relayNode } }, served);
-  const ofNetwork = (asked: FastifyRequest) => limitNetworkOf(callerAddressOf(ctx, asked));
-  served.get("/w/other", { config: { largeAnswerOf: ofNetwork } }, async () => ({}));
+  const config = {
+    largeAnswerOf: (asked: Parameters<typeof callerAddressOf>[1]) =>
+      limitNetworkOf(callerAddressOf(ctx, asked)),
+  };
+  served.get("/w/other", { config }, async () => ({}));
   const baseUrl = await served.listen({ port: 0, host: "127.0.0.1" });
   const one = call("eth_chainId");
   const ones = Array.from({ length: 5 }, async () => post(`${baseUrl}/w/chain`, one));

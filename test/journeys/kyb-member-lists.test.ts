@@ -131,7 +131,7 @@ test("a member without a vote blocks nobody, and nobody is blocked by a request 
   const rules = { signature_requests: rule, data_requests: rule, governance: rule } as const;
   const members = ["alice", "carol"].map((name) => {
     const { address } = world.person(name);
-    return { address: address as Address, isVoting: name === "alice" };
+    return { address, isVoting: name === "alice" };
   });
   const charter = Buffer.from(encodeCharter({ rules, members }).slice(2), "hex");
   await ctx.db.query(sql`update business set charter = ${charter} where address = ${other}`);

@@ -49,11 +49,12 @@ test("what ends in time is waited for, and how it failed is told", async (t) => 
   assert.deepEqual(said, ["cut", "failed"]);
 });
 
+const countTimers = (): number =>
+  process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+
 test("a drain that is over keeps no process", async () => {
-  const count = (): number =>
-    process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
-  const before = count();
+  const before = countTimers();
   const listener = { cut: () => undefined, [Symbol.asyncDispose]: async () => undefined };
   await drain({ config: { drainSeconds: 60 } } as Ctx, { listener, works: [] });
-  assert.equal(count(), before);
+  assert.equal(countTimers(), before);
 });
