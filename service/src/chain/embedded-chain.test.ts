@@ -181,14 +181,33 @@ test("what a node would refuse never enters the journal", async () => {
       assert.match(error.message, message);
       return true;
     });
-  await node.submit([good, good]);
+  // One that is refused takes none of the others with it.
+  await assert.rejects(node.submit([await sign(1), good]), /nonce too high/);
   await settled(node, 1n);
+  await node.submit([good, good]);
   await node.submit([good]);
   await assert.rejects(node.submit([await sign(0, { value: 2n })]), /nonce too low/);
   // At the bound each is taken.
   await node.submit([await sign(1, { ...creation(1), gas: 53_006n })]);
   await node.submit([await sign(2, { accessList, gas: 25_300n })]);
   await settled(node, 2n);
+});
+
+test("what only the owner of the chain may write goes through the connection that has the lock", async (t) => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  const query = t.mock.method(ctx.db, "query");
+  await using node = await openEmbeddedChain(ctx);
+  const sign = await openPurse(ctx);
+  await node.submit([await sign(0)]);
+  await settled(node, 1n);
+  const texts = query.mock.calls.map(({ arguments: [statement] }) => statement.text);
+  assert.ok(texts.some((text) => text.includes("insert into embedded_transaction")));
+  const ofOwner = /insert into embedded_block|update embedded_/;
+  assert.deepEqual(
+    texts.filter((text) => ofOwner.test(text)),
+    [],
+  );
 });
 
 test("a moved clock moves the chain by one empty block", async () => {
