@@ -132,6 +132,18 @@ test("a journal that was changed is not replayed into another chain", async () =
   await ctx.db.query(sql`update embedded_block set time = time + 1`);
   await assert.rejects(openEmbeddedChain(ctx), /came back with another block 1/);
   await ctx.db.query(sql`update embedded_block set time = time - 1`);
+  {
+    await using node = await openEmbeddedChain(ctx);
+    assert.equal(await balanceOf(node), 1n);
+    const dump = String(await node.request("anvil_dumpState", [false]));
+    const state = Buffer.from(dump.slice(2), "hex");
+    await ctx.db.query(sql`update embedded_chain set folded_block = 1, folded_state = ${state}`);
+  }
+  const other = `0x${"ab".repeat(32)}`;
+  const [block] = await ctx.db.query<{ hash: string }>(sql`select hash from embedded_block`);
+  await ctx.db.query(sql`update embedded_block set hash = ${other}`);
+  await assert.rejects(openEmbeddedChain(ctx), /came back with another block 1/, "from a fold");
+  await ctx.db.query(sql`update embedded_block set hash = ${block?.hash ?? ""}`);
   await using node = await openEmbeddedChain(ctx);
   assert.equal(await balanceOf(node), 1n);
 });
