@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { until } from "../../../../test/patience.ts";
@@ -6,14 +7,17 @@ import { openContext } from "../../compose.ts";
 import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
+import { insertMembers } from "./founding-store.ts";
 import { lookAtOpen } from "./roster.ts";
 import {
   claimLooks,
+  deleteMembers,
   findWatchedBlock,
   requestLook,
   rosterChannel,
   saveUnread,
   saveWatched,
+  setVotingRights,
 } from "./roster-store.ts";
 
 await using database = await openTestDatabase();
@@ -81,6 +85,27 @@ await test("a business that is due is looked at by one process, which has half a
   assert.deepEqual(await claim(129), []);
   assert.deepEqual((await claim(130)).toSorted(), [first, second]);
   await takeDue();
+});
+
+await test("whoever leaves a business or loses the vote there is as before in every other", async () => {
+  await insertBusinesses(2);
+  const [business, other] = [addressOf(1), addressOf(2)];
+  const [leaves, stays] = [addressOf(8), addressOf(9)];
+  for (const each of [business, other]) {
+    const members = [leaves, stays].map((member) => {
+      const nameSealed = Buffer.alloc(1);
+      const id = randomUUID();
+      return { id, member, nameSealed, isVoting: true, isCreator: false, signature: null };
+    });
+    await insertMembers(ctx.db, each, { members, now: 0 });
+  }
+  await deleteMembers(ctx.db, business, [leaves]);
+  await setVotingRights(ctx.db, business, []);
+  const rows = await ctx.db.query<{ place: string }>(
+    sql`select concat_ws(' ', business, member, is_voting) as place from business_member`,
+  );
+  const places = [`${business} ${stays} f`, `${other} ${leaves} t`, `${other} ${stays} t`];
+  assert.deepEqual(rows.map(({ place }) => place).toSorted(), places);
 });
 
 await test("whatever a block has news of is looked at if it has a wallet, and a block that was watched stays so", async () => {
