@@ -33,8 +33,8 @@ const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).t
  * stood still for an eighth of the time, with 6 no less time passed than with 5.
  */
 const groupsTotal = 5;
-/** Files that take long, mostly by waiting for processes that they start and kill. */
-const longest = /^(?:contracts|test\/(?:faults|races))\//;
+/** Files that take long, mostly by waiting: for browsers, and for processes that they start and kill. */
+const longest = /^(?:contracts|test\/(?:browser|faults|journeys|races))\//;
 
 /**
  * The order in which files are begun: the long ones spread over the first two thirds. At once they would leave the
