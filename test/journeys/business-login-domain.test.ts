@@ -1,6 +1,7 @@
 // The domain of a business in the tokens of its logins: what was taken back is in none that is made from then on.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { logInFor, actAs, openBusinessPage, takeTokens } from "../business-login.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import type { Tokens } from "../login-flow.ts";
@@ -71,4 +72,16 @@ await test("where another record names a website when one has expired, tokens na
     return domain === "new.example" ? null : true;
   });
   assert.deepEqual(inToken(last.access_token), ["old.example", true]);
+});
+
+await test("a record ends also where another website does not open: tokens name none from then on", async () => {
+  const broken = await issueWebsite("https://broken.example");
+  const id = await issueWebsite("https://named.example");
+  const { tokens } = await logInFor(world, { voters });
+  assert.deepEqual(await atUserinfo(tokens), ["named.example", true]);
+  await world.ctx.db.query(
+    sql`update company_field set value_sealed = sha256(value_sealed) where credential_id = ${broken}`,
+  );
+  await world.revokeRecord(id);
+  assert.deepEqual(await atUserinfo(tokens), [null, true]);
 });

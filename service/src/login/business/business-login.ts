@@ -1,5 +1,6 @@
 import { type Address, businessLoginHash, type BusinessPart } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
+import { SealBroken } from "../../platform/cryptography/seal.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
@@ -223,11 +224,28 @@ export async function endBusinessLogins(
  * something that was has ended, which holds the business. An access token that was issued keeps what it says.
  */
 export async function renewBusinessDomain(
-  ctx: Pick<LoginContext, "clock" | "config" | "businesses">,
+  ctx: RenewalContext,
   tx: Queryable,
   business: Address,
 ): Promise<void> {
-  const domain = await ctx.businesses.findDomain(tx, business);
+  const domain = await findOpenedDomain(ctx, tx, business);
   const since = ctx.clock.now() - untokenedSecondsMax(ctx.config);
   await store.setDomain(tx, { business, domain, since });
+}
+
+type RenewalContext = Pick<LoginContext, "clock" | "config" | "log" | "businesses">;
+
+/** Null also where the website does not open here: what has ended ends, whatever became of other records. */
+async function findOpenedDomain(
+  { businesses, log }: RenewalContext,
+  tx: Queryable,
+  business: Address,
+): Promise<string | null> {
+  try {
+    return await businesses.findDomain(tx, business);
+  } catch (error) {
+    if (!(error instanceof SealBroken)) throw error;
+    log.error({ err: error, business }, "the website of a business does not open");
+    return null;
+  }
 }
