@@ -138,6 +138,26 @@ await test("a repeat is the same call in whatever order its members are written,
   await cancel(String((JSON.parse(made) as Record<string, unknown>)["requestId"]));
 });
 
+await test("a repeat after an upgrade is the same call, though a version before kept the order of its members", async () => {
+  const headers = { "idempotency-key": "upgrade-1" };
+  const body = { ...someText, businessWalletAddress: business.address };
+  const call = async (changed: object = {}): Promise<Answer> =>
+    world.call("POST", signaturesPath, { headers, body: { ...body, ...changed } });
+  const made = await call();
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const asWritten = JSON.stringify(["POST", signaturesPath, body]);
+  await ctx.db.query(
+    sql`update kyb_idempotency set request_mac = ${ctx.keys.mac("kyb-idempotency", asWritten)} where key = 'upgrade-1'`,
+  );
+  const repeated = await call();
+  assert.deepEqual([repeated.status, repeated.body], [200, made.body]);
+  assert.deepEqual(reasonOf(await call({ purpose: "To agree on others" })), [
+    409,
+    "idempotency_key_conflict",
+  ]);
+  await cancel(String(made.body["requestId"]));
+});
+
 function withMembersReversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withMembersReversed);
   if (typeof value !== "object" || value === null) return value;

@@ -46,11 +46,11 @@ export async function idempotently<Body extends object>(
   const answer = await ctx.db.transaction(async (tx) => {
     if (key === null) return run(tx);
     const { clientDomainId } = callerOf(request);
-    const requestMac = ctx.keys.mac("kyb-idempotency", contentOf(request));
+    const requestMac = macOf(ctx, contentOf(request));
     const id = uuidv7(ctx.clock, ctx.random);
     const taken = { id, clientDomainId, key, requestMac, now: ctx.clock.now() };
     const known = await store.takeKey(tx, taken, taken.now - lifetimeSeconds);
-    if (known !== null && !equalBytes(known.requestMac, requestMac))
+    if (known !== null && !isSameCall(ctx, request, known.requestMac))
       throw new Problem("idempotency_key_conflict");
     if (request.routeOptions.config.onlyReads === true) return run(tx);
     if (known === null) {
@@ -86,9 +86,24 @@ function readKey(request: FastifyRequest, isRequired: boolean): string | null {
   return key;
 }
 
-/** Method and path with the body: a key belongs to one call, in whatever order its members were written. */
-function contentOf({ method, url, body }: FastifyRequest): string {
-  return JSON.stringify([method, url, body ?? null], (_, value: unknown) =>
+function macOf({ keys }: Pick<Ctx, "keys">, content: string): Buffer {
+  return keys.mac("kyb-idempotency", content);
+}
+
+/** A version before this one kept the order in which members were written, and its keys are kept for a day. */
+function isSameCall(ctx: Pick<Ctx, "keys">, request: FastifyRequest, knownMac: Buffer): boolean {
+  const contents = [contentOf(request), JSON.stringify(partsOf(request))];
+  return contents.some((content) => equalBytes(knownMac, macOf(ctx, content)));
+}
+
+/** Method and path with the body: a key belongs to one call. */
+function partsOf({ method, url, body }: FastifyRequest): readonly unknown[] {
+  return [method, url, body ?? null];
+}
+
+/** The same in whatever order the members of the body were written. */
+function contentOf(request: FastifyRequest): string {
+  return JSON.stringify(partsOf(request), (_, value: unknown) =>
     isRecord(value) ? sortMembers(value) : value,
   );
 }
