@@ -114,6 +114,18 @@ test("a node that cannot start leaves the chain to the next try", async () => {
   assert.equal(Number((await blockOf(node)).number), 0);
 });
 
+test("a process that cannot mine lets go of the chain, and another goes on with it", async (t) => {
+  await using database = await openTestDatabase();
+  await using first = await openProcess(database.url);
+  const sign = await openPurse(first.ctx);
+  await first.node.submit([sign(0)]);
+  await untilReceived(first.node, 1n);
+  await using second = await openProcess(database.url);
+  t.mock.method(first.ctx.clock, "now", () => assert.fail("this clock stands still"));
+  await until("the submission", async () => second.node.submit([sign(1)]).then(() => true));
+  await untilReceived(second.node, 2n);
+});
+
 test("a journal that was changed is not replayed into another chain", async () => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
