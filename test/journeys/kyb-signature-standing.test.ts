@@ -37,6 +37,18 @@ await test("no vote signs for a business that nobody vouches for, though its req
   assert.equal(decided.body["status"], "approved", "its members go on deciding about themselves");
 });
 
+await test("of a business that has moved nobody is shown, or decides, a request that has not ended yet", async () => {
+  const { address } = world.business;
+  const id = await world.begin();
+  const item = await world.findVote("alice", id);
+  await ctx.db.query(sql`update business set status = 'moved' where address = ${address}`);
+  assert.ok((await world.inboxOf("alice")).every((each) => each.id !== id));
+  assert.deepEqual(reasonOf(await world.voteAs("alice", id, { item })), [409, "ballot_over"]);
+  await ctx.db.query(sql`update business set status = 'active' where address = ${address}`);
+  await world.findVote("alice", id);
+  assert.equal((await world.call("POST", `${signaturesPath}/${id}/cancel`)).status, 200);
+});
+
 await test("what a business signed is withdrawn after it moved, and nothing else is decided there", async () => {
   const old = await world.found({ members: ["uwe"], name: "Alt AG" });
   const next = await world.found({ members: ["uwe"], name: "Neu AG" });
