@@ -59,6 +59,31 @@ await test("a website that is revoked is in no token from then on, though the bu
   assert.deepEqual(inToken((await takeTokens(world, page)).access_token), unnamed);
 });
 
+await test("a code that is redeemed while the record of a website ends names it no more", async () => {
+  const id = await issueWebsite("https://www.muster.example");
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "alice" });
+  await world.voteAs("bob", page.loginId);
+  const waiting = async (count: number): Promise<void> => {
+    await world.until(`${count} wait for the business`, async () => {
+      const rows = await world.ctx.db.query(
+        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length >= count ? true : null;
+    });
+  };
+  const { revoked, taken } = await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from business where address = ${business.address} for update`);
+    const revoking = world.revokeRecord(id);
+    await waiting(1);
+    const taking = takeTokens(world, page);
+    await waiting(2);
+    return { revoked: revoking, taken: taking };
+  });
+  await revoked;
+  assert.deepEqual(await atUserinfo(await taken), [null, true]);
+});
+
 await test("where another record names a website when one has expired, tokens name that", async () => {
   await issueWebsite("https://old.example", 60);
   await issueWebsite("https://new.example", 1);
