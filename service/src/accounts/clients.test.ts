@@ -353,7 +353,9 @@ await test("in production an audience that a client has is no other organization
   assert.deepEqual((await updateClient(production, kept, "cli")).settings.audiences, [
     "https://api.example.com",
   ]);
-  const both = [clientDomainId, theirs].map(async (domain) => add(domain, ["taken-at-once"]));
-  const outcomes = (await Promise.allSettled(both)).map(({ status }) => status).toSorted();
-  assert.deepEqual(outcomes, ["fulfilled", "rejected"]);
+  for (let round = 0; round < 8; round += 1) {
+    const both = [clientDomainId, theirs].map(async (domain) => add(domain, [`at-once-${round}`]));
+    const outcomes = (await Promise.allSettled(both)).map(({ status }) => status).toSorted();
+    assert.deepEqual(outcomes, ["fulfilled", "rejected"]);
+  }
 });
