@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { createApiKey, createDomain, setEntitlement } from "../../service/src/accounts/index.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { openRawConnection } from "../raw-connection.ts";
@@ -114,15 +115,20 @@ test("a rotation answers a new secret; repeated under its Idempotency-Key the sa
   receiver.trust(last.body["secret"]);
 });
 
-test("a receiver that is gone puts it into quarantine; it goes on when it is reactivated", async () => {
-  const active = await world.call("POST", `${path}/reactivate`);
-  assert.deepEqual(reasonOf(active), [409, "endpoint_not_quarantined"]);
+/** @returns the record of the endpoint in quarantine */
+async function putIntoQuarantine(): Promise<Answer["body"]> {
   receiver.setStatus(410);
   await world.call("POST", `${path}/test`);
-  const shown = await world.until("the quarantine", async () => {
+  return world.until("the quarantine", async () => {
     const { body } = await world.call("GET", path);
     return body["active"] === false ? body : null;
   });
+}
+
+test("a receiver that is gone puts it into quarantine; it goes on when it is reactivated", async () => {
+  const active = await world.call("POST", `${path}/reactivate`);
+  assert.deepEqual(reasonOf(active), [409, "endpoint_not_quarantined"]);
+  const shown = await putIntoQuarantine();
   assert.ok(!("secret" in shown));
   receiver.setStatus(200);
   const held = await world.call("POST", `${path}/test`);
@@ -130,6 +136,32 @@ test("a receiver that is gone puts it into quarantine; it goes on when it is rea
   assert.deepEqual([reactivated.status, reactivated.body["active"]], [200, true]);
   assert.ok(!("secret" in reactivated.body));
   await receiver.arrivalOf(String(held.body["eventId"]));
+});
+
+test("the audit trail has each change with the key that made it, and no address that may hold a secret", async () => {
+  const { ctx, clientDomainId } = world;
+  const { id, key: apiKey } = await createApiKey(ctx, { clientDomainId, name: "Second" }, "test");
+  const move = { apiKey, body: { url: receiver.url }, headers: { "idempotency-key": "move-1" } };
+  receiver.trust((await world.call("PUT", path, move)).body["secret"]);
+  await world.call("PUT", path, move);
+  await world.call("PUT", path, { apiKey, body: { url: "https://127.0.0.1/hook" } });
+  await putIntoQuarantine();
+  receiver.setStatus(200);
+  for (const verb of ["reactivate", "reactivate", "rotate-secret", "test"])
+    await world.call("POST", `${path}/${verb}`, { apiKey });
+  const entries = await ctx.db.query(
+    sql`select action, subject, details from audit_entry where actor = ${`api-key:${id}`} order by id`,
+  );
+  const entry = { subject: clientDomainId, details: {} };
+  assert.deepEqual(entries, [
+    {
+      ...entry,
+      action: "webhook-endpoint.register",
+      details: { host: new URL(receiver.url).host },
+    },
+    { ...entry, action: "webhook-endpoint.reactivate" },
+    { ...entry, action: "webhook-endpoint.rotate-secret" },
+  ]);
 });
 
 test("an address that no webhook may go to is refused, and the endpoint stays as it was", async () => {

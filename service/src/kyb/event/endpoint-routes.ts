@@ -1,3 +1,5 @@
+import type { ApiKey } from "../../accounts/index.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import { Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { refusals } from "../../platform/http/refusals.ts";
@@ -32,6 +34,23 @@ const recordWithSecret = Type.Object(
   { description: "The endpoint with its new secret." },
 );
 
+/**
+ * Records who changed where events go or how they are signed: a key that is in other hands leaves the address that it
+ * set, also once it is revoked. The address may carry a secret, so its host alone is recorded.
+ */
+async function recordChange(
+  ctx: KybContext,
+  tx: Queryable,
+  { key, verb, url }: { key: ApiKey; verb: string; url?: string },
+): Promise<void> {
+  await ctx.audit.record(tx, {
+    actor: `api-key:${key.id}`,
+    action: `webhook-endpoint.${verb}`,
+    subject: key.clientDomainId,
+    ...(url === undefined ? {} : { details: { host: new URL(url).host } }),
+  });
+}
+
 /** The KYB webhook endpoint of a client domain (service document, Endpoints; decisions section 6). */
 export async function endpointRoutes(ctx: KybContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
@@ -61,13 +80,14 @@ function registerRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const { clientDomainId } = callerOf(request);
-      const { url } = request.body;
+      const key = callerOf(request);
       const ownHosts = [new URL(ctx.config.baseUrl).host];
-      return idempotently(ctx, { request, reply }, async (tx) => ({
-        status: 200,
-        body: await registerEndpoint(ctx, tx, { clientDomainId, url, ownHosts }),
-      }));
+      const given = { clientDomainId: key.clientDomainId, url: request.body.url, ownHosts };
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const body = await registerEndpoint(ctx, tx, given);
+        await recordChange(ctx, tx, { key, verb: "register", url: body.url });
+        return { status: 200, body };
+      });
     },
   );
 }
@@ -115,12 +135,14 @@ function rotateRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const { clientDomainId } = callerOf(request);
+      const key = callerOf(request);
+      const { clientDomainId } = key;
       const immediate = request.body?.immediate === true;
-      return idempotently(ctx, { request, reply }, async (tx) => ({
-        status: 200,
-        body: await rotateSecret(ctx, tx, { clientDomainId, immediate }),
-      }));
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const body = await rotateSecret(ctx, tx, { clientDomainId, immediate });
+        await recordChange(ctx, tx, { key, verb: "rotate-secret" });
+        return { status: 200, body };
+      });
     },
   );
 }
@@ -141,11 +163,12 @@ function reactivateRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const { clientDomainId } = callerOf(request);
-      return idempotently(ctx, { request, reply }, async (tx) => ({
-        status: 200,
-        body: await reactivateEndpoint(ctx, tx, clientDomainId),
-      }));
+      const key = callerOf(request);
+      return idempotently(ctx, { request, reply }, async (tx) => {
+        const body = await reactivateEndpoint(ctx, tx, key.clientDomainId);
+        await recordChange(ctx, tx, { key, verb: "reactivate" });
+        return { status: 200, body };
+      });
     },
   );
 }

@@ -13,7 +13,7 @@ import { workInBatches } from "../database/work-in-batches.ts";
 
 /** One audited act. It may contain only ids, names of fields and kinds, but no personal value and no secret. */
 export interface AuditEntry {
-  /** Who: `operator:0x..`, `organization:<id>`, a user identity, `system`. */
+  /** Who: `operator:0x..`, `issuer:<id>`, `api-key:<id>`, a user identity, `system`. */
   readonly actor: string;
   /** `thing.verb`, such as `client.disable`. */
   readonly action: string;
