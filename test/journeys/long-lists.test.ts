@@ -29,6 +29,7 @@ import { purgePushed } from "../../service/src/login/authorization/pushed-reques
 import { deleteUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { deleteUsedOnce } from "../../service/src/login/token/used-once-store.ts";
+import { listEntriesAbout } from "../../service/src/platform/audit/audit-store.ts";
 import { type Queryable, sql, type Statement } from "../../service/src/platform/database/db.ts";
 import { firstUuid } from "../../service/src/platform/ids.ts";
 import { deleteBuckets } from "../../service/src/platform/rate-limit-store.ts";
@@ -73,6 +74,11 @@ const lists: [name: string, column: string, ask: (db: Queryable) => Promise<unkn
     "organization_id",
     async (db) => listCharges(db, { organizationId: id, environment: "live" }, page),
   ],
+  ...["actor", "subject"].map((column): (typeof lists)[number] => [
+    `entries of the audit trail by ${column}`,
+    column,
+    async (db) => listEntriesAbout(db, address, { before: 1, limit: 21 }),
+  ]),
   ["releases of a business", "business", async (db) => listReleasesOf(db, address, page)],
   [
     "credentials of an issuer",

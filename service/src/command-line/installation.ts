@@ -1,12 +1,16 @@
 import { flushCompileCache } from "node:module";
+import { parseAddress } from "@svc/protocol";
 import { NodeAway, openChain } from "../chain/index.ts";
 import { compose, hasDatabase, openDatabase } from "../compose.ts";
 import { type AnchorReport, hasAnchors, verifyAnchors } from "../kyc/index.ts";
+import { listEntries } from "../platform/audit/audit.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { type Config, settings } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
 import { listMigrations, listPending, migrate } from "../platform/database/migrate.ts";
+import { parseUuid } from "../platform/ids.ts";
 import { watchStopSignal } from "../platform/process/stop-signal.ts";
+import { exampleIds } from "./example-ids.ts";
 import { BadNews, dryRun, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 const changedTrail = "the audit trail was changed";
@@ -50,6 +54,30 @@ export const installationVerbs: readonly Verb[] = [
     summary: "Print every setting with its value; secrets are masked.",
     example: "settings",
     run: async (shell) => listSettings(shell.config),
+  },
+  {
+    name: "audit list",
+    summary: "List the entries of the audit trail, newest first, at most 100.",
+    options: {
+      about: {
+        value: "id",
+        description:
+          "Only entries with this actor or subject: an address, a UUID, the id of a client or key, `api-key:<id>`, `issuer:<id>`, `cli` or `system`.",
+      },
+      before: {
+        value: "number",
+        description: "Only entries before this one: `nextCursor` of the page before.",
+      },
+    },
+    example: `audit list --about ${exampleIds.client}`,
+    run: async (shell, input) => {
+      const [about, before] = [input.optional("about"), input.optional("before")];
+      const of = {
+        about: about === undefined ? undefined : spelledAsStored(about),
+        before: before === undefined ? undefined : wholeNumber("--before", before),
+      };
+      return shell.withContext(async (ctx) => listEntries(ctx.db, of));
+    },
   },
   {
     name: "audit verify",
@@ -97,6 +125,11 @@ export const installationVerbs: readonly Verb[] = [
     },
   },
 ];
+
+/** An address or a UUID in whichever case it was copied; anything else as it is. */
+function spelledAsStored(id: string): string {
+  return parseAddress(id) ?? parseUuid(id) ?? id;
+}
 
 /** Opens the chain only if something was anchored: otherwise a first start of the chain would happen for nothing. */
 async function compareAnchors(ctx: Ctx): Promise<AnchorReport> {

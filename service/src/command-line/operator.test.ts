@@ -173,6 +173,52 @@ await test("whoever is not an identity cannot be deleted", async () => {
   assert.match(await refusal("user delete somebody"), /address of 20 bytes in hex/);
 });
 
+interface AuditPage {
+  readonly items: readonly (Item & { readonly actor: string; readonly recordedAt: number })[];
+  readonly nextCursor?: number;
+}
+
+const audit = async (words: string): Promise<AuditPage> =>
+  (await json(`audit list ${words}`.trim())) as AuditPage;
+
+await test("the audit trail shows what was done to a thing, newest first, whatever the case of its id", async () => {
+  const create = `client create --domain ${domain.id} --name Shop --redirect-uri http://localhost:4999/callback`;
+  const id = String((await one(create))["oauth2ClientID"]);
+  await call(`client disable ${id}`);
+  const { items, nextCursor } = await audit(`--about ${id.toUpperCase()}`);
+  assert.deepEqual(
+    items.map(({ actor, action, subject }) => [actor, action, subject]),
+    ["client.disable", "client.create"].map((action) => ["cli", action, id]),
+  );
+  assert.equal(nextCursor, undefined);
+  assert.deepEqual((await audit("")).items.slice(0, 2), items);
+  assert.deepEqual((await audit("--about nobody")).items, []);
+  assert.match(
+    (await call("audit list")).out,
+    /recordedAt .*\n\d+ +\d{4}-\d\d-\d\dT[\d:]+Z +cli +client\.disable/,
+  );
+});
+
+await test("the audit trail is read page by page, each entry once, also where somebody did a thing to themselves", async () => {
+  const user = `0x${"c3".repeat(20)}`;
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(sql`
+    insert into audit_entry (at, actor, action, subject)
+    select n, case n % 3 when 0 then 'system' else ${user} end, 'test.run', case n % 3 when 1 then 'else' else ${user} end
+    from generate_series(1, 101) as n`);
+  const first = await audit(`--about ${user}`);
+  assert.equal(first.items.length, 100);
+  const second = await audit(`--about ${user} --before ${first.nextCursor}`);
+  assert.deepEqual(
+    [...first.items, ...second.items].map(({ recordedAt }) => recordedAt),
+    Array.from({ length: 101 }, (_, at) => 101 - at),
+  );
+  assert.equal(second.nextCursor, undefined);
+  const all = await audit("");
+  assert.deepEqual([all.items.length, all.nextCursor], [100, all.items.at(-1)?.id]);
+  assert.match(await refusal("audit list --before yesterday"), /--before must be a whole number/);
+});
+
 await test("a rewrap goes through every column that is sealed under a master key", async () => {
   const done = await many("key rewrap");
   await using db = openDb({ ...database.connection, connections: 1 });

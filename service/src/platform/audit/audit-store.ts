@@ -1,7 +1,7 @@
 import type { AuditEntry } from "./audit.ts";
 import type { ChainEnd } from "./audit-chain.ts";
 import { advisoryLocks } from "../database/advisory-locks.ts";
-import { type Queryable, sql } from "../database/db.ts";
+import { columns, type Queryable, sql } from "../database/db.ts";
 
 export interface EntryRow {
   readonly id: number;
@@ -11,6 +11,18 @@ export interface EntryRow {
   readonly subject: string;
   /** As jsonb prints it: one spelling per value. */
   readonly details: string;
+}
+
+/** An entry as the operator reads it. */
+export interface ListedEntry extends AuditEntry {
+  readonly id: number;
+  readonly recordedAt: number;
+}
+
+/** The entries with an id below `before`, from the newest. */
+export interface EntryPage {
+  readonly before: number;
+  readonly limit: number;
 }
 
 export interface Link extends ChainEnd {
@@ -48,6 +60,26 @@ export async function insertEntry(tx: Queryable, entry: AuditEntry, now: number)
   await tx.query(sql`
     insert into audit_entry (at, actor, action, subject, details)
     values (${now}, ${entry.actor}, ${entry.action}, ${entry.subject}, ${JSON.stringify(entry.details ?? {})})`);
+}
+
+const listed = columns`id, at as "recordedAt", actor, action, subject, details`;
+
+export async function listEntries(db: Queryable, page: EntryPage): Promise<ListedEntry[]> {
+  return db.query<ListedEntry>(sql`
+    select ${listed} from audit_entry where id < ${page.before} order by id desc limit ${page.limit}`);
+}
+
+/** Those whose actor or subject it is. */
+export async function listEntriesAbout(
+  db: Queryable,
+  about: string,
+  { before, limit }: EntryPage,
+): Promise<ListedEntry[]> {
+  return db.query<ListedEntry>(sql`
+    (select ${listed} from audit_entry where actor = ${about} and id < ${before} order by id desc limit ${limit})
+    union
+    (select ${listed} from audit_entry where subject = ${about} and id < ${before} order by id desc limit ${limit})
+    order by id desc limit ${limit}`);
 }
 
 /** Takes the lock of the audit chain until the transaction ends. @returns false if another process has it */

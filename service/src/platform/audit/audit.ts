@@ -13,7 +13,7 @@ import { workInBatches } from "../database/work-in-batches.ts";
 
 /** One audited act. It may contain only ids, names of fields and kinds, but no personal value and no secret. */
 export interface AuditEntry {
-  /** Who: `operator:0x..`, `issuer:<id>`, `api-key:<id>`, a user identity, `system`. */
+  /** Who: `cli` for the operator, `issuer:<id>`, `api-key:<id>`, a user's or a member's address, `system`. */
   readonly actor: string;
   /** `thing.verb`, such as `client.disable`. */
   readonly action: string;
@@ -41,6 +41,30 @@ export function createAudit(ctx: AuditContext): Audit {
       return { position: head.position, hash: head.hash };
     },
   };
+}
+
+/** A page of a list has at most as many. */
+const pageMax = 100;
+
+/**
+ * The entries of the trail, newest first, linked or not.
+ *
+ * @param of.about an actor or a subject as entries have it: only entries of those
+ * @param of.before the `nextCursor` of the page before; undefined begins
+ */
+export async function listEntries(
+  db: Queryable,
+  of: { about?: string | undefined; before?: number | undefined },
+): Promise<{ items: store.ListedEntry[]; nextCursor?: number }> {
+  const { about, before = Number.MAX_SAFE_INTEGER } = of;
+  const page = { before, limit: pageMax + 1 };
+  const rows =
+    about === undefined
+      ? await store.listEntries(db, page)
+      : await store.listEntriesAbout(db, about, page);
+  const items = rows.slice(0, pageMax);
+  const last = items.at(-1)?.id;
+  return { items, ...(rows.length > pageMax && last !== undefined ? { nextCursor: last } : {}) };
 }
 
 /**
