@@ -39,6 +39,13 @@ const code: readonly Row[] = [
     theirs: bound,
   },
   {
+    name: "htu with a user name",
+    dpop: {
+      claims: ({ party }) => ({ htu: `${party.issuer.replace("://", "://a@")}/oauth2/token` }),
+    },
+    theirs: refused,
+  },
+  {
     name: "htu with upper-case scheme and host",
     dpop: { claims: ({ party }) => ({ htu: `${party.issuer.toUpperCase()}/oauth2/token` }) },
     theirs: bound,

@@ -45,11 +45,12 @@ const checkSignature: Check = ({ jwt, key, algorithm }) =>
 const checkMethod: Check = ({ jwt }, call) =>
   jwt.claims["htm"] === call.method ? null : "htm is not the method of this call";
 
+/** All but query and fragment counts, also a user name. */
 const checkUrl: Check = ({ jwt }, call) => {
   const htu = jwt.claims["htu"];
   const url = typeof htu === "string" ? URL.parse(htu) : null;
-  const isSame = url !== null && `${url.origin}${url.pathname}` === call.url;
-  return isSame ? null : "htu is not the address of this call";
+  if (url !== null) Object.assign(url, { search: "", hash: "" });
+  return url?.href === call.url ? null : "htu is not the address of this call";
 };
 
 const checkTime: Check = ({ jwt }, call) => {
