@@ -298,6 +298,12 @@ const assertions: readonly Row[] = [
     ours: "401 invalid_client, no challenge",
     reason: why.assertionTimes,
   },
+  { name: "nbf null", assertion: { claims: { nbf: null } }, theirs: failed },
+  {
+    name: "iat a text",
+    assertion: { claims: () => ({ iat: String(nowSeconds()) }) },
+    theirs: failed,
+  },
   { name: "jti missing", assertion: { claims: { jti: undefined } }, theirs: failed },
   {
     name: "an assertion a second time",

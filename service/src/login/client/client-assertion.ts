@@ -79,9 +79,9 @@ const checkTimes: Check = ({ jwt, now }) => {
   if (exp > now + lifetimeSecondsMax + leewaySeconds)
     return `exp is more than ${lifetimeSecondsMax} seconds ahead`;
   const isAhead = [iat, nbf].some(
-    (time) => time !== undefined && !(Number(time) <= now + leewaySeconds),
+    (time) => time !== undefined && !(typeof time === "number" && time <= now + leewaySeconds),
   );
-  return isAhead ? "iat or nbf lies in the future" : null;
+  return isAhead ? "iat or nbf is no time, or lies in the future" : null;
 };
 
 const checkJti: Check = ({ jwt }) => {
