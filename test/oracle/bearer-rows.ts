@@ -37,6 +37,11 @@ const userinfo: readonly Row[] = [
     set: { access_token: access },
     theirs: "400 invalid_request",
   },
+  {
+    name: "access_token in header and query",
+    set: { access_token: access },
+    theirs: "400 invalid_request",
+  },
   { name: "no token", headers: none, theirs: rejected },
   {
     name: "Bearer without a token",

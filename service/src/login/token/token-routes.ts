@@ -166,6 +166,7 @@ async function userinfoOf(
     authorization: request.headers.authorization,
     dpop: dpopOf(request),
     form: (request.body ?? {}) as Form,
+    query: request.query as Form,
   });
 }
 

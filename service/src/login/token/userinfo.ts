@@ -16,6 +16,7 @@ export interface UserinfoCall {
   readonly dpop: string | undefined;
   /** The body of a POST that has one. */
   readonly form: Form;
+  readonly query: Form;
 }
 
 export interface Userinfo {
@@ -117,10 +118,17 @@ function proveAtResource(header: string, call: ProvedCall): DpopProof {
   }
 }
 
-/** Exactly one of the ways of RFC 6750 section 2; never the query string. */
-function readToken({ authorization, form }: UserinfoCall): { scheme: Scheme; text: string } {
+/**
+ * Exactly one of the ways of RFC 6750 section 2; never the query string, which is told also to a caller that sends the
+ * token properly as well.
+ */
+function readToken(call: UserinfoCall): { scheme: Scheme; text: string } {
+  const { authorization, form, query } = call;
   const inBody = valueOf(form, "access_token");
-  if (authorization !== undefined && inBody !== undefined)
+  const given = [authorization, inBody, query["access_token"]].filter(
+    (each) => (each ?? "") !== "",
+  );
+  if (given.length > 1)
     throw new OAuthProblem("invalid_request", "send the access token in one way only", {
       challenge: "Bearer",
     });
