@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { addClient, addCode, get, openTestLogin, post, redeem } from "../test-login.ts";
+import {
+  addClient,
+  addCode,
+  type Answer,
+  get,
+  openTestLogin,
+  post,
+  redeem,
+} from "../test-login.ts";
 import { disableTestClient } from "../test-login-store.ts";
 
 const login = await openTestLogin();
@@ -124,6 +132,24 @@ test("a refusal of what could not be read is open to the origins of every client
   assert.deepEqual([closed.statusCode, closed.headers[allowed]], [400, undefined]);
 });
 
+test("a refusal of a call that names no client of ours is open to the origins of every client, and to no other", async () => {
+  const nobody = { client_id: "nobody", grant_type: "refresh_token", token: "x" };
+  const calls: [ask: (headers: Record<string, string>) => Promise<Answer>, status: number][] = [
+    [async (headers) => post(login, "/oauth2/token", { form: { grant_type: "x" }, headers }), 401],
+    [async (headers) => post(login, "/oauth2/token", { form: nobody, headers }), 401],
+    [async (headers) => post(login, "/oauth2/revoke", { form: nobody, headers }), 401],
+    [async (headers) => get(login, "/userinfo", headers), 401],
+    [async (headers) => get(login, "/userinfo", { authorization: "Bearer junk", ...headers }), 401],
+  ];
+  for (const [ask, status] of calls)
+    for (const origin of [shop, "http://localhost:4999", "https://evil.example"]) {
+      const answer = await ask({ origin });
+      const expected = origin === "https://evil.example" ? undefined : origin;
+      assert.deepEqual([answer.status, answer.headers[allowed]], [status, expected], origin);
+      assert.equal(answer.headers["vary"], "Origin");
+    }
+});
+
 test("userinfo is open to the origins of the token's client", async () => {
   const code = await addCode(login, spa);
   const given = { ...code, form: { client_id: spa.id }, headers: { authorization: undefined } };
@@ -136,8 +162,12 @@ test("userinfo is open to the origins of the token's client", async () => {
   for (const name of ["WWW-Authenticate", "Retry-After", "X-Request-Id"])
     assert.ok(String(good.headers["access-control-expose-headers"]).split(", ").includes(name));
   assert.equal((await ask("https://evil.example")).headers[allowed], undefined);
-  const junk = await get(login, "/userinfo", { authorization: "Bearer junk", origin: shop });
-  assert.deepEqual([junk.status, junk.headers[allowed]], [401, undefined]);
+  const changed = `Bearer ${token.slice(0, -9)}AAAAAAAAA`;
+  for (const origin of [shop, "http://localhost:4999"]) {
+    const refused = await get(login, "/userinfo", { authorization: changed, origin });
+    const expected = origin === shop ? shop : undefined;
+    assert.deepEqual([refused.status, refused.headers[allowed]], [401, expected]);
+  }
 });
 
 test("userinfo by form stays closed to the origins of a client that the form names beside the token", async () => {

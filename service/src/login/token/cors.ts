@@ -50,8 +50,8 @@ function hasOrigin(client: Client, origin: string): boolean {
 
 /**
  * Opens these paths to scripts: the preflight for the origins of every client, the answer itself, errors included, only
- * for the origins of the client that it is for. What could not be read names no client: that it is refused may be read
- * from the origins of every client. Never with credentials.
+ * for the origins of the client that it is for. What names no client of ours, or could not be read, is for none: that
+ * it is refused may be read from the origins of every client. Never with credentials.
  */
 export function allowClientOrigins(
   ctx: TokenContext,
@@ -60,13 +60,18 @@ export function allowClientOrigins(
 ): void {
   const isOpen = ({ method, routeOptions }: FastifyRequest): boolean =>
     method !== "OPTIONS" && paths.includes(routeOptions.url ?? "");
+  const ofClients = new WeakSet<FastifyRequest>();
   scope.addHook("preValidation", async (request, reply) => {
     if (!isOpen(request)) return;
     void reply.header("vary", "Origin");
-    await allowOwnOrigin(ctx, request, reply);
+    const { origin } = request.headers;
+    const client = origin === undefined ? null : await findNamedClient(ctx, request);
+    if (origin === undefined || client === null) return;
+    ofClients.add(request);
+    if (hasOrigin(client, origin)) allow(reply, origin);
   });
   scope.addHook("onError", async (request, reply) => {
-    if (!isOpen(request) || reply.hasHeader("vary")) return;
+    if (!isOpen(request) || ofClients.has(request)) return;
     void reply.header("vary", "Origin");
     const { origin } = request.headers;
     if (origin !== undefined && (await origins.has(origin).catch(() => false)))
@@ -75,17 +80,9 @@ export function allowClientOrigins(
   for (const path of paths) preflightRoute(scope, path, origins);
 }
 
-/** Opens an answer to the origins of the client that it is for. */
-async function allowOwnOrigin(
-  ctx: TokenContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<void> {
-  const { origin } = request.headers;
-  const clientId = origin === undefined ? undefined : clientIdOf(request);
-  if (origin === undefined || clientId === undefined) return;
-  const client = await ctx.clients.find(clientId);
-  if (client !== null && hasOrigin(client, origin)) allow(reply, origin);
+async function findNamedClient(ctx: TokenContext, request: FastifyRequest): Promise<Client | null> {
+  const clientId = clientIdOf(request);
+  return clientId === undefined ? null : ctx.clients.find(clientId);
 }
 
 function preflightRoute(scope: Http, path: string, origins: RegisteredOrigins): void {
