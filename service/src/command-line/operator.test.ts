@@ -1,7 +1,7 @@
 // An operator's work with verbs: what each shows of what the ones before it did.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openDb, sql } from "../platform/database/db.ts";
+import { type Db, openDb, sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
 
@@ -238,3 +238,38 @@ await test("a rewrap goes through every column that is sealed under a master key
       .toSorted(),
   );
 });
+
+await test("a verb that loses the database says whether it may be done all the same", async () => {
+  await using db = openDb({ ...database.connection, connections: 1 });
+  const create = ["organization create --name", ["Ambiguous AG"]] as const;
+  const away = /^svc organization create: the database .+ \(DATABASE_URL\): [^;]+/;
+  await dyingAt(db, "initially immediate", async () => {
+    const { status, err } = await call(...create);
+    assert.equal(status, 1);
+    assert.match(err, new RegExp(`${away.source}$`, "m"));
+  });
+  await dyingAt(db, "initially deferred", async () => {
+    const { status, err } = await call(...create);
+    assert.equal(status, 1);
+    assert.match(
+      err,
+      new RegExp(`${away.source}; it may be done all the same: look before you repeat it$`, "m"),
+    );
+  });
+});
+
+/** Meanwhile the server ends whatever connection writes to the audit trail: at the statement, or at its commit. */
+async function dyingAt(
+  db: Db,
+  time: "initially immediate" | "initially deferred",
+  work: () => Promise<void>,
+): Promise<void> {
+  const text = `
+    create function die() returns trigger language plpgsql as
+      'begin perform pg_terminate_backend(pg_backend_pid()); return null; end';
+    create constraint trigger dying after insert on audit_entry deferrable ${time}
+      for each row execute function die()`;
+  await db.query({ name: "", text, values: [] });
+  await work();
+  await db.query({ name: "", text: "drop function die cascade", values: [] });
+}

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { openContext } from "../compose.ts";
 import { type Config, parseConfig } from "../platform/config/config.ts";
+import { isOutage } from "../platform/database/db.ts";
 import { describeStartFault } from "../platform/process/start-fault.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
@@ -117,7 +118,17 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
     config,
     async withContext(work) {
       await using ctx = await openContext(config, options);
-      return await work(ctx);
+      const { commitsTotal } = ctx.db;
+      try {
+        return await work(ctx);
+      } catch (error) {
+        if (!isOutage(error) || ctx.db.commitsTotal === commitsTotal) throw error;
+        // The same call again would make a second one of what it makes, or pay a second time.
+        const fault = describeStartFault(error) ?? "the database is away";
+        throw new Error(`${fault}; it may be done all the same: look before you repeat it`, {
+          cause: error,
+        });
+      }
     },
     say: (line) => terminal.out(`${line}\n`),
     progress: progressOf(verb, terminal),

@@ -34,6 +34,8 @@ export interface Db extends Queryable, AsyncDisposable {
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
   readonly callsTotal: number;
+  /** Commits of {@link Db.transaction} sent so far. After an outage nobody knows of the last whether it was carried out. */
+  readonly commitsTotal: number;
   readonly connectionString: PoolConfig;
   close(): Promise<void>;
 }
@@ -328,7 +330,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   // Between the pool and the caller that takes it, a connection has no error listener, and an error would end the
   // process.
   pool.on("connect", (client) => client.on("error", () => undefined));
-  let callsTotal = 0;
+  let [callsTotal, commitsTotal] = [0, 0];
   const run = async <Row extends object>(
     on: Pool | PoolClient,
     statement: Statement,
@@ -343,6 +345,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     text: "begin" | "commit" | "rollback",
   ): Promise<void> => {
     callsTotal += 1;
+    if (text === "commit") commitsTotal += 1;
     const { command } = await client.query(text);
     // PostgreSQL answers the commit of a failed transaction by rolling back, without an error.
     if (text === "commit" && command !== "COMMIT")
@@ -376,6 +379,9 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     transaction: async (work) => runAgain(connections, async () => tryTransaction(work)),
     get callsTotal() {
       return callsTotal;
+    },
+    get commitsTotal() {
+      return commitsTotal;
     },
     connectionString: rest,
     close,
