@@ -297,3 +297,21 @@ test("an approval on its way while its user is deleted leaves nothing of the use
   assert.equal((await deletion)[0], 0);
   await assertNothingLeft(identity.address);
 });
+
+test("of two deletions of one user at once, the second says that there is no such user", async () => {
+  const identity = newIdentity();
+  await logIn(world.baseUrl, world.client, identity);
+  const deletions = await world.ctx.db.transaction(async (tx) => {
+    const text = "select from token_family where user_address = $1 for update";
+    await tx.query({ name: "", text, values: [identity.address] });
+    const first = deleteUser(world, identity.address);
+    while ((await countWaiting()) < 1);
+    const second = deleteUser(world, identity.address);
+    while ((await countWaiting()) < 2);
+    return { first, second };
+  });
+  assert.deepEqual([(await deletions.first)[0], (await deletions.second)[0]], [0, 1]);
+  const text =
+    "select count(*)::int as n from audit_entry where action = 'user.delete' and subject = $1";
+  assert.equal(await rowsOf(text, [identity.address]), 1);
+});

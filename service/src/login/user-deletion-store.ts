@@ -9,8 +9,10 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 export async function lockSignUp(tx: Queryable, user: string, now: number): Promise<boolean> {
   const made = await tx.query(sql`
     insert into svc_user (address, created_at) values (${user}, ${now}) on conflict do nothing returning address`);
-  await tx.query(sql`select from svc_user where address = ${user} for update`);
-  return made.length === 0;
+  if (made.length > 0) return false;
+  const known = await tx.query(sql`select from svc_user where address = ${user} for update`);
+  // Another deletion may have taken it meanwhile: then nothing is locked yet.
+  return known.length > 0 || lockSignUp(tx, user, now);
 }
 
 /**
