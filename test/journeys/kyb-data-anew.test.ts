@@ -7,6 +7,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
+import { untilBlocked } from "../lock-waits.ts";
 
 await using world = await openDataWorld();
 const { ctx, organizationId } = world;
@@ -51,6 +52,27 @@ await test("an organization that may ask for data no more gets none, and pays no
     const { status } = await world.call("GET", `/api/v1/kyb/data-requests/${id}`);
     return status === 200 ? true : null;
   });
+});
+
+await test("a release does not wait for whoever is about to cancel the request, who learns that it is over", async () => {
+  const { body } = await world.ask();
+  const id = String(body["requestId"]);
+  await world.voteAs("alice", id, { optional });
+  const { answer } = await ctx.db.transaction(async (ballots) => {
+    const waiting = await ctx.db.transaction(async (requests) => {
+      // Votes write to the request all the same, and a release leaves it for later.
+      await requests.query(sql`select from data_request where id = ${id} for key share`);
+      await world.voteAs("bob", id);
+      await ballots.query(sql`select from ballot where id = ${id} for update`);
+      const cancelled = world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
+      await untilBlocked(ctx.db);
+      return { answer: cancelled };
+    });
+    await world.waitFor(id, "released");
+    return waiting;
+  });
+  assert.equal((await answer).body.error?.reason, "request_not_open");
+  await checkMoney(ctx);
 });
 
 await test("after a change of members the first approval chooses anew which optional fields go", async () => {

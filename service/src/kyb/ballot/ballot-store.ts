@@ -75,6 +75,14 @@ export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | nu
   return row === undefined ? null : toBallot(row);
 }
 
+/** Whether members or rules have changed since the ballot began. */
+export async function isOfEarlierEpoch(db: Queryable, id: string): Promise<boolean> {
+  const rows = await db.query(
+    sql`select from ballot join business on address = business where id = ${id} and ballot.epoch <> business.epoch`,
+  );
+  return rows.length === 1;
+}
+
 /** Locks ballots that have expired. Those that somebody is voting on just now are left for later. */
 export async function lockDueBallots(tx: Queryable, now: number, limit: number): Promise<Ballot[]> {
   const rows = await tx.query<BallotRow>(

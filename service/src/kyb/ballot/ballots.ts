@@ -221,11 +221,14 @@ export async function restartBallots(
 }
 
 /**
- * Reopens an approved ballot whose approvals became void because members or rules changed before they were used.
+ * Reopens an approved ballot whose approvals became void because members or rules changed before they were used. The
+ * caller holds the business. The ballot is locked only if they have: a cancellation locks it before the request, which
+ * the caller has locked already.
  *
  * @returns false where they have not
  */
 export async function reopenBallot(ctx: KybContext, tx: Queryable, id: string): Promise<boolean> {
+  if (!(await store.isOfEarlierEpoch(tx, id))) return false;
   const ballot = await store.lockBallot(tx, id);
   const business = ballot === null ? null : await findBusiness(tx, ballot.business);
   if (ballot?.status !== "approved" || business === null || business.epoch === ballot.epoch)
