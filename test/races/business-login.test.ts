@@ -1,6 +1,7 @@
 // Logins for a business that are given up while their acting member approves, on two processes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { holdSeat } from "../../service/src/login/business/business-login-store.ts";
 import { answerOf, openBusinessPage, takeTokens } from "../business-login.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import { statusOf } from "../login-flow.ts";
@@ -21,6 +22,20 @@ async function countOf(text: string, values: unknown[] = []): Promise<number> {
 
 const countWaiting = async (): Promise<number> =>
   countOf("pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'");
+
+await test("the first approval of an acting member does not wait for another one of it that is under way", async () => {
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  const body = await answerOf(world, page, { claimed, acting });
+  const of = { business: world.business.address, member: world.person("alice").address };
+  const answered = await world.ctx.db.transaction(async (tx) => {
+    await holdSeat(tx, { ...of, environment: "live" });
+    return post(claimed.connection, body);
+  });
+  assert.deepEqual(await answered.json(), { status: "waiting" });
+  await world.voteAs("bob", page.loginId);
+  await takeTokens(world, page);
+});
 
 /** A login that its wallet declines on one process while its approval on the other waits for the member's one place. */
 async function declineDuringApproval(): Promise<{ loginId: string; failure: unknown }> {

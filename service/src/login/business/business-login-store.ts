@@ -4,14 +4,18 @@ import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { AttemptFailure } from "../attempt/attempt.ts";
 import type { BusinessClaims } from "./business-claims.ts";
 
-/** The member's place in an active business of that environment; business and roster stay as they are until the transaction ends. */
+/**
+ * The member's place in an active business of that environment; business and roster stay as they are until the
+ * transaction ends. That the member acts may be noted meanwhile: of two approvals of one member each would wait for the
+ * other.
+ */
 export async function holdSeat(
   tx: Queryable,
   of: { business: Address; member: Address; environment: Environment },
 ): Promise<{ isVoting: boolean } | null> {
   const [row] = await tx.query<{ isVoting: boolean }>(sql`
     select is_voting as "isVoting" from business_seat
-    where business = ${of.business} and member = ${of.member} and environment = ${of.environment} for share`);
+    where business = ${of.business} and member = ${of.member} and environment = ${of.environment} for key share`);
   return row ?? null;
 }
 
