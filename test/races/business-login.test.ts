@@ -1,6 +1,8 @@
 // Logins for a business that are given up while their acting member approves, on two processes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { lockBusiness } from "../../service/src/kyb/business/business-store.ts";
+import { setVotingRights } from "../../service/src/kyb/business/roster-store.ts";
 import { holdSeat } from "../../service/src/login/business/business-login-store.ts";
 import { answerOf, openBusinessPage, takeTokens } from "../business-login.ts";
 import { openKybWorld } from "../kyb-world.ts";
@@ -35,6 +37,24 @@ await test("the first approval of an acting member does not wait for another one
   assert.deepEqual(await answered.json(), { status: "waiting" });
   await world.voteAs("bob", page.loginId);
   await takeTokens(world, page);
+});
+
+await test("a member that loses its vote while its approval waits for the business does not act", async () => {
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  const body = await answerOf(world, page, { claimed, acting });
+  const { address } = world.business;
+  const voters = ["alice", "bob", "carol"].map((name) => world.person(name).address);
+  const { answer } = await world.ctx.db.transaction(async (tx) => {
+    await lockBusiness(tx, address);
+    await setVotingRights(tx, address, voters.slice(1));
+    const approval = post(claimed.connection, body);
+    while ((await countWaiting()) < 1);
+    return { answer: approval };
+  });
+  const { error } = (await (await answer).json()) as { error: { reason: string } };
+  assert.equal(error.reason, "not_a_member");
+  await setVotingRights(world.ctx.db, address, voters);
 });
 
 /** A login that its wallet declines on one process while its approval on the other waits for the member's one place. */

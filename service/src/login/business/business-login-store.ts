@@ -13,9 +13,13 @@ export async function holdSeat(
   tx: Queryable,
   of: { business: Address; member: Address; environment: Environment },
 ): Promise<{ isVoting: boolean } | null> {
-  const [row] = await tx.query<{ isVoting: boolean }>(sql`
-    select is_voting as "isVoting" from business_seat
+  const held = await tx.query(sql`
+    select from business_seat
     where business = ${of.business} and member = ${of.member} and environment = ${of.environment} for key share`);
+  if (held.length === 0) return null;
+  // Read only now: a statement that waited for this lock sees the member as it was before the change it waited for.
+  const [row] = await tx.query<{ isVoting: boolean }>(sql`
+    select is_voting as "isVoting" from business_seat where business = ${of.business} and member = ${of.member}`);
   return row ?? null;
 }
 
