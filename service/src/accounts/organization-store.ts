@@ -78,14 +78,17 @@ export async function upsertMember(
   );
 }
 
+/** @returns false where there is no such member, any more either */
 export async function deleteMember(
   tx: Queryable,
   organizationId: string,
   user: string,
-): Promise<void> {
-  await tx.query(
-    sql`delete from organization_member where organization_id = ${organizationId} and user_address = ${user}`,
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`delete from organization_member where organization_id = ${organizationId} and user_address = ${user}
+      returning 1 as gone`,
   );
+  return rows.length === 1;
 }
 
 /** Takes a deleted user's roles, in an organization whose last owner it is too. @returns how many */

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
+import { sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
+import { forgetMemberships } from "./organization-store.ts";
 import {
   addMember,
   createOrganization,
@@ -94,6 +97,23 @@ await test("two owners who leave at once leave one behind", async () => {
     assert.deepEqual(results.map((each) => each.status).toSorted(), ["fulfilled", "rejected"]);
     assert.equal((await listMembers(ctx, organizationId)).length, 1);
   }
+});
+
+await test("of a removal and a deletion of one user at once, the removal finds no member and records none", async () => {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Deleted" }, "cli");
+  for (const user of [alice, bob])
+    await addMember(ctx, { organizationId, user, role: "owner" }, "cli");
+  const { refused } = await ctx.db.transaction(async (tx) => {
+    await forgetMemberships(tx, bob);
+    const removal = removeMember(ctx, { organizationId, user: bob }, "cli");
+    const refusal = assert.rejects(removal, refusedWith("member_not_found"));
+    await untilBlocked(ctx.db);
+    return { refused: refusal };
+  });
+  await refused;
+  const entries = await ctx.db.query(sql`
+    select from audit_entry where subject = ${organizationId} and action = 'organization.member.remove'`);
+  assert.equal(entries.length, 0);
 });
 
 await test("somebody who is not a member cannot be removed, and odd addresses and roles are refused", async () => {

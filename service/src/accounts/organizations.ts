@@ -111,9 +111,9 @@ export async function removeMember(
   const user = readAddress("user", given.user);
   await ctx.db.transaction(async (tx) => {
     const { id, members } = await lockMembers(tx, given.organizationId);
-    if (members.every((member) => member.user !== user)) throw new Problem("member_not_found");
+    // Whoever deletes a user takes its roles without the lock of its organizations.
+    if (!(await store.deleteMember(tx, id, user))) throw new Problem("member_not_found");
     refuseOwnerless(members, { user, role: null });
-    await store.deleteMember(tx, id, user);
     await ctx.audit.record(tx, {
       actor,
       action: "organization.member.remove",
