@@ -13,7 +13,7 @@ import { workInBatches } from "../database/work-in-batches.ts";
 
 /** One audited act. It may contain only ids, names of fields and kinds, but no personal value and no secret. */
 export interface AuditEntry {
-  /** Who: `cli` for the operator, `issuer:<id>`, `api-key:<id>`, a user's or a member's address, `system`. */
+  /** Who: `cli` for the operator, `issuer:<id>`, `api-key:<id>`, the address of a user, member or business, `system`. */
   readonly actor: string;
   /** `thing.verb`, such as `client.disable`. */
   readonly action: string;
