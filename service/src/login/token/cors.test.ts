@@ -150,6 +150,17 @@ test("a refusal of a call that names no client of ours is open to the origins of
     }
 });
 
+test("a call whose client cannot be looked up is open to nobody", async (t) => {
+  assert.equal((await preflight("/oauth2/token", shop))[allowed], shop);
+  t.mock.method(login.ctx.clients, "find", async () => {
+    throw new Error("Connection terminated");
+  });
+  const form = { client_id: spa.id, grant_type: "refresh_token", refresh_token: "x" };
+  const answer = await post(login, "/oauth2/token", { form, headers: { origin: shop } });
+  assert.deepEqual([answer.status, answer.headers[allowed]], [503, undefined]);
+  assert.equal(answer.headers["vary"], "Origin");
+});
+
 test("userinfo is open to the origins of the token's client", async () => {
   const code = await addCode(login, spa);
   const given = { ...code, form: { client_id: spa.id }, headers: { authorization: undefined } };

@@ -65,10 +65,12 @@ export function allowClientOrigins(
     if (!isOpen(request)) return;
     void reply.header("vary", "Origin");
     const { origin } = request.headers;
-    const client = origin === undefined ? null : await findNamedClient(ctx, request);
-    if (origin === undefined || client === null) return;
+    if (origin === undefined) return;
+    // As long as nobody knows: whoever has waited for a database that is away must not wait for the origins as well.
     ofClients.add(request);
-    if (hasOrigin(client, origin)) allow(reply, origin);
+    const client = await findNamedClient(ctx, request);
+    if (client === null) ofClients.delete(request);
+    else if (hasOrigin(client, origin)) allow(reply, origin);
   });
   scope.addHook("onError", async (request, reply) => {
     if (!isOpen(request) || ofClients.has(request)) return;
