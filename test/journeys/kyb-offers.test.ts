@@ -191,9 +191,12 @@ for (const kind of kinds) {
       await claim("dora", made, { business: sandbox }),
       await claim("dora", made, { business: own, changed: { svcID: address } }),
       await claim("dora", made, { changed: { business: stranger } }),
-      await claim("dora", made, { changed: { business: "nothing" } }),
     ])
       assert.deepEqual(reasonOf(answer), [403, "not_a_member"]);
+    for (const member of ["svcID", "business"]) {
+      const { error } = (await claim("alice", made, { changed: { [member]: "nothing" } })).body;
+      assert.match(String(error?.message), RegExp(`^Invalid Request: ${member} must be an`));
+    }
     const path = `${connectionOf(made)}/claim`;
     const body = { svcID: address, business: business.address };
     const anonymous = await world.call("POST", path, { apiKey: null, body });

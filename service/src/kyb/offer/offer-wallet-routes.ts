@@ -1,7 +1,7 @@
 import { Type } from "../../platform/http/schema.ts";
-import { parseAddress } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
+import { readAddress } from "../../platform/http/address-input.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import type { KybContext, WalletCaller } from "../kyb-context.ts";
 import { claimOffer, openOffer } from "./offers.ts";
@@ -102,10 +102,10 @@ function claimRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
     },
     async (request) => {
       const member = await getWalletUser(request.headers.authorization);
-      const { svcID, business: given } = request.body;
-      const business = parseAddress(given);
+      const svcID = readAddress("svcID", request.body.svcID);
+      const business = readAddress("business", request.body.business);
       // The holder of a session may speak only for itself.
-      if (business === null || parseAddress(svcID) !== member) throw new Problem("not_a_member");
+      if (svcID !== member) throw new Problem("not_a_member");
       return claimOffer(ctx, { token: request.params.token, member, business });
     },
   );
