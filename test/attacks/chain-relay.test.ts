@@ -240,6 +240,26 @@ test("what is malformed or too much is refused in words", async () => {
   assert.equal((await ask("{")).status, 400);
 });
 
+test("the calls beside one that names no address are answered", async () => {
+  const counted = (address: unknown): object =>
+    call("eth_getTransactionCount", [address, "pending"]);
+  const address = `0x${"de".repeat(20)}`;
+  const calls = [
+    call("eth_chainId"),
+    counted({ toString: 1 }),
+    counted([address]),
+    counted(address),
+  ];
+  const { status, body } = await ask(calls);
+  assert.equal(status, 200);
+  const [id, ...counts] = body as Said["body"][];
+  assert.equal(id?.result, `0x${world.ctx.chain.chainId.toString(16)}`);
+  assert.deepEqual(
+    counts.map(({ result, error }) => result ?? error?.code),
+    [-32_602, -32_602, "0x0"],
+  );
+});
+
 test("a call that would burn the node's time ends at 10 million gas", async () => {
   // JUMPDEST PUSH0 JUMP: for ever. As code to create, it needs no contract.
   const started = performance.now();

@@ -108,7 +108,8 @@ class EmbeddedChain implements ChainNode {
   async request(method: string, params: readonly unknown[] = []): Promise<unknown> {
     // The node only knows what is mined; waiting transactions are in the journal.
     if (method === "eth_getTransactionCount" && params[1] === "pending") {
-      const signer = parseAddress(String(params[0]));
+      const [given] = params;
+      const signer = typeof given === "string" ? parseAddress(given) : null;
       if (signer !== null) {
         const { nextNonce } = await store.readSigner(this.#ctx.db, signer, noHash);
         return `0x${nextNonce.toString(16)}`;
