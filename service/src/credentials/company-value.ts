@@ -168,7 +168,8 @@ function faultOfWord(data: string, words: readonly string[]): string | null {
 function faultOfInteger(data: string, { format }: About): string | null {
   if (/^(?:0|[1-9]\d{0,8})$/.test(data)) return null;
   if (format !== "or band") return "must be a whole number";
-  const isRange = /^(?:0|[1-9]\d{0,8})(?:-[1-9]\d{0,8}|\+)$/.test(data);
+  const [, least, most] = /^(0|[1-9]\d{0,8})(?:-([1-9]\d{0,8})|\+)$/.exec(data) ?? [];
+  const isRange = least !== undefined && (most === undefined || Number(least) <= Number(most));
   return isRange ? null : "must be a whole number, or a band such as `10-49` or `250+`";
 }
 
