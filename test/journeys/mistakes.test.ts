@@ -103,22 +103,31 @@ test("routes for businesses refuse a URL and an address in the words of the othe
   assert.match(message, /wallet must be an address of 20 bytes in hex, its checksum right/);
 });
 
+const member = (address: string, name = "Ada"): object => ({ address, name, votingRights: true });
+
 test("who founds a business is told which member is wrong", async () => {
   const founder = newIdentity();
   const headers = await openWalletSession(world.baseUrl, founder);
-  const found = async (...addresses: string[]): Promise<string> => {
-    const members = addresses.map((address) => ({ address, name: "Ada", votingRights: true }));
+  const ask = async (changed: object): Promise<string> => {
     const deadline = world.ctx.clock.now() + 600;
-    const body = { name: "Muster AG", members, salt: `0x${"1".repeat(64)}`, deadline };
-    const sent = { ...body, signature: `0x${"1".repeat(130)}` };
+    const body = { name: "Muster AG", salt: `0x${"1".repeat(64)}`, deadline };
+    const sent = { ...body, signature: `0x${"1".repeat(130)}`, ...changed };
     const answer = await post(`${world.baseUrl}/w/businesses`, sent, headers);
     return ((await answer.json()) as Refused).error.message;
   };
+  const found = async (...addresses: string[]): Promise<string> =>
+    ask({ members: addresses.map((each) => member(each)) });
   const { address } = founder;
   const upper = `0x${address.slice(2).toUpperCase()}`;
   assert.equal(await found(address, upper), `Invalid Request: members holds ${address} twice`);
   const wrong = address.slice(0, -1);
   assert.match(await found(address, wrong), /members\[1\]\.address must be an address/);
+  const keyless = await found(address, `0x${"00".repeat(20)}`);
+  assert.match(keyless, /: members\[1\]\.address is an address that nobody has the key of/);
+  const members = [member(address), member(user, "Ali\u202ece")];
+  assert.match(await ask({ members }), /: members\[1\]\.name holds control or bidirectional/);
+  const nameless = await ask({ members: [member(address)], name: " " });
+  assert.equal(nameless, "Invalid Request: name has 1 to 100 characters");
 });
 
 test("a signature in a form that no key makes is told the form, another one only that it does not fit", async () => {

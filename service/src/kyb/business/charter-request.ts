@@ -70,27 +70,28 @@ export function parseCharter(body: {
   return { charter: { rules, members }, members };
 }
 
-/** A name that others are shown. @throws {Problem} invalid_request */
-export function parseName(text: string, of: string): string {
+/** A name that others are shown, in the member of a body. @throws {Problem} invalid_request */
+export function parseName(memberName: string, text: string): string {
   const name = text.trim();
   if (isBlank(name) || lengthOf(name) > nameMax)
-    throw invalidRequest(`${of} has 1 to ${nameMax} characters`);
+    throw invalidRequest(`${memberName} has 1 to ${nameMax} characters`);
   if (!isShowable(name) || name.includes("\n"))
-    throw invalidRequest(`${of} holds control or bidirectional characters`);
+    throw invalidRequest(`${memberName} holds control or bidirectional characters`);
   return name;
 }
 
 /** An address in a body, in the member of that name. @throws {Problem} invalid_request */
 export function parseMemberAddress(memberName: string, text: string): Address {
   const address = readAddress(memberName, text);
-  if (!hasKey(address)) throw invalidRequest(`nobody has the key of ${address}`);
+  if (!hasKey(address))
+    throw invalidRequest(`${memberName} is an address that nobody has the key of`);
   return address;
 }
 
 function parseMember({ address, name, votingRights }: RequestedMember, at: number): NamedMember {
   return {
     address: parseMemberAddress(`members[${at}].address`, address),
-    name: parseName(name, "the name of a member"),
+    name: parseName(`members[${at}].name`, name),
     isVoting: votingRights,
   };
 }

@@ -65,7 +65,7 @@ export async function foundBusiness(
   if (deadline < now + deadlineMin || deadline > now + deadlineMax)
     throw invalidRequest("deadline is 60 seconds to 30 days ahead");
   const { charter, members } = parseCharter(request);
-  const name = parseName(request.name, "the name of a business");
+  const name = parseName("name", request.name);
   if (members.every(({ address }) => address !== founder)) throw new Problem("not_a_member");
   await refuseBusinesses(ctx.db, members);
   const bytes = encodeCharter(charter);
