@@ -58,6 +58,18 @@ test("names that are joined by commas are told as the one name that they make", 
   assert.deepEqual(details, { fields: ["EMAIL,ADDRESS_CITY"] });
 });
 
+test("an empty referenceKey is told as such on every route that takes one", async () => {
+  const reads = ["status", "all-statuses", "events", "deliveries", "receipt"];
+  const answers = [
+    ...reads.map(async (route) => call("GET", `/api/v2/kyc/${route}?referenceKey=`)),
+    ...["cancel", "redeliver"].map(async (route) =>
+      call("POST", `/api/v2/kyc/${route}`, { referenceKey: "" }),
+    ),
+  ];
+  for (const { message } of await Promise.all(answers))
+    assert.equal(message, "Invalid Request: referenceKey must not be empty");
+});
+
 test("a parameter that a query or a form holds twice is told so, a member of JSON that it has to be a string", async () => {
   const twice = "referenceKey=a&referenceKey=b";
   const { message } = await call("GET", `/api/v2/kyc/status?${twice}`);

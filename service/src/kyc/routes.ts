@@ -101,7 +101,7 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
-const keyBody = Type.Object({ referenceKey: Type.String({ maxLength: 200 }) });
+const keyBody = Type.Object({ referenceKey: Type.String({ minLength: 1, maxLength: 200 }) });
 
 function cancelRoute(ctx: KycContext, scope: Http): void {
   scope.post(
