@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { commitmentOf, leafOf, type Hex32 } from "@svc/protocol";
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type JWTPayload } from "jose";
 
+import { otherSpellings } from "../test/mutations.ts";
 import { verifyAttestation } from "./kyb-attestation.ts";
 import type { AttestationChecks } from "./kyb-claims.ts";
 import type { KybEvent } from "./kyb-event.ts";
@@ -188,6 +189,12 @@ test("an attestation with a changed character anywhere is refused", async () => 
     const changed = attestation.slice(0, at) + flipped + attestation.slice(at + 1);
     assert.notEqual(await refusalOf(changed), null, String(at));
   }
+});
+
+test("an attestation whose signature is spelled in another way is refused", async () => {
+  const attestation = await sign();
+  for (const other of otherSpellings(attestation))
+    assert.equal(await refusalOf(other), "attestation_refused form", other.slice(-9));
 });
 
 test("an invalid key set is the service's fault if it was fetched, else the caller's", async () => {

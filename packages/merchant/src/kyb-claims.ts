@@ -1,8 +1,9 @@
-import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from "jose";
+import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from "jose";
 
 import { callIssuer } from "./issuer-call.ts";
 import { isIssuerUrl } from "./issuer.ts";
 import type { AnyKybEvent } from "./kyb-event.ts";
+import { parseHeader } from "./jwt-header.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
 
@@ -39,7 +40,8 @@ export async function verifyClaims(
 ): Promise<Record<string, unknown>> {
   const now = readNow(checks.now);
   if (!isIssuerUrl(checks.issuer)) throw misconfigured("issuer");
-  const header = headerOf(attestation);
+  const header = parseHeader(attestation);
+  if (header === null) throw refused("form");
   if (header.typ !== typ) throw refused("typ");
   if (header.alg !== "RS256") throw refused("alg");
   if (typeof header.kid !== "string") throw refused("kid");
@@ -56,14 +58,6 @@ export async function verifyClaims(
 /** The error for an attestation that fails a check. @param reason names the check */
 export function refused(reason: string): MerchantError {
   return new MerchantError("attestation_refused", { reason });
-}
-
-function headerOf(attestation: string): { typ?: unknown; alg?: unknown; kid?: unknown } {
-  try {
-    return decodeProtectedHeader(attestation);
-  } catch {
-    throw refused("form");
-  }
 }
 
 type Keys = ReturnType<typeof createLocalJWKSet>;

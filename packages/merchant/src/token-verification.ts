@@ -1,10 +1,11 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
 import { type Address, addressOfSubject, isRecord } from "@svc/protocol";
-import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose";
+import { errors, jwtVerify, type JWTPayload } from "jose";
 
 import { parseBusiness, type Business } from "./business.ts";
 import type { Issuer } from "./issuer.ts";
+import { parseHeader } from "./jwt-header.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
 
@@ -168,12 +169,8 @@ async function verify(
 
 /** Checks the kind of the token before its key is looked up, so that a foreign token costs no request. */
 function checkHeader(jwt: string, typ: string): void {
-  let header;
-  try {
-    header = decodeProtectedHeader(jwt);
-  } catch {
-    throw new MerchantError("token_refused", { reason: "form" });
-  }
+  const header = parseHeader(jwt);
+  if (header === null) throw new MerchantError("token_refused", { reason: "form" });
   // The header is not authenticated yet, so `typ` may not even be a string.
   const given: unknown = header.typ;
   check("typ", typeof given === "string" && given.toLowerCase() === typ.toLowerCase());

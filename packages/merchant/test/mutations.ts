@@ -31,3 +31,12 @@ export const changes: readonly ((value: unknown) => unknown)[] = [0.15, 0.5, 1].
     return text.slice(0, at) + other + text.slice(at + 1);
   },
 );
+
+/** Other spellings of a JWT's signature, which a lenient decoder reads as the same bytes. */
+export function otherSpellings(jwt: string): readonly string[] {
+  const [last, before] = [jwt.slice(-1), jwt.slice(0, -1)];
+  // Of a signature of 64 or 256 bytes, four bits of the last character stand for nothing.
+  const spare = { A: "B", Q: "R", g: "h", w: "x" }[last];
+  const spaced = [`${before} ${last}`, `${before}\n${last}`, `${jwt} `, `${jwt}==`];
+  return spare === undefined ? spaced : [`${before}${spare}`, ...spaced];
+}
