@@ -137,6 +137,7 @@ test("the checks come in order: typ, alg, signature, claims, envelope, fields", 
     ["another kind", await sign({ event: "kyb.data_request.cancelled" }), "event"],
     ["another side of live and sandbox", await sign({ livemode: false }), "livemode"],
     ["another business", await sign({ sub: `0x${"22".repeat(20)}` }), "sub"],
+    ["a business that is no text", await sign({ sub: { toString: 1 } as never }), "sub"],
     [
       "too few votes",
       await sign({ approval: { approved_at: now, threshold_met: false } }),

@@ -69,7 +69,8 @@ function checkEnvelope(claims: Record<string, unknown>, event: AnyKybEvent): voi
   if (claims["event"] !== event.event) throw refused("event");
   if (claims["livemode"] !== event.livemode) throw refused("livemode");
   if (event.requestId !== event.streamId) throw refused("request_id");
-  const named = parseAddress(String(claims["sub"]));
+  const { sub } = claims;
+  const named = typeof sub === "string" ? parseAddress(sub) : null;
   if (named !== event.business) throw refused("sub");
 }
 

@@ -216,6 +216,9 @@ test("valid sends peppers as hex without 0x and tells why a field is not valid",
   });
   const triple = { field: "EMAIL", data: "a@example.com", pepper: "11".repeat(32) };
   assert.deepEqual(only().body, { user: alice, infos: [triple] });
+  succeed({ reasons: { IDCARD_DOB: { toString: 1, valueOf: 1 } } });
+  const wrong = { code: "response_invalid", reason: "reasons" };
+  await assert.rejects(kyc.valid({ user: alice, infos }), wrong);
 });
 
 test("proof reads the proofs of a field, an omitted list as none, and refuses a malformed one", async () => {

@@ -4,7 +4,7 @@ import { invalid, openAnswer, readList, readPage, type Page } from "./api-answer
 import { callKyc, checkOptions, type ApiOptions, type Query } from "./api-call.ts";
 import { type DeliveryAttempt, readAttempt } from "./kyb-records.ts";
 import { readLink, readUniversalLink } from "./links.ts";
-import type { Members } from "./members.ts";
+import { openMembers, type Members } from "./members.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
 import { readOrderStatus, type OrderStatus } from "./order-status.ts";
 import { parseFieldProof, type FieldProof } from "./field-proof.ts";
@@ -288,10 +288,15 @@ function readEventOnItsWay(item: Members): EventOnItsWay {
 }
 
 function readValidity(data: Members): Validity {
-  const reasons = data.has("reasons") ? Object.entries(data.record("reasons")) : [];
+  // Their names may be anything, and an error's text is logged: it names the whole.
+  const reasons = openMembers(data.has("reasons") ? data.record("reasons") : {}, () =>
+    invalid("reasons"),
+  );
   return {
     valid: textsOf(data, "valids"),
     invalid: textsOf(data, "unValids"),
-    reasons: Object.fromEntries(reasons.map(([field, reason]) => [field, String(reason)])),
+    reasons: Object.fromEntries(
+      Object.keys(reasons.all).map((field) => [field, reasons.text(field)]),
+    ),
   };
 }
