@@ -31,3 +31,8 @@ test("a credential names each field once, and at least one", () => {
   assert.ok(!isKept({ ...issued, fields: [...issued.fields, ...issued.fields] }));
   assert.ok(!isKept({ ...issued, fields: [] }));
 });
+
+test("a credential whose id no address can name is none", () => {
+  const issued = issue(alice, { EMAIL: "alice@example.com" });
+  assert.equal(readListed({ ...issued, id: "\ud800" }, broker), null);
+});

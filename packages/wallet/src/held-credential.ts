@@ -89,6 +89,8 @@ export function readListed(value: unknown, broker: string): ListedCredential | n
   const fields = value["fields"].slice(0, fieldsMax + 1).map(readField);
   const isRead =
     isShort(id) &&
+    // The id becomes part of a URL.
+    id.isWellFormed() &&
     (environment === "live" || environment === "sandbox") &&
     isShort(document) &&
     isShort(status) &&

@@ -62,6 +62,8 @@ function loginsOf(items: readonly unknown[], broker: string): readonly Login[] {
     const { id, clientName, domain, at, acr } = item;
     if (typeof id !== "string" || typeof clientName !== "string" || typeof at !== "number")
       return [];
+    // The id becomes part of a URL.
+    if (!id.isWellFormed()) return [];
     return [
       {
         id,

@@ -7,13 +7,16 @@ import type { WalletSessions } from "./sessions.ts";
 const list = ["https://id.example", { path: "/w/list" }] as const;
 
 /** Reads four pages. @returns how many items came */
-async function readFour(seconds: { perCall: number; perPage: number }): Promise<number> {
+async function readFour(
+  seconds: { perCall: number; perPage: number },
+  cursorOf: (page: number) => string = String,
+): Promise<number> {
   let at = 0;
   let page = 0;
   const ask: WalletSessions["ask"] = async () => {
     at += seconds.perCall;
     page += 1;
-    const nextCursor = page < 4 ? String(page) : null;
+    const nextCursor = page < 4 ? cursorOf(page) : null;
     return Promise.resolve({ status: 200, text: JSON.stringify({ items: [page], nextCursor }) });
   };
   const sessions: WalletSessions = { call: ask, ask, close: async () => undefined };
@@ -28,4 +31,13 @@ async function readFour(seconds: { perCall: number; perPage: number }): Promise<
 await test("a list is read for a minute of its broker's time, however long its pages are worked on", async () => {
   assert.equal(await readFour({ perCall: 14, perPage: 3600 }), 4);
   await refuses(readFour({ perCall: 31, perPage: 0 }), "unreachable", /takes too long over a list/);
+});
+
+await test("a list whose next page no address can name is none", async () => {
+  const seconds = { perCall: 1, perPage: 0 };
+  await refuses(
+    readFour(seconds, () => "\ud800"),
+    "broker_refused",
+    /a list that is none/,
+  );
 });

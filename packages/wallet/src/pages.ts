@@ -47,10 +47,12 @@ export async function* readPages(
     secondsLeft -= (await ctx.now()) - askedAt;
     const members = membersOf(answer.text);
     const { items, nextCursor } = members;
-    if (!Array.isArray(items))
+    // A cursor that is not well-formed fits in no URL.
+    const isEnded = typeof nextCursor !== "string" || nextCursor === "";
+    if (!Array.isArray(items) || (!isEnded && !nextCursor.isWellFormed()))
       throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
     yield { items: items.slice(0, pageItemsMax), members };
-    if (typeof nextCursor !== "string" || nextCursor === "") return;
+    if (isEnded) return;
     pagePath = `${path}${path.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(nextCursor)}`;
   }
 }

@@ -381,6 +381,13 @@ await test("redirects, endless answers and plain http to another machine end in 
 await test("logins are listed page by page and ended in one session, which is closed", async () => {
   broker.reset();
   broker.logins.push({ id: "two", clientName: "Second", domain: "b.example", at: 4, acr: "x" });
+  broker.logins.push({
+    id: "\ud800",
+    clientName: "No address",
+    domain: "c.example",
+    at: 3,
+    acr: "x",
+  });
   const wallet = await walletOf("alice", { at: 3_999_000 });
   const logins = await wallet.logins();
   assert.deepEqual(
