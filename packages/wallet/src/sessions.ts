@@ -87,7 +87,10 @@ async function openSession(ctx: SessionContext, broker: string): Promise<string>
     typeof challenge === "string" &&
     challenge.length <= 200 &&
     isShowable(challenge) &&
+    // It is signed as a whole number.
     typeof deadline === "number" &&
+    Number.isSafeInteger(deadline) &&
+    deadline >= 0 &&
     deadline <= (await ctx.now()) + challengeSecondsMax &&
     // The signature names the broker that was called, so a challenge that was passed on from another broker opens no
     // session there.

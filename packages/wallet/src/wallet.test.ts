@@ -408,10 +408,12 @@ await test("logins are listed page by page and ended in one session, which is cl
   assert.equal(broker.paths().at(-1), "DELETE /w/session");
 });
 
-await test("a challenge made out to another origin, for too long or in too long an answer is not signed", async () => {
+await test("a challenge made out to another origin, for no time, too long or in too long an answer is not signed", async () => {
   for (const challenge of [
     { challenge: "c", deadline: 1_000_100, origin: "https://evil.example" },
     { challenge: "c", deadline: 9_000_000, origin: broker.url },
+    { challenge: "c", deadline: 1_000_100.5, origin: broker.url },
+    { challenge: "c", deadline: -1, origin: broker.url },
     { challenge: "c\u202e", deadline: 1_000_100, origin: broker.url },
     { challenge: "c", deadline: 1_000_100, origin: broker.url, pad: "a".repeat(300_000) },
   ]) {
