@@ -16,3 +16,9 @@ await test("nobody waits longer than two minutes for a transaction, however slow
   await refuses(chain.waitFor(`0x${"1".repeat(64)}`), "chain_refused", /go on waiting/);
   assert.equal(asked, 9);
 });
+
+await test("no chain has the id zero, which a wallet would keep as the broker's own", async () => {
+  const answer = { jsonrpc: "2.0", id: 1, result: "0x0" };
+  const chain = openChain({ fetch: async () => Response.json(answer) }, "http://localhost:1");
+  await refuses(chain.readChainId(), "chain_refused", /eth_chainId with zero/);
+});

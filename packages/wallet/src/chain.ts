@@ -69,7 +69,7 @@ export function openChain(
   const knows = async (hash: Hex32): Promise<boolean> =>
     isRecord(await ask("eth_getTransactionByHash", [hash]));
   return {
-    readChainId: async () => countOf(await number("eth_chainId", []), "eth_chainId"),
+    readChainId: async () => idOf(await number("eth_chainId", [])),
     async read(to, data) {
       const answer = await ask("eth_call", [{ to, data }, "latest"]);
       return typeof answer === "string" ? answer : "0x";
@@ -177,6 +177,12 @@ function quantityOf(value: unknown, method: string): bigint {
   if (!isQuantity(value))
     throw new WalletRefusal("chain_refused", `the chain answers ${method} with no number`);
   return BigInt(value);
+}
+
+/** No chain has the id zero (EIP-155), and no transaction can name it. */
+function idOf(value: bigint): number {
+  if (value > 0n) return countOf(value, "eth_chainId");
+  throw new WalletRefusal("chain_refused", "the chain answers eth_chainId with zero");
 }
 
 function countOf(value: bigint, method: string): number {
