@@ -9,7 +9,7 @@ import {
   sign,
 } from "node:crypto";
 import { test } from "node:test";
-import { isSignedBy } from "./foreign-jwt.ts";
+import { isSignedBy, parseForeignJwt } from "./foreign-jwt.ts";
 
 const signingInput = "e30.e30";
 const jwtWith = (signature: Buffer) => ({ header: {}, claims: {}, signingInput, signature });
@@ -54,6 +54,14 @@ test("a signature counts under a key of the kind and size of its algorithm alone
     const signature = sign("sha256", Buffer.from(signingInput), key);
     assert.equal(isSignedBy(jwtWith(signature), publicKey, "ES256"), isGood, namedCurve);
   }
+});
+
+test("a signature is read in its one spelling", () => {
+  const jwt = `${signingInput}.${Buffer.alloc(64).toString("base64url")}`;
+  assert.deepEqual(parseForeignJwt(jwt)?.signature.length, 64);
+  // The last character stands for two bits; the other four of them are zero.
+  for (const last of ["B", "P", "A=", "A==", " A", "A\n"])
+    assert.equal(parseForeignJwt(jwt.slice(0, -1) + last), null, last);
 });
 
 /** The inverse of a number that shares no factor with the modulus. */

@@ -1,5 +1,5 @@
 import { type KeyObject, verify } from "node:crypto";
-import { isRecord } from "@svc/protocol";
+import { bytesOfBase64url, isRecord } from "@svc/protocol";
 
 /** Algorithms in which clients may sign assertions and proofs: asymmetric ones alone. */
 export const foreignAlgorithms = ["ES256", "RS256"] as const;
@@ -11,7 +11,7 @@ export interface ForeignJwt {
   readonly header: Readonly<Record<string, unknown>>;
   readonly claims: Readonly<Record<string, unknown>>;
   readonly signingInput: string;
-  readonly signature: Buffer;
+  readonly signature: Uint8Array;
 }
 
 const jwtLengthMax = 8192;
@@ -26,15 +26,11 @@ export function parseForeignJwt(text: string): ForeignJwt | null {
   const [headerText = "", claimsText = "", signatureText = ""] = text.split(".");
   const header = parseSegment(headerText);
   const claims = parseSegment(claimsText);
-  if (header === null || claims === null) return null;
+  const signature = bytesOfBase64url(signatureText);
+  if (header === null || claims === null || signature === null) return null;
   // Extensions that must be understood are not (RFC 7515 section 4.1.11).
   if (header["crit"] !== undefined || header["b64"] !== undefined) return null;
-  return {
-    header,
-    claims,
-    signingInput: `${headerText}.${claimsText}`,
-    signature: Buffer.from(signatureText, "base64url"),
-  };
+  return { header, claims, signingInput: `${headerText}.${claimsText}`, signature };
 }
 
 export function isForeignAlgorithm(value: unknown): value is ForeignAlgorithm {

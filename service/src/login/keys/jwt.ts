@@ -1,4 +1,5 @@
 import { type KeyObject, sign, verify } from "node:crypto";
+import { bytesOfBase64url } from "@svc/protocol";
 
 /** `typ` of access tokens (RFC 9068 section 2.1) and of id tokens: one can never pass for the other. */
 export const accessTokenTyp = "at+jwt";
@@ -31,10 +32,11 @@ export function signJwt(key: JwtKey, typ: string, claims: object): string {
   return `${input}.${bytes.toString("base64url")}`;
 }
 
-/** Whether the last segment of a token is this key's signature over the rest. */
+/** Whether the last segment of a token is this key's signature over the rest, in the one spelling that it has. */
 export function isSignedWith(key: JwtKey, token: string): boolean {
   const at = token.lastIndexOf(".");
-  const signature = Buffer.from(token.slice(at + 1), "base64url");
+  const signature = bytesOfBase64url(token.slice(at + 1));
+  if (signature === null) return false;
   const input = Buffer.from(token.slice(0, at));
   if (key.algorithm === "RS256") return verify("sha256", input, key.publicKey, signature);
   return verify("sha256", input, { key: key.publicKey, dsaEncoding: "ieee-p1363" }, signature);

@@ -191,6 +191,18 @@ test("a token that some key of ours signed for another purpose is no access toke
   refused(await userinfo(`${header}.${access.split(".")[1]}.AAAA`), 401, "invalid_token");
 });
 
+test("a token whose signature is spelled in another way is none, though it says the same", async () => {
+  const token = String((await tokensOf(client))["access_token"]);
+  const spelled = token.slice(0, -1) + String.fromCharCode(token.charCodeAt(token.length - 1) + 1);
+  const [one, another] = [token, spelled].map((text) =>
+    Buffer.from(text.split(".")[2] ?? "", "base64url"),
+  );
+  assert.deepEqual(another, one);
+  assert.equal((await userinfo(token)).status, 200);
+  assert.equal((await userinfo(spelled)).status, 401);
+  assert.deepEqual((await introspect(client, spelled)).body, { active: false });
+});
+
 test("an access token ends after its hour", async () => {
   const tokens = await tokensOf(client);
   login.clock.advance(3599);
