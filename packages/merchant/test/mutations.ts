@@ -35,8 +35,13 @@ export const changes: readonly ((value: unknown) => unknown)[] = [0.15, 0.5, 1].
 /** Other spellings of a JWT's signature, which a lenient decoder reads as the same bytes. */
 export function otherSpellings(jwt: string): readonly string[] {
   const [last, before] = [jwt.slice(-1), jwt.slice(0, -1)];
-  // Of a signature of 64 or 256 bytes, four bits of the last character stand for nothing.
-  const spare = { A: "B", Q: "R", g: "h", w: "x" }[last];
-  const spaced = [`${before} ${last}`, `${before}\n${last}`, `${jwt} `, `${jwt}==`];
-  return spare === undefined ? spaced : [`${before}${spare}`, ...spaced];
+  // Where the last character stands for two bits, its other four are spare: 384 bytes leave none.
+  const next = String.fromCharCode(last.charCodeAt(0) + 1);
+  const spelled = [next, ` ${last}`, `\n${last}`, `${last} `, `${last}==`];
+  const isSame = (other: string): boolean => signatureOf(other).equals(signatureOf(jwt));
+  return spelled.map((end) => `${before}${end}`).filter(isSame);
+}
+
+function signatureOf(jwt: string): Buffer {
+  return Buffer.from(jwt.slice(jwt.lastIndexOf(".") + 1), "base64url");
 }
