@@ -7,12 +7,12 @@ import { type Queryable, sql } from "../platform/database/db.ts";
  * @returns whether there was one
  */
 export async function lockSignUp(tx: Queryable, user: string, now: number): Promise<boolean> {
-  const made = await tx.query(sql`
-    insert into svc_user (address, created_at) values (${user}, ${now}) on conflict do nothing returning address`);
-  if (made.length > 0) return false;
-  const known = await tx.query(sql`select from svc_user where address = ${user} for update`);
-  // Another deletion may have taken it meanwhile: then nothing is locked yet.
-  return known.length > 0 || lockSignUp(tx, user, now);
+  // An update waits for whoever is deleting the user, and makes it where that one has; only a new row has no `xmax`.
+  const [row] = await tx.query<{ isMade: boolean }>(sql`
+    insert into svc_user (address, created_at) values (${user}, ${now})
+    on conflict (address) do update set created_at = svc_user.created_at returning xmax = 0 as "isMade"`);
+  await tx.query(sql`select from svc_user where address = ${user} for update`);
+  return row?.isMade !== true;
 }
 
 /**
