@@ -40,9 +40,8 @@ test("two processes settle on the embedded chain in well under a second, whichev
       assert.equal(done.status, "succeeded");
       durationsMs.push(performance.now() - began);
     }
-    // The poll's floor is a second: without notifications all but the first would take it. On a busy machine some may.
-    const [, second = 0] = durationsMs.toSorted((a, b) => a - b);
-    assert.ok(second < 900, `${String(durationsMs)} ms`);
+    // The poll's floor is a second. The first may come before the process listens.
+    assert.ok(Math.max(...durationsMs.slice(1)) < 900, `${String(durationsMs)} ms`);
   }
 });
 
