@@ -17,6 +17,23 @@ await test("nobody waits longer than two minutes for a transaction, however slow
   assert.equal(asked, 9);
 });
 
+await test("a transaction is looked for at once, soon again, and then twice a second", async (t) => {
+  const pausesMs: number[] = [];
+  const hurry = (done: () => void, ms: number): void => {
+    pausesMs.push(ms);
+    queueMicrotask(done);
+  };
+  t.mock.method(globalThis, "setTimeout", hurry as typeof setTimeout);
+  const transactionHash = `0x${"1".repeat(64)}` as const;
+  const receipt = { transactionHash, blockNumber: "0x5", status: "0x1" };
+  const late: typeof fetch = async () =>
+    Response.json({ jsonrpc: "2.0", id: 1, result: pausesMs.length < 7 ? null : receipt });
+  const chain = openChain({ fetch: late }, "http://localhost:1");
+  const { hash, isReverted } = await chain.waitFor(transactionHash);
+  assert.deepEqual([hash, isReverted], [transactionHash, false]);
+  assert.deepEqual(pausesMs, [25, 50, 100, 200, 400, 500, 500]);
+});
+
 await test("no chain has the id zero, which a wallet would keep as the broker's own", async () => {
   const answer = { jsonrpc: "2.0", id: 1, result: "0x0" };
   const chain = openChain({ fetch: async () => Response.json(answer) }, "http://localhost:1");
