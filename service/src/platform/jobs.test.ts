@@ -160,8 +160,7 @@ test("a run that may not be is left out, and comes with the next turn", async ()
   assert.ok(jobs);
 });
 
-test("a pause ends at once when the time is moved beyond it, and not before", async (t) => {
-  t.mock.timers.enable({ apis: ["setTimeout"] });
+function openMovableClock() {
   const listeners = new Set<(everyJob: boolean) => void>();
   let timeMs = 0;
   const move = async (seconds: number, everyJob = false): Promise<void> => {
@@ -170,16 +169,35 @@ test("a pause ends at once when the time is moved beyond it, and not before", as
     await new Promise(setImmediate);
   };
   const sharedClock = {
-    nowMs: () => timeMs,
-    onMoved(listener: (everyJob: boolean) => void) {
+    nowMs: (): number => timeMs,
+    onMoved: (listener: (everyJob: boolean) => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
+  return { move, sharedClock, listeners };
+}
+
+test("a pause of a second ends too when the time is moved beyond it", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { move, sharedClock } = openMovableClock();
+  let runs = 0;
+  const run = async (): Promise<void> => void (runs += 1);
+  const jobs = startJobs({ log, notifications: openBell(), sharedClock }, [
+    { name: "test", everySeconds: 1, run },
+  ]);
+  for (const seconds of [1, 1, 60]) await move(seconds);
+  assert.equal(runs, 3);
+  await jobs[Symbol.asyncDispose]();
+});
+
+test("a pause ends at once when the time is moved beyond it, and not before", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { move, sharedClock, listeners } = openMovableClock();
   let gate = Promise.resolve();
   const runsAt: number[] = [];
   const run = async (): Promise<void> => {
-    runsAt.push(timeMs / 1000);
+    runsAt.push(sharedClock.nowMs() / 1000);
     await gate;
   };
   const job: Job = { name: "test", everySeconds: hour, run };

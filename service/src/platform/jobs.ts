@@ -6,8 +6,8 @@ export interface Job {
   readonly name: string;
   /**
    * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
-   * within 10 minutes, so that a process that is replaced every day still does what is due once a day. A pause of a minute
-   * or more ends at once when the time is moved beyond it, or moved by somebody who asks for every job.
+   * within 10 minutes, so that a process that is replaced every day still does what is due once a day. It ends at once
+   * when the time is moved beyond it, or moved by somebody who asks for every job.
    */
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; a notification that comes during a run causes another run. */
@@ -47,9 +47,6 @@ function firstPauseMs({ everySeconds }: Job, at: number): number {
 }
 
 const firstSecondsMax = 600;
-
-/** Jobs with shorter pauses run soon enough anyway after the time was moved. */
-const followedSecondsMin = 60;
 
 /** Its multiples modulo 1 keep their distance from each other, however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
@@ -101,7 +98,6 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
     job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
     catchUp(everyJob) {
-      if (job.everySeconds < followedSecondsMin) return;
       // A run under way began before the time was moved.
       if (isRunning) isWoken = true;
       else if (everyJob || nowMs() >= dueAtMs) start();
