@@ -8,7 +8,7 @@ import {
 import type { Client } from "../../accounts/index.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
-import { type Attempt, connectionOf } from "./attempt.ts";
+import { type Attempt, connectionOf, isTimeOver } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { approveForBusiness } from "../business/business-login.ts";
 import { acrOf, checkClaimedSession, checkCode, isClaimedWith, refuseUnfit } from "./claim.ts";
@@ -121,7 +121,7 @@ async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Atte
       : known;
   if (attempt.status === "waiting" && answer.claimSecret !== undefined)
     throw new Problem("not_claimed");
-  if (attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
+  if (isTimeOver(attempt, ctx.clock.now())) throw new Problem("login_over");
   if (attempt.status === "failed") throw new Problem("login_over");
   return attempt;
 }

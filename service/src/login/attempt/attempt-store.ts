@@ -87,7 +87,8 @@ export async function restartAttempt(
     with ended as (
       update login set status = 'failed', failure = 'restarted'
       where id = ${previousId} and restarts < ${next.restartsMax} and (status in ('waiting', 'claimed')
-        or (status in ('gathering', 'approved') and expires_at <= ${next.createdAt})
+        or (status = 'gathering' and expires_at < ${next.createdAt})
+        or (status = 'approved' and expires_at <= ${next.createdAt})
         or (status = 'failed' and failure in ('wrong_number', 'other_browser', 'expired')))
       returning client_id, request, restarts, is_static)
     insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, restarts, is_static)

@@ -47,6 +47,17 @@ export interface Attempt {
   readonly gatheringSince: number | null;
 }
 
+/**
+ * Whether the time of the attempt is over at `now`. While members are asked, that is only after its last second, in
+ * which their votes still count.
+ */
+export function isTimeOver(
+  { status, expiresAt }: Pick<Attempt, "status" | "expiresAt">,
+  now: number,
+): boolean {
+  return status === "gathering" ? expiresAt < now : expiresAt <= now;
+}
+
 /** How often a failed login may be restarted from its page. */
 export const restartsMax = 3;
 

@@ -5,7 +5,7 @@ import { networkOf } from "../../platform/http/client-address.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { type Acr, acrAtLeast } from "../authorization/acr.ts";
-import { type Attempt, type Channel, connectionOf } from "./attempt.ts";
+import { type Attempt, type Channel, connectionOf, isTimeOver } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { getAttempt, getClient, readAttempt } from "./read-attempt.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -164,7 +164,7 @@ async function answerSecondClaim(
   const attempt = await readAttempt(ctx, input.loginId);
   if (attempt.status === "waiting")
     throw new Problem(attempt.expiresAt > ctx.clock.now() ? "code_expired" : "login_over");
-  if (attempt.status === "failed" || attempt.expiresAt <= ctx.clock.now())
+  if (attempt.status === "failed" || isTimeOver(attempt, ctx.clock.now()))
     throw new Problem("login_over");
   if (attempt.channel !== input.channel) throw new Problem("wrong_channel");
   if (isSameClaim(attempt, input, user) && attempt.requestObject !== null)

@@ -2,7 +2,7 @@ import { uuidv7 } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { makeCode } from "../token/authorization-code.ts";
-import { type Channel, codeLocation } from "./attempt.ts";
+import { type Channel, codeLocation, isTimeOver } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { getBrowserAttempt } from "./browser-attempt.ts";
@@ -74,7 +74,7 @@ async function refuseFinish(
   if (attempt.channel !== null && attempt.channel !== channel) throw new Problem("wrong_channel");
   const isOpen =
     ["waiting", "claimed", "gathering"].includes(attempt.status) &&
-    attempt.expiresAt > ctx.clock.now();
+    !isTimeOver(attempt, ctx.clock.now());
   throw new Problem(
     isOpen ? "not_claimed" : "login_over",
     isOpen ? { message: "this login is not approved yet" } : {},

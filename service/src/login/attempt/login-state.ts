@@ -1,5 +1,11 @@
 import { parseAddress, shortAddress } from "@svc/protocol";
-import { type Attempt, type AttemptFailure, errorLocation, restartsMax } from "./attempt.ts";
+import {
+  type Attempt,
+  type AttemptFailure,
+  errorLocation,
+  isTimeOver,
+  restartsMax,
+} from "./attempt.ts";
 import type { LoginContext } from "../login-context.ts";
 import { shownDigits } from "./number-matching.ts";
 
@@ -29,7 +35,7 @@ export type LoginState =
 export function stateOf(ctx: LoginContext, attempt: Attempt): LoginState {
   if (attempt.status === "failed") return failedState(ctx, attempt, attempt.failure ?? "expired");
   if (attempt.status === "finished") return { kind: "finished" };
-  if (attempt.expiresAt <= ctx.clock.now()) return failedState(ctx, attempt, "expired");
+  if (isTimeOver(attempt, ctx.clock.now())) return failedState(ctx, attempt, "expired");
   if (attempt.status === "approved") {
     const isAwaited = attempt.channel === "qr" || attempt.gatheringSince !== null;
     return { kind: isAwaited ? "approved" : "opened" };

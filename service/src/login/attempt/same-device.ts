@@ -11,7 +11,7 @@ import {
   isSignedBy,
   isSignedWithoutClaim,
 } from "./approve.ts";
-import { connectionOf } from "./attempt.ts";
+import { connectionOf, isTimeOver } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { getBrowserAttempt, isStartedBy } from "./browser-attempt.ts";
@@ -48,7 +48,7 @@ export async function returnOnSameDevice(
   if (attempt.channel === "qr") throw new Problem("wrong_channel");
   // Checked before a contract is asked about a signature, so that an attempt that is over costs nothing.
   const isOver = attempt.status === "finished" || attempt.status === "failed";
-  if (isOver || attempt.expiresAt <= ctx.clock.now()) throw new Problem("login_over");
+  if (isOver || isTimeOver(attempt, ctx.clock.now())) throw new Problem("login_over");
   const connection = connectionOf(ctx.config.baseUrl, "app-link", loginId);
   const part = businessPartOf(attempt, returned.business);
   const isClaimed = attempt.claimedBy === user && attempt.requestObject !== null;

@@ -63,7 +63,7 @@ export async function insertOpenLogin(tx: Queryable, login: OpenLogin): Promise<
     insert into business_login as held (login_id, member, business, requester, expires_at)
     values (${loginId}, ${member}, ${business}, ${requester}, ${expiresAt})
     on conflict (member) do update set login_id = excluded.login_id, business = excluded.business,
-      requester = excluded.requester, expires_at = excluded.expires_at where held.expires_at <= ${now}
+      requester = excluded.requester, expires_at = excluded.expires_at where held.expires_at < ${now}
     returning login_id`);
   return rows.length === 1;
 }
