@@ -349,6 +349,14 @@ test("buckets that were left alone for long are removed", async () => {
   assert.equal(await purgeRateBuckets({ db: one, clock }), 1);
 });
 
+test("whatever a limit lets through in a minute, its window is told as a minute", () => {
+  const windows = Array.from({ length: 3000 }, (_, at) => {
+    const counted = perMinute(at + 1, "127.0.0.1");
+    return limitHeaders({ ok: true, remaining: 0 }, counted)["ratelimit-policy"]?.split(";w=")[1];
+  });
+  assert.deepEqual([...new Set(windows)], ["60"]);
+});
+
 test("the answer names the limit, what is left and when to come back", () => {
   assert.deepEqual(limitHeaders({ ok: true, remaining: 399 }, limit), {
     "ratelimit-policy": '"default";q=400;w=4',

@@ -96,11 +96,16 @@ type Policy = Pick<Limit, "burst"> & Partial<Pick<Limit, "perSecond">>;
 
 /** `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` with a refusal. */
 export function limitHeaders(taken: Taken, { burst, perSecond }: Policy): Record<string, string> {
-  const window = perSecond === undefined ? "" : `;w=${Math.ceil(burst / perSecond)}`;
+  const window = perSecond === undefined ? "" : `;w=${fillSecondsOf({ burst, perSecond })}`;
   const policy = { "ratelimit-policy": `"default";q=${burst}${window}` };
   if (taken.ok) return { ...policy, ratelimit: `"default";r=${taken.remaining}` };
   const wait = taken.retryAfterSeconds;
   return { ...policy, ratelimit: `"default";r=0;t=${wait}`, "retry-after": String(wait) };
+}
+
+/** Whole seconds in which a bucket fills. The quotient of 11 and 11 a minute is a little more than 60. */
+function fillSecondsOf({ burst, perSecond }: Pick<Limit, "burst" | "perSecond">): number {
+  return Math.ceil(Number((burst / perSecond).toFixed(6)));
 }
 
 /**
