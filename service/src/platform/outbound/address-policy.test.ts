@@ -226,6 +226,19 @@ test("a URL has at most 2,048 characters, and a name 253", () => {
   assert.equal(outcome(`https://a${name}/`, production), "not_public_name");
 });
 
+test("the characters of a URL are counted in the form in which it is kept and called", () => {
+  // Beyond ASCII a character of a path takes at least six, and an apostrophe of a query three.
+  for (const [start, character, kept] of [
+    ["https://hooks.example.com/", "\u00e9", "%C3%A9"],
+    ["https://hooks.example.com/?q=", "'", "%27"],
+  ] as const) {
+    const count = Math.floor((2048 - start.length) / kept.length);
+    const longest = `${start}${character.repeat(count)}`;
+    assert.equal(outcome(outcome(longest, production), production), start + kept.repeat(count));
+    assert.equal(outcome(`${longest}${character}`, production), "too_long");
+  }
+});
+
 test("an own host is meant on every port, however the configuration writes it", () => {
   for (const own of ["a.example.com", "A.example.com:8443", "https://a.example.com/base"]) {
     const options = { profile: "production", ownHosts: [own] } as const;

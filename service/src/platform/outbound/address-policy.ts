@@ -16,6 +16,7 @@ type UrlFault =
   | "port"
   | "own_host";
 
+/** Of the text, and of the normalised form, in which a character beyond ASCII takes three for each of its bytes. */
 const urlLengthMax = 2048;
 
 /**
@@ -38,6 +39,7 @@ export function parsePublicUrl(
 
   const url = URL.parse(text);
   if (url === null) return { refused: "malformed" };
+  if (url.href.length > urlLengthMax) return { refused: "too_long" };
   if (url.protocol === "http:") return parseLoopbackUrl(text, url, options);
 
   if (url.hostname.startsWith("[") || isIPv4(url.hostname)) return { refused: "ip_literal" };
