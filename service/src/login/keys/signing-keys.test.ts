@@ -144,6 +144,22 @@ test("the published successor takes over without a restart, and the old key stay
   assert.ok(!(await isKept()));
 });
 
+test("a key stays as long as what it signed for wallets, however short tokens live: an offer is open for an hour", async () => {
+  await using own = await openTestLogin({ environment: { ACCESS_TOKEN_LIFETIME_SECONDS: "60" } });
+  const { kid } = own.ctx.signingKeys.current("wallet-es256");
+  const next = (await listTestKeys(own.ctx.db)).findLast(
+    ({ purpose }) => purpose === "wallet-es256",
+  );
+  own.clock.advance((next?.startsAt ?? 0) - own.clock.now());
+  assert.notEqual(own.ctx.signingKeys.current("wallet-es256").kid, kid);
+  const isPublished = async (): Promise<boolean> =>
+    (await publishedOf(own, "wallet-jwks")).some((key) => key.kid === kid);
+  own.clock.advance(3600 + 899);
+  assert.ok(await isPublished(), "wallets whose clocks run behind may still take an offer");
+  own.clock.advance(1);
+  assert.ok(!(await isPublished()));
+});
+
 test("a revoked key is gone everywhere at once and its tokens count no more", async () => {
   await using own = await openTestLogin();
   await using second = await openTestLogin({ with: own });

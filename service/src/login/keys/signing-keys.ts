@@ -46,8 +46,10 @@ const channel = "signing-key";
 const generateKeyPair = promisify(generateKeyPairWithCallback);
 const modulusBits = 2048;
 const kidBytes = 16;
-/** Verifiers whose clock runs behind; also covers wallets' request objects, which live 15 minutes at most. */
+/** Verifiers whose clock runs behind. */
 const retentionSlackSeconds = 900;
+/** The longest life of a request object, which wallets verify: an offer is open for an hour at most. */
+const requestObjectSecondsMax = 3600;
 
 /** What is derived from the keys, until the next of them starts or retires. */
 interface Snapshot {
@@ -137,7 +139,8 @@ export const signingKeyColumn: SealedColumn = {
 };
 
 function retentionSeconds(ctx: KeyContext): number {
-  return ctx.config.accessTokenLifetimeSeconds + retentionSlackSeconds;
+  const signedSeconds = Math.max(ctx.config.accessTokenLifetimeSeconds, requestObjectSecondsMax);
+  return signedSeconds + retentionSlackSeconds;
 }
 
 async function makeKey(
