@@ -17,6 +17,9 @@ export interface PastRelease {
   readonly releasedAt: number;
 }
 
+/** A page of 100 that were asked for 40 fields each, with the longest names and purposes, has 370 kB. */
+const bytesMax = 1024 * 1024;
+
 /** What a business released, newest first. @throws {WalletRefusal} broker_refused */
 export async function listReleases(
   ctx: WalletContext,
@@ -24,7 +27,7 @@ export async function listReleases(
 ): Promise<readonly PastRelease[]> {
   const releases: PastRelease[] = [];
   const path = `/w/businesses/${address}/releases?limit=100`;
-  for await (const { items } of readPages(ctx, broker, { path }))
+  for await (const { items } of readPages(ctx, broker, { path, bytesMax }))
     releases.push(...items.flatMap(releaseOf));
   return releases;
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, test } from "node:test";
-import { businessCategory, encodeCharter } from "@svc/protocol";
+import { businessCategory, businessFieldNames, encodeCharter } from "@svc/protocol";
 import { callWallet, valueOf } from "../../test/call-wallet.ts";
 import {
   audience,
@@ -166,6 +166,16 @@ await test("a member sees what its business released, and what a broker says of 
   const { domain } = asked;
   const said = { purpose: shownText(texts.purpose), name: shownText(asked.name), domain };
   assert.deepEqual(items, [{ ...rest, ...said }]);
+});
+
+await test("a page of the longest releases is read: 100 of 40 fields, each for a purpose of 280 characters", async () => {
+  const longest = businessFieldNames.toSorted((a, b) => b.length - a.length).slice(0, 40);
+  const purpose = "\u{1f3e6}".repeat(280);
+  const requester = { name: "\u9280".repeat(200), domain: `${"bank.".repeat(48)}example.com` };
+  const release = { requester, purpose, fields: longest, releasedAt: 1_700_000_000 };
+  fake.released = Array.from({ length: 100 }, (_, at) => ({ ...release, requestId: `${at}J` }));
+  const { items } = valueOf(await wallet("business", "releases"));
+  assert.equal((items as unknown[]).length, 100);
 });
 
 await test("whoever proposed something takes it back by its id", async () => {
