@@ -194,7 +194,7 @@ export async function lapseFoundings(ctx: Pick<KybContext, "db" | "clock">): Pro
   await workInBatches(lapsedBatch, async (limit) => store.lapseFoundings(ctx.db, now, limit));
 }
 
-/** Forgets foundings that ended 30 days ago. */
+/** Forgets foundings that came to nothing, 30 days after the deadline of their invitations. */
 export async function forgetLapsed(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - lapsedRetentionSeconds;
   await purgeInBatches(async (limit) => store.deleteLapsed(ctx.db, before, limit), lapsedBatch);
