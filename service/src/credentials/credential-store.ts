@@ -331,14 +331,17 @@ export interface KnownCall {
   readonly root: Hex32;
 }
 
+/** @param before keys that were taken by then have expired */
 export async function findIdempotencyKey(
   db: Queryable,
   call: { issuerId: string; key: string },
+  before: number,
 ): Promise<KnownCall | null> {
   const [known] = await db.query<KnownCall>(
     sql`select credential_id as "credentialId", body_mac as "bodyMac", '0x' || encode(root, 'hex') as root
       from issuer_idempotency join credential on credential.id = credential_id
-      where issuer_idempotency.issuer_id = ${call.issuerId} and key = ${call.key}`,
+      where issuer_idempotency.issuer_id = ${call.issuerId} and key = ${call.key}
+        and issuer_idempotency.created_at > ${before}`,
   );
   return known ?? null;
 }
@@ -346,6 +349,8 @@ export async function findIdempotencyKey(
 /**
  * Stores the key of a call, or finds what the key was used for before; that is then not deleted before the transaction
  * ends.
+ *
+ * @param before keys that were taken by then have expired, and are taken again
  */
 export async function takeIdempotencyKey(
   tx: Queryable,
@@ -356,11 +361,16 @@ export async function takeIdempotencyKey(
     credentialId: string;
     now: number;
   },
+  before: number,
 ): Promise<KnownCall | null> {
   const [known] = await tx.query<{ credential_id: string; body_mac: Buffer }>(
-    sql`insert into issuer_idempotency (issuer_id, key, body_mac, credential_id, created_at)
+    sql`insert into issuer_idempotency as held (issuer_id, key, body_mac, credential_id, created_at)
       values (${given.issuerId}, ${given.key}, ${given.bodyMac}, ${given.credentialId}, ${given.now})
-      on conflict (issuer_id, key) do update set key = excluded.key
+      on conflict (issuer_id, key) do update set (body_mac, credential_id, created_at) = (
+        select case when is_over then excluded.body_mac else held.body_mac end,
+          case when is_over then excluded.credential_id else held.credential_id end,
+          case when is_over then excluded.created_at else held.created_at end
+        from (values (held.created_at <= ${before})) as kept (is_over))
       returning credential_id, body_mac`,
   );
   if (known === undefined) throw new Error("a key is neither free nor taken");

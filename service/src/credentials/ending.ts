@@ -7,6 +7,7 @@ import { Problem } from "../platform/http/problems.ts";
 import type { EndedReason } from "./credential.ts";
 import * as store from "./credential-store.ts";
 import type { CredentialsContext, InvalidLeaf } from "./credentials-context.ts";
+import { idempotencySeconds } from "./issue.ts";
 import type { Issuer } from "./issuer.ts";
 
 type EndingContext = Pick<Ctx, "db" | "clock" | "audit"> &
@@ -17,7 +18,6 @@ type EndingContext = Pick<Ctx, "db" | "clock" | "audit"> &
  * present it.
  */
 const uncollectedSeconds = 30 * 86_400;
-const idempotencySeconds = 86_400;
 const batchMax = 200;
 
 /**

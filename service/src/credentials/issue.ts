@@ -47,6 +47,8 @@ export const credentialValuesColumn: SealedColumn = {
 };
 
 const fieldsMax = 100;
+/** For how long an `Idempotency-Key` stands for its first call. */
+export const idempotencySeconds = 86_400;
 /** The longest lifetime of a document. */
 export const lifetimeSecondsMax = 20 * 366 * 86_400;
 
@@ -89,19 +91,21 @@ export async function issueOnce(
   if (idempotency === undefined) return ctx.db.transaction(prepare().storeIssued);
   const bodyMac = ctx.keys.mac("issuer-idempotency", idempotency.body);
   const call = { issuerId, key: idempotency.key };
+  const now = ctx.clock.now();
+  const before = now - idempotencySeconds;
   try {
     const { id: credentialId, storeIssued } = prepare();
     return await ctx.db.transaction(async (tx) => {
       const stored = await storeIssued(tx);
-      const taken = { ...call, bodyMac, credentialId, now: ctx.clock.now() };
-      const known = await store.takeIdempotencyKey(tx, taken);
+      const taken = { ...call, bodyMac, credentialId, now };
+      const known = await store.takeIdempotencyKey(tx, taken, before);
       if (known !== null) throw new Repeated(known);
       return stored;
     });
   } catch (error) {
     const isRefused = error instanceof Problem;
     if (!isRefused && !(error instanceof Repeated)) throw error;
-    const known = isRefused ? await store.findIdempotencyKey(ctx.db, call) : error.known;
+    const known = isRefused ? await store.findIdempotencyKey(ctx.db, call, before) : error.known;
     const isSame = known !== null && equalBytes(known.bodyMac, bodyMac);
     if (!isSame) throw isRefused ? error : new Problem("idempotency_key_conflict");
     return { id: known.credentialId, root: known.root, isRepeated: true };

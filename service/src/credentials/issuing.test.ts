@@ -226,6 +226,22 @@ await test("Idempotency-Key: a key stands for its first call for 24 hours, and f
   assert.notEqual(anew.body["id"], first["id"]);
 });
 
+await test("Idempotency-Key: a day is over to the second, also for a key that was not deleted yet", async () => {
+  const given = { ...card(), expiresAt: ctx.clock.now() + 2 * 86_400 };
+  const header = { "idempotency-key": "order-7" };
+  const { body: first } = await issue(given, header);
+  world.advance(86_400);
+  const changed = { ...given, expiresAt: given.expiresAt + 1 };
+  const anew = await issue(changed, header);
+  assert.equal(anew.status, 201);
+  assert.notEqual(anew.body["id"], first["id"]);
+  world.advance(86_399);
+  const again = await issue(changed, header);
+  assert.deepEqual([again.status, again.body["id"]], [200, anew.body["id"]]);
+  world.advance(2);
+  assert.equal((await issue(changed, header)).status, 400, "it could not be issued any more");
+});
+
 await test("Idempotency-Key: of calls at the same moment one issues", async () => {
   const given = card();
   const header = { "idempotency-key": "order-2" };
