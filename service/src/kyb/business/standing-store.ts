@@ -91,14 +91,17 @@ export async function requestStop(
   );
 }
 
-/** Locks one business that has to be stopped. */
+/**
+ * Locks one business that has to be stopped, waiting for whoever holds it: they wake nobody for it afterwards. Null as well
+ * where another process has just stopped it, which goes on with the next.
+ */
 export async function takeStop(
   tx: Queryable,
 ): Promise<{ business: Address; reason: StopReason } | null> {
   const [row] = await tx.query<{ business: Address; reason: StopReason }>(
     sql`with taken as (
         select address, stop_reason from business where stop_reason is not null
-        order by address limit 1 for update skip locked)
+        order by address limit 1 for update)
       update business set stop_reason = null from taken where business.address = taken.address
       returning business.address as business, taken.stop_reason as reason`,
   );
