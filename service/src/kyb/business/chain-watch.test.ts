@@ -5,11 +5,13 @@ import { businessWallet } from "@svc/contracts";
 import { type Address, type CharterMember, encodeCharter, type Hex } from "@svc/protocol";
 import { type Abi, decodeFunctionData, encodeFunctionResult } from "viem";
 import { AnswerTooLong, NodeAway, RpcError } from "../../chain/index.ts";
+import { untilBlocked } from "../../../../test/lock-waits.ts";
 import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
 import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
+import { holdBusiness } from "./business-store.ts";
 import { watchWallets } from "./chain-watch.ts";
 import { kybJobs } from "../jobs.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -174,6 +176,20 @@ await test("a wallet that something becomes of while it is looked at is looked a
   heads = [changedIn];
   await followChain(ctx);
   assert.equal(await isLookDue(), false);
+  assert.equal(await countMembers(), 1);
+});
+
+await test("a wallet is looked at as soon as whoever holds its business lets go", async () => {
+  await begin();
+  heads = [changedIn];
+  await requestLook(ctx.db, business);
+  const { following } = await ctx.db.transaction(async (tx) => {
+    await holdBusiness(tx, business);
+    const looking = followChain(ctx);
+    await Promise.race([looking, untilBlocked(ctx.db)]);
+    return { following: looking };
+  });
+  await following;
   assert.equal(await countMembers(), 1);
 });
 

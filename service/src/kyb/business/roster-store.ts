@@ -28,7 +28,7 @@ export interface ClaimedLook {
   readonly claim: number;
 }
 
-/** Takes businesses that are due. @param given.until when others may take them again */
+/** Takes businesses that are due and that nobody holds. @param given.until when others may take them again */
 export async function claimLooks(
   db: Queryable,
   given: { now: number; until: number; limit: number },
@@ -36,9 +36,26 @@ export async function claimLooks(
   return db.query<ClaimedLook>(
     sql`update business set look_due_at = ${given.until} where address = any(array(
         select address from business where look_due_at <= ${given.now}
-        order by look_due_at limit ${given.limit} for update skip locked))
+        order by look_due_at limit ${given.limit} for no key update skip locked))
       returning address, look_due_at as claim`,
   );
+}
+
+/**
+ * Waits until nobody holds the business that has been due for longest, and {@link claimLooks} can take it. It is one
+ * alone, so that waiting for it blocks nobody who holds two.
+ *
+ * @returns false if nothing else is due, or another process has taken it
+ */
+export async function waitForLook(
+  db: Queryable,
+  { now, except }: { now: number; except: readonly Address[] },
+): Promise<boolean> {
+  const rows = await db.query(
+    sql`select from business where look_due_at <= ${now} and address <> all(${[...except]}::text[])
+      order by look_due_at limit 1 for no key update`,
+  );
+  return rows.length === 1;
 }
 
 /**

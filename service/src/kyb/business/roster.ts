@@ -34,6 +34,7 @@ const claimSeconds = 30;
  * @throws what failed; that the node is away only where nothing else failed
  */
 export async function followChain(ctx: KybContext): Promise<void> {
+  const looked = new Set<Address>();
   for (;;) {
     const now = ctx.clock.now();
     const claim = { now, until: now + claimSeconds, limit: looksMax };
@@ -44,7 +45,10 @@ export async function followChain(ctx: KybContext): Promise<void> {
       failed.map(({ reason }): unknown => reason),
       "businesses could not be looked at",
     );
-    if (looks.length < looksMax) return;
+    for (const { address } of looks) looked.add(address);
+    if (looks.length === looksMax) continue;
+    // Whoever votes or asks holds a business for a moment, and wakes nobody for it afterwards.
+    if (!(await store.waitForLook(ctx.db, { now, except: [...looked] }))) return;
   }
 }
 
