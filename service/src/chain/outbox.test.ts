@@ -152,6 +152,20 @@ test("what another process signs between a look and the lock is signed once, and
   assert.deepEqual(rows, expected);
 });
 
+test("what had no room beside 32 in flight is signed in the run that finds these final", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  for (let each = 0; each < 34; each += 1) await process.queue(`${each}`);
+  await process.work();
+  await anvil.mine();
+  installation.advance(4);
+  await process.work();
+  const inFlight = (await statusesOf(process)).filter((status) => status === "sent");
+  assert.deepEqual([process.done.length, inFlight.length], [32, 2]);
+});
+
 test("what another process marks final between a look and its end is announced by that one alone", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });

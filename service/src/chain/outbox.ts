@@ -58,6 +58,7 @@ export async function workOutbox(
   for (let round = 0; round < roundsMax; round += 1) {
     const { hasDue, hasSent } = await store.readBacklog(db, clock.now());
     let signed = { count: 0, hasMore: false };
+    let finished = 0;
     const sign = async (): Promise<void> => {
       if (hasDue) signed = await signDue(ctx, options);
     };
@@ -65,10 +66,12 @@ export async function workOutbox(
       if (!hasSent && signed.count === 0) return;
       // A local chain mines at once, so what was just signed can be observed already.
       const isMined = chain.confirmations === 1 && signed.count > 0;
-      if (isMined || (await claimSoon(ctx))) await observe(ctx, handlers, options);
+      if (isMined || (await claimSoon(ctx))) finished = await observe(ctx, handlers, options);
     };
     await doEach([sign, lookAfter]);
-    if (!signed.hasMore) return;
+    // What is final has left room for what waits, and nobody else is woken for that.
+    const hasRoom = hasDue && finished > 0;
+    if (!signed.hasMore && !hasRoom) return;
   }
 }
 
@@ -102,18 +105,23 @@ async function claimObservation({ chain, db, clock }: ChainContext): Promise<boo
 type Sent = Awaited<ReturnType<typeof store.listSent>>[number];
 type Judged = { readonly sent: Sent; readonly verdict: Verdict };
 
+/** @returns how many were found final */
 async function observe(
   ctx: ChainContext,
   handlers: FinalHandlers,
   { only }: { only?: string },
-): Promise<void> {
+): Promise<number> {
+  let finished = 0;
   const all = await store.listSent(ctx.db, { limit: sentMax, only: only ?? null });
   const signers = Map.groupBy(all, (each) => each.signer);
   const looks = [...signers].map(([signer, sent]) => async () => {
     const { view, judged } = await judgeAll(ctx, signer, sent);
     const below = sent[0]?.nonce ?? 0;
     await doEach([
-      async () => finishFinal(ctx, judged, handlers),
+      async () => {
+        await finishFinal(ctx, judged, handlers);
+        finished += judged.filter(({ verdict }) => verdict.is === "final").length;
+      },
       async () => noteChanges(ctx, judged),
       async () => resendLate(ctx, judged),
       // With one kind alone, other transactions may have the nonces in between.
@@ -122,6 +130,7 @@ async function observe(
     ]);
   });
   await doEach(looks);
+  return finished;
 }
 
 async function judgeAll(
