@@ -7,16 +7,25 @@ import type { WebhooksContext } from "./webhooks-context.ts";
 const gatherMs = 5;
 const recordMax = 512;
 
+interface Options {
+  readonly leaseMs: number;
+  /**
+   * Called each time everything that waited has been recorded.
+   *
+   * @param isDue whether any of it is due again at once
+   */
+  readonly onRecorded: (isDue: boolean) => void;
+}
+
 /** Ends of one process's attempts on their way to the database, many in one statement. */
 export class AttemptEndQueue {
   readonly #ctx: WebhooksContext;
   readonly #leaseMs: number;
-  readonly #onRecorded: () => void;
+  readonly #onRecorded: Options["onRecorded"];
   #waiting: Ended[] = [];
   #recording: Promise<void> | null = null;
 
-  /** @param options.onRecorded called each time everything that waited has been recorded */
-  constructor(ctx: WebhooksContext, options: { leaseMs: number; onRecorded: () => void }) {
+  constructor(ctx: WebhooksContext, options: Options) {
     this.#ctx = ctx;
     this.#leaseMs = options.leaseMs;
     this.#onRecorded = options.onRecorded;
@@ -51,10 +60,11 @@ export class AttemptEndQueue {
 
   async #recordWaiting(): Promise<void> {
     await pause(gatherMs);
+    let isDue = false;
     while (this.hasWaiting) {
       const part = this.#waiting.splice(0, recordMax);
       try {
-        await recordEnds(this.#ctx, part);
+        if (await recordEnds(this.#ctx, part)) isDue = true;
       } catch (error) {
         // They wait until they are asked for again; once a lease is over, the attempt is made again instead.
         const oldestMs = this.#ctx.clock.nowMs() - this.#leaseMs;
@@ -63,6 +73,6 @@ export class AttemptEndQueue {
         return;
       }
     }
-    this.#onRecorded();
+    this.#onRecorded(isDue);
   }
 }

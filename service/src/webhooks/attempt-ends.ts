@@ -9,25 +9,24 @@ import * as store from "./delivery-store.ts";
  * Records how attempts ended, and updates the health of the KYB endpoints they were made at. Once an endpoint goes into
  * quarantine, all of its events are held soon after, even those whose last attempt this was; none is sent meanwhile. An
  * event that failed at an endpoint that has been reset since restarts its schedule, as a held one does.
+ *
+ * @returns whether any of them is due again at once
  */
 export async function recordEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
   ended: readonly store.Ended[],
-): Promise<void> {
+): Promise<boolean> {
   const nowMs = Math.floor(ctx.clock.nowMs());
   const times = { nowMs, deliveredDataSeconds, keptUntil: ctx.clock.now() + resendSeconds };
-  if (!ended.some(tellsOfEndpoint)) {
-    await store.finish(ctx.db, ended, times);
-    return;
-  }
-  const quarantined = await ctx.db.transaction(async (tx) => {
+  if (!ended.some(tellsOfEndpoint)) return store.finish(ctx.db, ended, times);
+  const { isDue, quarantined } = await ctx.db.transaction(async (tx) => {
     const { inactive, out, stale } = await noteHealth(tx, ended.filter(tellsOfEndpoint));
     const isHeld = (each: store.Ended): boolean =>
       tellsOfEndpoint(each) &&
       each.deliveredAt === null &&
       (inactive.has(each.kybEndpointId) || stale.has(each.eventId));
     const recorded = ended.map((each) => (isHeld(each) ? { ...each, dueAtMs: nowMs } : each));
-    await store.finish(tx, recorded, times);
+    const isAnyDue = await store.finish(tx, recorded, times);
     const anew = recorded.filter((each) => isHeld(each) && stale.has(each.eventId));
     if (anew.length > 0)
       await store.restart(
@@ -35,10 +34,11 @@ export async function recordEnds(
         anew.map(({ eventId }) => eventId),
       );
     if (out.size > 0) await wakeReconciling(tx);
-    return out;
+    return { isDue: isAnyDue, quarantined: out };
   });
   for (const endpointId of quarantined)
     ctx.log.warn({ endpointId }, "a webhook endpoint was put into quarantine");
+  return isDue;
 }
 
 type EndedAtEndpoint = store.Ended &

@@ -248,12 +248,13 @@ function newestOfEach(ended: readonly Ended[]): Ended[] {
  * process makes that attempt again.
  *
  * @param times.keptUntil Unix seconds until which bodies without personal data are kept at least
+ * @returns whether any of them is due at once
  */
 export async function finish(
   db: Queryable,
   given: readonly Ended[],
   times: { nowMs: number; deliveredDataSeconds: number; keptUntil: number },
-): Promise<void> {
+): Promise<boolean> {
   const ended = newestOfEach(given);
   const of = <T>(pick: (each: Ended) => T): T[] => ended.map(pick);
   const byId = (pick: (each: Ended) => string | number | null): string =>
@@ -282,16 +283,19 @@ export async function finish(
     anew as (
       insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
       select event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, ${times.nowMs}::bigint
-      from over where step = ${resentStep} and event_id = any(${givenUpIds}::text[])),
+      from over where step = ${resentStep} and event_id = any(${givenUpIds}::text[]) returning event_id),
     again as (
       update webhook_delivery d set step = d.step + 1, lease = null,
         due_at_ms = case when d.step = ${resentStep} then ${times.nowMs}::bigint
           else (${dues}::jsonb ->> d.event_id)::bigint end
       where d.event_id = any(${againIds}::text[]) and d.lease = (${leases}::jsonb ->> d.event_id)::uuid
-      returning d.event_id),
+      returning d.event_id, d.due_at_ms),
     made as (
       select g.* from given g
       where g.outcome is not null and g.event_id in (select event_id from over union all select event_id from again)),
+    kept as (
+      insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, status, answer_sealed)
+      select event_id || '.' || number, number, begun_at_ms, duration_ms, outcome, status, answer_sealed from made),
     counted as (
       update webhook_event e set attempts = e.attempts + 1,
         delivered_at = coalesce(e.delivered_at, (${deliveries}::jsonb ->> e.id)::bigint),
@@ -300,9 +304,8 @@ export async function finish(
           when not e.is_personal and e.purge_at is not null then greatest(e.purge_at, ${times.keptUntil}::bigint)
           else e.purge_at end
       where e.id = any(array(select event_id from made)))
-    insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, status, answer_sealed)
-    select event_id || '.' || number, number, begun_at_ms, duration_ms, outcome, status, answer_sealed from made`;
-  await db.query(plannedAnew(statement));
+    select 1 as due from anew union all select 1 from again where due_at_ms <= ${times.nowMs}`;
+  return (await db.query(plannedAnew(statement))).length > 0;
 }
 
 /** Restarts the schedule of deliveries that will be tried again. */

@@ -56,6 +56,21 @@ test("a 410 of the address that an endpoint has left puts no quarantine on the n
   );
 });
 
+test("what fails at the address that an endpoint has left goes to the new one at once", async () => {
+  await using webhooks = await openTestWebhooks();
+  const held = holdAnswers();
+  const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
+  await webhooks.register(old.url);
+  const event = webhooks.kybEvent();
+  await webhooks.enqueue(event);
+  const delivered = webhooks.deliver();
+  await held.arrived(1);
+  await webhooks.register(next.url);
+  held.open[0]?.writeHead(500).end();
+  await delivered;
+  assert.deepEqual(idsOf(next), [event.id]);
+});
+
 /** Two attempts under way at an endpoint whose answers the test gives, one of them the last of its event. */
 async function beginLastAttempt(webhooks: TestWebhooks) {
   const held = holdAnswers();
@@ -86,7 +101,7 @@ test("a 410 to an attempt that began before the endpoint was reactivated puts it
   await webhooks.deliver();
   receiver.setAnswer(ok);
   receiver.received.length = 0;
-  webhooks.advance(60);
+  webhooks.advance(180);
   await webhooks.deliver();
   assert.deepEqual(
     new Set(idsOf(receiver)),

@@ -39,7 +39,7 @@ export class Sender implements AsyncDisposable {
   #claimMs = 0;
   /** A pump was asked for since the claims under way began. */
   #isWoken = false;
-  /** Something due was left for want of room: it is asked for again when attempts have ended. */
+  /** Something due was left for want of room, or is due again: it is asked for when attempts have ended. */
   #hasDueLeft = false;
   /** Attempts have ended since the claims under way began, which may not have seen the room. */
   #hasNewRoom = false;
@@ -48,8 +48,9 @@ export class Sender implements AsyncDisposable {
   constructor(ctx: WebhooksContext, { underWayMax = underWayMaxDefault } = {}) {
     this.#ctx = ctx;
     this.#underWayMax = underWayMax;
-    const onRecorded = (): void => {
+    const onRecorded = (isDue: boolean): void => {
       this.#hasNewRoom = true;
+      this.#hasDueLeft ||= isDue;
       if (this.#pumping === null) this.#endPump();
     };
     this.#ends = new AttemptEndQueue(ctx, { leaseMs, onRecorded });
