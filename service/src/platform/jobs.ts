@@ -12,9 +12,15 @@ export interface Job {
   readonly everySeconds: number;
   /** A channel whose notifications end the pause at once; a notification that comes during a run causes another run. */
   readonly wakeOn?: string;
-  /** @param closing aborted when the process ends, so that a long run can finish early */
-  run(closing: AbortSignal): Promise<void>;
+  /**
+   * @param closing aborted when the process ends, so that a long run can finish early
+   * @param nextWake for a run that waits for what is under way and can begin more meanwhile
+   */
+  run(closing: AbortSignal, nextWake?: NextWake): Promise<void>;
 }
+
+/** Resolves at the next notification. Whoever asks before looking at what is due misses none. */
+export type NextWake = () => Promise<void>;
 
 type JobContext = Pick<Ctx, "log" | "notifications"> & {
   /** Asked before each run; if it says no, that run is skipped. */
@@ -61,12 +67,14 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   let [isWoken, isRunning] = [false, false];
   const closing = new AbortController();
   let running = Promise.resolve();
+  let news = Promise.withResolvers<void>();
+  const nextWake: NextWake = async () => news.promise;
   let timer: NodeJS.Timeout | undefined;
   let dueAtMs = Infinity;
   const nowMs = (): number => ctx.sharedClock?.nowMs() ?? 0;
   const work = async (): Promise<void> => {
     try {
-      if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal);
+      if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal, nextWake);
     } catch (error) {
       ctx.log.error({ err: error, job: job.name }, "a job failed");
       // A run that failed after it was woken would fail at once again, so it waits for its pause.
@@ -90,8 +98,10 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   };
   const wake = (): void => {
     if (closing.signal.aborted) return;
-    if (isRunning) isWoken = true;
-    else start();
+    if (!isRunning) return start();
+    isWoken = true;
+    news.resolve();
+    news = Promise.withResolvers();
   };
   pause(firstMs);
   const subscribed =

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Address, subjectOf } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
+import type { NextWake } from "../../platform/jobs.ts";
 import * as store from "./back-channel-store.ts";
 import { signJwt } from "../keys/jwt.ts";
 import type { TokenContext } from "../token-context.ts";
@@ -21,7 +22,7 @@ const leaseSeconds = 60;
 const underWayMax = 64;
 const underWayPerClient = 8;
 const timeoutMs = 10_000;
-/** What becomes due while others are under way waits no longer than this. */
+/** A further try that becomes due while others are under way waits no longer than this. */
 const lookAgainMs = 1_000;
 const responseBytesMax = 4096;
 
@@ -29,13 +30,19 @@ const responseBytesMax = 4096;
  * Tells clients of logouts that are due, one try each, until none is due or under way.
  *
  * @param closing begins no more once it is aborted; what is under way ends
+ * @param nextWake tells of logouts that come while others are under way
  * @returns how many were tried
  */
-export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): Promise<number> {
+export async function deliverLogouts(
+  ctx: TokenContext,
+  closing: AbortSignal,
+  nextWake?: NextWake,
+): Promise<number> {
   const underWay = new Map<Promise<void>, store.LogoutDelivery>();
   try {
     for (let tried = 0; ;) {
       const before = [...underWay.values()];
+      const woken = nextWake === undefined ? [] : [nextWake()];
       const limit = closing.aborted ? 0 : limitBeside(before.length);
       const due = limit === 0 ? [] : await leaseDue(ctx, before, limit);
       tried += due.length;
@@ -49,7 +56,8 @@ export async function deliverLogouts(ctx: TokenContext, closing: AbortSignal): P
       // More may be due where as many were taken as may be at once, and there is room where all has ended meanwhile.
       const mayBeginMore = due.length === limit && limit > 0;
       if (mayBeginMore || underWay.size === 0) continue;
-      await Promise.race([...underWay.keys(), pause(lookAgainMs, undefined, { ref: false })]);
+      const poll = pause(lookAgainMs, undefined, { ref: false });
+      await Promise.race([...underWay.keys(), ...woken, poll]);
     }
   } finally {
     await Promise.all(underWay.keys());

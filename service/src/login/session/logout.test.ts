@@ -7,7 +7,6 @@ import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.
 import { deliverLogouts } from "./back-channel.ts";
 import { endDelivery, leaseDeliveries, postponeDelivery } from "./back-channel-store.ts";
 import { endSession } from "./session-end.ts";
-import { createRefreshSuccessors } from "../token/refresh-successors.ts";
 import {
   addClient,
   addCode,
@@ -21,12 +20,7 @@ import {
   type TestCode,
   user,
 } from "../test-login.ts";
-import {
-  insertTestLogouts,
-  listTestFamilies,
-  listTestLogouts,
-  moveTestClients,
-} from "../test-login-store.ts";
+import { insertTestLogouts, listTestLogouts, moveTestClients } from "../test-login-store.ts";
 import { tokenJobs } from "../token/token-jobs.ts";
 
 const hangingUrl = "https://slow.example/logout";
@@ -347,6 +341,28 @@ test("a client that hangs with a long queue delays no other; what begins no more
   assert.equal(sent.length, 120, "each once");
 });
 
+test("a client is told at once of a logout that comes while another client hangs", async () => {
+  await deliverLogouts(login.ctx, open);
+  hanging = Promise.withResolvers();
+  const slow = await addClient(login, { backchannelLogoutUri: hangingUrl });
+  const due = { user, dueAt: login.clock.now(), count: 1 };
+  await insertTestLogouts(login.ctx.db, { ...due, clientId: slow.id });
+  sent.length = 0;
+  let news = Promise.withResolvers<void>();
+  const delivered = deliverLogouts(login.ctx, open, async () => news.promise);
+  while (sent.length < 1) await turn();
+  await insertTestLogouts(login.ctx.db, { ...due, clientId: client.id });
+  const began = performance.now();
+  news.resolve();
+  news = Promise.withResolvers();
+  while (sent.length < 2) await turn();
+  const durationMs = performance.now() - began;
+  hanging.resolve({ kind: "failed", reason: "timeout" });
+  await delivered;
+  // The poll comes after a second.
+  assert.ok(durationMs < 700, `${durationMs} ms`);
+});
+
 test("clients of one organization that hang, however many they are, delay no other's", async () => {
   await deliverLogouts(login.ctx, open);
   hanging = Promise.withResolvers();
@@ -381,51 +397,6 @@ test("a logout costs three calls of the database: it is taken, its end is kept, 
   const before = login.ctx.db.callsTotal;
   assert.equal(await deliverLogouts(login.ctx, open), 1);
   assert.equal(login.ctx.db.callsTotal - before, 3);
-});
-
-test("the jobs remove sealed successors after the grace and families that are over", async () => {
-  await using own = await openTestLogin();
-  const shop = await addClient(own);
-  const run = async (name: string): Promise<void> => {
-    for (const job of tokenJobs(own.ctx, own.successors))
-      if (job.name === name) await job.run(AbortSignal.any([]));
-  };
-  const hasSuccessor = async (): Promise<boolean> =>
-    (await listTestFamilies(own.ctx.db)).some((row) => row.hasSuccessor);
-  const tokens = (await redeem(own, shop, await addCode(own, shop))).body;
-  const next = await refresh(own, shop, tokens["refresh_token"]);
-  await run("refresh-successors");
-  assert.equal(await hasSuccessor(), true);
-  own.clock.advance(10);
-  await run("refresh-successors");
-  assert.equal(await hasSuccessor(), false);
-
-  // A successor that a killed process sealed is found by the sweep over all.
-  const killed = createRefreshSuccessors(own.ctx);
-  await refresh(own, shop, next.body["refresh_token"]);
-  own.clock.advance(10);
-  assert.equal(await hasSuccessor(), true);
-  await killed.sweep();
-  own.clock.advance(3);
-  await killed.sweepAll();
-  assert.equal(await hasSuccessor(), true, "for a process whose clock is late the grace goes on");
-  own.clock.advance(1);
-  await killed.sweepAll();
-  assert.equal(await hasSuccessor(), false);
-
-  const countAfter = async (seconds: number): Promise<number> => {
-    own.clock.advance(seconds);
-    await run("token-families");
-    return (await listTestFamilies(own.ctx.db)).length;
-  };
-  const revoked = (await redeem(own, shop, await addCode(own, shop))).body;
-  const form = { token: String(revoked["refresh_token"]) };
-  await post(own, "/oauth2/revoke", { form, headers: { authorization: shop.basic } });
-  assert.equal(await countAfter(86_400), 2, "whoever looks into a reuse has a day for it");
-  assert.equal(await countAfter(1), 1);
-  own.clock.advance(31 * 86_400);
-  for (const { name } of tokenJobs(own.ctx, own.successors)) await run(name);
-  assert.equal((await listTestFamilies(own.ctx.db)).length, 0);
 });
 
 test("what a client was told of a logout is kept for 30 days", async () => {
