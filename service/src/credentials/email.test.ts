@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
 import { SMTPServer } from "smtp-server";
 import { parseConfig } from "../platform/config/config.ts";
@@ -210,6 +211,30 @@ await test("two processes hand a message over once", async () => {
   const mailer = ctx.mailer ?? assert.fail();
   await Promise.all([sendMessages(ctx, mailer), sendMessages(ctx, mailer)]);
   assert.equal(world.messages.splice(0).length, 1);
+});
+
+await test("a message that the server is slow to take holds up none that comes after it", async () => {
+  const taken = Promise.withResolvers<void>();
+  const begun: string[] = [];
+  const mailer = {
+    async send({ to }: Message): Promise<void> {
+      begun.push(to);
+      if (to === "slow@example.com") await taken.promise;
+    },
+    close: () => undefined,
+  };
+  let news = Promise.withResolvers<void>();
+  await start(someUser(), "slow@example.com");
+  const sent = sendMessages(ctx, mailer, { nextWake: async () => news.promise });
+  while (begun.length < 1) await turn();
+  await start(someUser(), "quick@example.com");
+  news.resolve();
+  news = Promise.withResolvers();
+  const late = AbortSignal.timeout(4_000);
+  while (begun.length < 2 && !late.aborted) await turn();
+  assert.deepEqual(begun, ["slow@example.com", "quick@example.com"]);
+  taken.resolve();
+  await sent;
 });
 
 await test("with a mail server the message goes there by SMTP, to the one address", async () => {

@@ -1,5 +1,5 @@
 import { alarmWhileAway } from "../chain/index.ts";
-import type { Job } from "../platform/jobs.ts";
+import type { Job, NextWake } from "../platform/jobs.ts";
 import { sendToRegistry } from "./batches.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
@@ -55,7 +55,8 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
             name: "email-messages",
             everySeconds: 5,
             wakeOn: "email",
-            run: async () => sendMessages(ctx, mailer),
+            run: async (closing: AbortSignal, nextWake?: NextWake) =>
+              sendMessages(ctx, mailer, { closing, nextWake }),
           },
         ]),
   ];
