@@ -238,6 +238,19 @@ await test("while the node is away, the jobs that ask it raise an alarm and do n
   assert.equal(alarms.length, 2);
 });
 
+await test("a wallet that could not be read is read again five seconds later", async () => {
+  await begin();
+  await requestLook(ctx.db, business);
+  isAway = true;
+  await assert.rejects(followChain(ctx), NodeAway);
+  isAway = false;
+  heads = [changedIn];
+  await advanceClock(ctx.db, 5);
+  await opened.clock.refresh();
+  await followChain(ctx);
+  assert.equal(await countMembers(), 1);
+});
+
 await test("a member who was voted out leaves also where no process looked for longer than events are read back", async () => {
   await begin();
   heads = [200_000];

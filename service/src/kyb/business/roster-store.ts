@@ -41,6 +41,17 @@ export async function claimLooks(
   );
 }
 
+/** Ends a claim whose business could not be read; it is due again then, or at once if it was requested meanwhile. */
+export async function putOffLook(
+  db: Queryable,
+  { address, claim }: ClaimedLook,
+  until: number,
+): Promise<void> {
+  await db.query(
+    sql`update business set look_due_at = ${until} where address = ${address} and look_due_at = ${claim}`,
+  );
+}
+
 /**
  * Waits until nobody holds the business that has been due for longest, and {@link claimLooks} can take it. It is one
  * alone, so that waiting for it blocks nobody who holds two.

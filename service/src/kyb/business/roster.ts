@@ -27,6 +27,8 @@ import { loadWalletCalls, type WalletState } from "./wallet-calls.ts";
 const looksMax = 20;
 /** After this long, another process takes over from one that died. */
 const claimSeconds = 30;
+/** After a look that failed. */
+const retrySeconds = 5;
 
 /**
  * Reads every business that is due from the chain. Any number of processes may do so at once.
@@ -39,7 +41,7 @@ export async function followChain(ctx: KybContext): Promise<void> {
     const now = ctx.clock.now();
     const claim = { now, until: now + claimSeconds, limit: looksMax };
     const looks = await store.claimLooks(ctx.db, claim);
-    const outcomes = await Promise.allSettled(looks.map(async (look) => follow(ctx, look)));
+    const outcomes = await Promise.allSettled(looks.map(async (look) => followOrPutOff(ctx, look)));
     const failed = outcomes.filter((each) => each.status === "rejected");
     throwGravest(
       failed.map(({ reason }): unknown => reason),
@@ -55,6 +57,15 @@ export async function followChain(ctx: KybContext): Promise<void> {
 /** Has all businesses read of which something is open, since anybody may call the contracts directly. */
 export async function lookAtOpen({ db, clock }: Pick<KybContext, "db" | "clock">): Promise<void> {
   await store.requestOpenLooks(db, clock.now());
+}
+
+async function followOrPutOff(ctx: KybContext, look: store.ClaimedLook): Promise<void> {
+  try {
+    await follow(ctx, look);
+  } catch (error) {
+    await store.putOffLook(ctx.db, look, ctx.clock.now() + retrySeconds);
+    throw error;
+  }
 }
 
 async function follow(ctx: KybContext, { address, claim }: store.ClaimedLook): Promise<void> {
