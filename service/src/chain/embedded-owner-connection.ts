@@ -10,6 +10,7 @@ const retireMs = 5_000;
 export class OwnerConnection implements Disposable {
   readonly #db: Queryable;
   #open: { readonly path: string; readonly ipc: Ipc } | null = null;
+  #renewals = 0;
 
   constructor(db: Queryable) {
     this.#db = db;
@@ -17,12 +18,20 @@ export class OwnerConnection implements Disposable {
 
   /** The open connection, or a new one. @throws {NodeAway} */
   async ipc(): Promise<Ipc> {
-    const path = await this.#path();
-    if (this.#open?.path === path) return this.#open.ipc;
-    const ipc = await openIpc(path);
-    this.#open = { path, ipc };
-    void this.#forgetWhenClosed(ipc);
-    return ipc;
+    for (;;) {
+      if (this.#open !== null) return this.#open.ipc;
+      const renewals = this.#renewals;
+      const path = await findPath(this.#db);
+      if (path === null) throw new NodeAway("no process runs the embedded chain yet");
+      const ipc = await openIpc(path);
+      if (this.#open === null && this.#renewals === renewals) {
+        this.#open = { path, ipc };
+        void this.#forgetWhenClosed(ipc);
+        return ipc;
+      }
+      // Another call was quicker, or the node was replaced meanwhile.
+      ipc.close();
+    }
   }
 
   /** Whether it is open to the node at this path. */
@@ -34,18 +43,12 @@ export class OwnerConnection implements Disposable {
   renew(): void {
     const before = this.#open?.ipc;
     this.#open = null;
+    this.#renewals += 1;
     if (before !== undefined) setTimeout(() => before.close(), retireMs).unref();
   }
 
   [Symbol.dispose](): void {
     this.#open?.ipc.close();
-  }
-
-  async #path(): Promise<string> {
-    if (this.#open !== null) return this.#open.path;
-    const path = await findPath(this.#db);
-    if (path === null) throw new NodeAway("no process runs the embedded chain yet");
-    return path;
   }
 
   async #forgetWhenClosed(ipc: Ipc): Promise<void> {

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { Queryable } from "../platform/database/db.ts";
+import { OwnerConnection } from "./embedded-owner-connection.ts";
+
+test("a connection that is opened while the node is replaced leads to the new one, and there is only one", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-owner-"));
+  await using stack = new AsyncDisposableStack();
+  stack.defer(async () => rm(directory, { recursive: true }));
+  const open = new Map<string, number>();
+  const nodeAt = async (name: string): Promise<string> => {
+    const path = join(directory, name);
+    const count = (by: number): void => void open.set(path, (open.get(path) ?? 0) + by);
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      count(1);
+      socket.on("close", () => count(-1)).resume();
+    }).listen(path);
+    await once(server, "listening");
+    stack.defer(() => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    return path;
+  };
+  const [before, after] = [await nodeAt("before"), await nodeAt("after")];
+  let [path, isFirst] = [before, true];
+  const query = async (): Promise<unknown[]> => {
+    const rows = [{ ipc_path: path }];
+    if (isFirst) {
+      [path, isFirst] = [after, false];
+      connection.renew();
+    }
+    return rows;
+  };
+  using connection = new OwnerConnection({ query } as unknown as Queryable);
+  const [one, two] = await Promise.all([connection.ipc(), connection.ipc()]);
+  assert.equal(connection.leadsTo(after), true);
+  assert.equal(one, two);
+  while (open.get(before) !== 0 || open.get(after) !== 1)
+    await new Promise((resolve) => void setImmediate(resolve));
+});
