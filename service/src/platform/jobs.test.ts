@@ -105,6 +105,29 @@ test("a job that fails takes its pause, and is woken again", async () => {
   assert.ok(jobs);
 });
 
+test("what comes while a job fails is done a moment later, not after the pause", async () => {
+  const notifications = openBell();
+  const again = Promise.withResolvers<string>();
+  let runs = 0;
+  const job: Job = {
+    name: "test",
+    everySeconds: hour,
+    wakeOn: "bell",
+    async run() {
+      runs += 1;
+      if (runs > 1) return again.resolve("soon");
+      notifications.ring();
+      throw new Error("once");
+    },
+  };
+  await using jobs = startJobs({ log, notifications }, [job]);
+  notifications.ring();
+  const late = setTimeout(again.resolve, 5_000, "late");
+  assert.equal(await again.promise, "soon");
+  clearTimeout(late);
+  assert.ok(jobs);
+});
+
 test("jobs of one period begin apart from each other, after half of it at least", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const names = Array.from({ length: 20 }, (_, at) => `job ${at}`);

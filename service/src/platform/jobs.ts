@@ -10,7 +10,10 @@ export interface Job {
    * when the time is moved beyond it, or moved by somebody who asks for every job.
    */
   readonly everySeconds: number;
-  /** A channel whose notifications end the pause at once; a notification that comes during a run causes another run. */
+  /**
+   * A channel whose notifications end the pause at once; a notification that comes during a run causes another run, which
+   * begins a moment later if that one fails.
+   */
   readonly wakeOn?: string;
   /**
    * @param closing aborted when the process ends, so that a long run can finish early
@@ -54,6 +57,12 @@ function firstPauseMs({ everySeconds }: Job, at: number): number {
 
 const firstSecondsMax = 600;
 
+/**
+ * After a run that was woken and failed: one that fails because of something else than it was woken for still does that
+ * soon, and one that would fail again and again does not keep the process busy.
+ */
+const failedPauseMs = 50;
+
 /** Its multiples modulo 1 keep their distance from each other, however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
@@ -64,7 +73,7 @@ interface Loop {
 }
 
 function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
-  let [isWoken, isRunning] = [false, false];
+  let [isWoken, isRunning, hasFailed] = [false, false, false];
   const closing = new AbortController();
   let running = Promise.resolve();
   let news = Promise.withResolvers<void>();
@@ -77,19 +86,18 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
       if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal, nextWake);
     } catch (error) {
       ctx.log.error({ err: error, job: job.name }, "a job failed");
-      // A run that failed after it was woken would fail at once again, so it waits for its pause.
-      isWoken = false;
+      hasFailed = true;
     }
   };
   const start = (): void => {
     clearTimeout(timer);
-    isWoken = false;
-    isRunning = true;
+    [isWoken, isRunning, hasFailed] = [false, true, false];
     running = work().finally(() => {
       isRunning = false;
       if (closing.signal.aborted) return;
-      if (isWoken) start();
-      else pause(job.everySeconds * 1000);
+      if (!isWoken) pause(job.everySeconds * 1000);
+      else if (hasFailed) pause(Math.min(job.everySeconds * 1000, failedPauseMs));
+      else start();
     });
   };
   const pause = (ms: number): void => {
