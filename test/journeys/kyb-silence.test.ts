@@ -89,6 +89,8 @@ function plain(text: string, { business, createdAt, id }: Asked): string {
     .replaceAll(business.slice(2), "<business>")
     .replaceAll(/req_[0-9a-f]+/g, "<call>")
     .replaceAll(/0x[0-9a-f]{64}/g, "<hash>")
+    // By chance it looks like a time.
+    .replaceAll(/"(chainId)":\d+/g, '"$1":0')
     .replaceAll(/\bv1[=,][\w+/]+=*/g, "<signature>")
     .replaceAll(/"(durationMs)":\d+/g, '"$1":0')
     .replaceAll(/,"nextCursor":"[^"]+"/g, "")
