@@ -6,8 +6,8 @@ export interface Job {
   readonly name: string;
   /**
    * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
-   * within 10 minutes, so that a process that is replaced every day still does what is due once a day. It ends at once
-   * when the time is moved beyond it, or moved by somebody who asks for every job.
+   * within 10 minutes, so that a process that is replaced every day still does what is due once a day. A pause of a minute
+   * or more ends at once when the time is moved beyond it, or moved by somebody who asks for every job.
    */
   readonly everySeconds: number;
   /**
@@ -56,6 +56,9 @@ function firstPauseMs({ everySeconds }: Job, at: number): number {
 }
 
 const firstSecondsMax = 600;
+
+/** Jobs with shorter pauses run soon enough anyway after the time was moved. */
+const followedSecondsMin = 60;
 
 /**
  * After a run that was woken and failed: one that fails because of something else than it was woken for still does that
@@ -116,6 +119,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
     job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
     catchUp(everyJob) {
+      if (job.everySeconds < followedSecondsMin) return;
       // A run under way began before the time was moved.
       if (isRunning) isWoken = true;
       else if (everyJob || nowMs() >= dueAtMs) start();
