@@ -81,25 +81,27 @@ function plain(text: string, { business, createdAt, id }: Asked): string {
     known.set(found, known.get(found) ?? `<id ${known.size}>`);
     return known.get(found) ?? "";
   };
-  return text
-    .replaceAll(/eyJ[\w-]+\.([\w-]+)\.[\w-]+/g, (_, claims: string) =>
-      Buffer.from(claims, "base64url").toString(),
-    )
-    .replaceAll(business, "<business>")
-    .replaceAll(business.slice(2), "<business>")
-    .replaceAll(/req_[0-9a-f]+/g, "<call>")
-    .replaceAll(/0x[0-9a-f]{64}/g, "<hash>")
-    // By chance it looks like a time.
-    .replaceAll(/"(chainId)":\d+/g, '"$1":0')
-    .replaceAll(/\bv1[=,][\w+/]+=*/g, "<signature>")
-    .replaceAll(/"(durationMs)":\d+/g, '"$1":0')
-    .replaceAll(/,"nextCursor":"[^"]+"/g, "")
-    .replaceAll(/;r=\d+/g, ";r=0")
-    .replaceAll(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, nameOf)
-    .replaceAll(/\b1[789]\d{11}\b/g, (found) =>
-      momentOf(Math.floor(Number(found) / 1000) - createdAt),
-    )
-    .replaceAll(/\b1[789]\d{8}\b/g, (found) => momentOf(Number(found) - createdAt));
+  return (
+    text
+      .replaceAll(/eyJ[\w-]+\.([\w-]+)\.[\w-]+/g, (_, claims: string) =>
+        Buffer.from(claims, "base64url").toString(),
+      )
+      .replaceAll(business, "<business>")
+      .replaceAll(business.slice(2), "<business>")
+      .replaceAll(/req_[0-9a-f]+/g, "<call>")
+      .replaceAll(/0x[0-9a-f]{64}/g, "<hash>")
+      // By chance it looks like a time.
+      .replaceAll(/"(chainId)":\d+/g, '"$1":0')
+      .replaceAll(/\bv1[=,][\w+/]+=*/g, "<signature>")
+      .replaceAll(/"(durationMs)":\d+/g, '"$1":0')
+      .replaceAll(/,"nextCursor":"[^"]+"/g, "")
+      .replaceAll(/;r=\d+/g, ";r=0")
+      .replaceAll(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, nameOf)
+      .replaceAll(/\b1[789]\d{11}\b/g, (found) =>
+        momentOf(Math.floor(Number(found) / 1000) - createdAt),
+      )
+      .replaceAll(/\b1[789]\d{8}\b/g, (found) => momentOf(Number(found) - createdAt))
+  );
 }
 
 /** Where they stand is the same; what they say depends on ids. */
