@@ -1,13 +1,12 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { type Address, shortAddress } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
+import { doDueWork, type DueWorkSignals } from "../platform/due-work.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
-import type { NextWake } from "../platform/jobs.ts";
 import type { Mailer } from "../platform/mail.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
@@ -141,7 +140,6 @@ export async function finishVerification(
 const leaseSeconds = 120;
 /** Under way in one process. */
 const messagesMax = 20;
-/** A further attempt that becomes due while others are under way waits no longer than this. */
 const lookAgainMs = 5_000;
 /** Pauses after the attempts; when none is left, the user has to ask for another code. */
 const retrySeconds = [10, 30, 60];
@@ -149,42 +147,25 @@ const retrySeconds = [10, 30, 60];
 /**
  * Sends the messages that are due, until none is due or under way: one that the server is slow to take holds up no other.
  * A message that the server does not accept is tried again within two minutes.
- *
- * @param given.closing begins no more once it is aborted
- * @param given.nextWake tells of messages that come while others are under way
  */
 export async function sendMessages(
   ctx: Ctx,
   mailer: Mailer,
-  { closing, nextWake }: { closing?: AbortSignal; nextWake?: NextWake | undefined } = {},
+  signals: DueWorkSignals = {},
 ): Promise<void> {
-  const underWay = new Set<Promise<void>>();
-  try {
-    for (;;) {
-      const woken = nextWake === undefined ? [] : [nextWake()];
-      const before = underWay.size;
-      const limit = closing?.aborted === true ? 0 : messagesMax - before;
-      const due = limit === 0 ? [] : await leaseDue(ctx, limit);
-      for (const message of due) {
-        const sending = sendMessage(ctx, mailer, message)
-          .catch((error: unknown) => ctx.log.error({ err: error }, "sending a message broke off"))
-          .finally(() => underWay.delete(sending));
-        underWay.add(sending);
-      }
-      if (due.length === 0 && before === 0) return;
-      const mayBeginMore = due.length === limit && limit > 0;
-      if (mayBeginMore || underWay.size === 0) continue;
-      const poll = delay(lookAgainMs, undefined, { ref: false });
-      await Promise.race([...underWay, ...woken, poll]);
-    }
-  } finally {
-    await Promise.all(underWay);
-  }
-}
-
-async function leaseDue(ctx: Ctx, limit: number): Promise<store.DueMessage[]> {
-  const now = ctx.clock.now();
-  return store.leaseMessages(ctx.db, { now, leasedUntil: now + leaseSeconds, limit });
+  await doDueWork<store.DueMessage>(
+    {
+      limitBeside: (underWay) => messagesMax - underWay.length,
+      async lease(limit) {
+        const now = ctx.clock.now();
+        return store.leaseMessages(ctx.db, { now, leasedUntil: now + leaseSeconds, limit });
+      },
+      carryOut: async (message) => sendMessage(ctx, mailer, message),
+      brokeOff: (error) => ctx.log.error({ err: error }, "sending a message broke off"),
+      lookAgainMs,
+    },
+    signals,
+  );
 }
 
 async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Promise<void> {

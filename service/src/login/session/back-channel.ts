@@ -1,7 +1,6 @@
-import { setTimeout as pause } from "node:timers/promises";
 import { type Address, subjectOf } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import type { NextWake } from "../../platform/jobs.ts";
+import { doDueWork, type DueWorkSignals } from "../../platform/due-work.ts";
 import * as store from "./back-channel-store.ts";
 import { signJwt } from "../keys/jwt.ts";
 import type { TokenContext } from "../token-context.ts";
@@ -22,51 +21,25 @@ const leaseSeconds = 60;
 const underWayMax = 64;
 const underWayPerClient = 8;
 const timeoutMs = 10_000;
-/** A further try that becomes due while others are under way waits no longer than this. */
 const lookAgainMs = 1_000;
 const responseBytesMax = 4096;
 
-/**
- * Tells clients of logouts that are due, one try each, until none is due or under way.
- *
- * @param closing begins no more once it is aborted; what is under way ends
- * @param nextWake tells of logouts that come while others are under way
- * @returns how many were tried
- */
+/** Tells clients of logouts that are due, one try each, until none is due or under way. @returns how many were tried */
 export async function deliverLogouts(
   ctx: TokenContext,
-  closing: AbortSignal,
-  nextWake?: NextWake,
+  signals: DueWorkSignals = {},
 ): Promise<number> {
-  const underWay = new Map<Promise<void>, store.LogoutDelivery>();
-  try {
-    for (let tried = 0; ;) {
-      const before = [...underWay.values()];
-      const woken = nextWake === undefined ? [] : [nextWake()];
-      const limit = closing.aborted ? 0 : limitBeside(before.length);
-      const due = limit === 0 ? [] : await leaseDue(ctx, before, limit);
-      tried += due.length;
-      for (const delivery of due) {
-        const made = deliver(ctx, delivery)
-          .catch((error: unknown) => ctx.log.error({ err: error }, "telling of a logout broke off"))
-          .finally(() => underWay.delete(made));
-        underWay.set(made, delivery);
-      }
-      if (due.length === 0 && before.length === 0) return tried;
-      // More may be due where as many were taken as may be at once, and there is room where all has ended meanwhile.
-      const mayBeginMore = due.length === limit && limit > 0;
-      if (mayBeginMore || underWay.size === 0) continue;
-      const poll = pause(lookAgainMs, undefined, { ref: false });
-      await Promise.race([...underWay.keys(), ...woken, poll]);
-    }
-  } finally {
-    await Promise.all(underWay.keys());
-  }
-}
-
-/** How many may begin at once beside so many: all of them may be one organization's, so half of what is free. */
-function limitBeside(underWayCount: number): number {
-  return Math.ceil((underWayMax - underWayCount) / 2);
+  return doDueWork<store.LogoutDelivery>(
+    {
+      // All under way may be one organization's, so half of what is free.
+      limitBeside: ({ length }) => Math.ceil((underWayMax - length) / 2),
+      lease: async (limit, underWay) => leaseDue(ctx, underWay, limit),
+      carryOut: async (delivery) => deliver(ctx, delivery),
+      brokeOff: (error) => ctx.log.error({ err: error }, "telling of a logout broke off"),
+      lookAgainMs,
+    },
+    signals,
+  );
 }
 
 async function leaseDue(

@@ -34,7 +34,6 @@ const answered: OutboundResult = {
 let answer: OutboundResult = answered;
 /** Ends what clients that hang have under way. */
 let hanging = Promise.withResolvers<OutboundResult>();
-const open = AbortSignal.any([]);
 const outbound: Outbound = {
   async send({ url, body }) {
     sent.push({ url, token: new URLSearchParams(String(body)).get("logout_token") ?? "" });
@@ -240,13 +239,13 @@ test("a logout that fails says so in the language that it was asked in, by GET o
 });
 
 test("every client of the session that wants to know is told once, by a signed logout token", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   sent.length = 0;
   const { tokens, cookie, sessionId } = await logIn();
   const form = { id_token_hint: String(tokens["id_token"]) };
   for (let time = 0; time < 2; time += 1) assert.equal((await visit(form, cookie)).status, 200);
-  await deliverLogouts(login.ctx, open);
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
+  await deliverLogouts(login.ctx);
   assert.equal(sent.length, 1);
   assert.equal(sent[0]?.url, "https://shop.example/logout");
   const keys = createLocalJWKSet(JSON.parse((await get(login, "/.well-known/jwks.json")).text));
@@ -271,18 +270,18 @@ test("every client of the session that wants to know is told once, by a signed l
 });
 
 test("a client is told with the algorithm of its id tokens, and once more where its answer leads elsewhere", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   const own = { backchannelLogoutUri: "https://es.example/logout", idTokenAlgorithm: "ES256" };
   const { sessionId } = await logIn(await addClient(login, own));
   sent.length = 0;
   answer = { ...answered, status: 302 };
   await login.ctx.db.transaction(async (tx) => endSession(tx, sessionId, login.clock.now()));
-  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  assert.equal(await deliverLogouts(login.ctx), 1);
   answer = answered;
   login.clock.advance(5);
-  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  assert.equal(await deliverLogouts(login.ctx), 1);
   login.clock.advance(86_400);
-  assert.equal(await deliverLogouts(login.ctx, open), 0);
+  assert.equal(await deliverLogouts(login.ctx), 0);
   assert.deepEqual(
     sent.map(({ token }) => decodeProtectedHeader(token).alg),
     ["ES256", "ES256"],
@@ -290,7 +289,7 @@ test("a client is told with the algorithm of its id tokens, and once more where 
 });
 
 test("a client that the person approved in the session is told though it fetched no tokens", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   const { sessionId } = await addCode(login, client);
   const approvals = JSON.stringify([{ client: client.id }]);
   await login.ctx.db.query(
@@ -298,24 +297,24 @@ test("a client that the person approved in the session is told though it fetched
   );
   sent.length = 0;
   await login.ctx.db.transaction(async (tx) => endSession(tx, sessionId, login.clock.now()));
-  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  assert.equal(await deliverLogouts(login.ctx), 1);
   assert.equal(decodeJwt(sent[0]?.token ?? "")["sid"], sessionId);
 });
 
 test("a client that does not answer is tried six times, then given up", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   const { tokens, cookie } = await logIn();
   await visit({ id_token_hint: String(tokens["id_token"]) }, cookie);
   sent.length = 0;
   answer = { kind: "failed", reason: "timeout" };
   for (const waitSeconds of [0, 5, 30, 120, 600, 3600]) {
     login.clock.advance(Math.max(0, waitSeconds - 1));
-    if (waitSeconds > 0) assert.equal(await deliverLogouts(login.ctx, open), 0);
+    if (waitSeconds > 0) assert.equal(await deliverLogouts(login.ctx), 0);
     login.clock.advance(1);
-    assert.equal(await deliverLogouts(login.ctx, open), 1);
+    assert.equal(await deliverLogouts(login.ctx), 1);
   }
   login.clock.advance(86_400);
-  assert.equal(await deliverLogouts(login.ctx, open), 0);
+  assert.equal(await deliverLogouts(login.ctx), 0);
   assert.equal(new Set(sent.map((each) => each.token)).size, 6);
   const rows = await listTestLogouts(login.ctx.db);
   assert.ok(rows.some((row) => row.outcome === "given_up" && row.attempts === 6));
@@ -323,33 +322,33 @@ test("a client that does not answer is tried six times, then given up", async ()
 });
 
 test("a client that hangs with a long queue delays no other; what begins no more when the process ends stays due", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   const slow = await addClient(login, { backchannelLogoutUri: hangingUrl });
   const dueAt = login.clock.now();
   await insertTestLogouts(login.ctx.db, { clientId: slow.id, user, dueAt: dueAt - 60, count: 100 });
   await insertTestLogouts(login.ctx.db, { clientId: client.id, user, dueAt, count: 20 });
   sent.length = 0;
   const closing = new AbortController();
-  const delivered = deliverLogouts(login.ctx, closing.signal);
+  const delivered = deliverLogouts(login.ctx, { closing: closing.signal });
   const others = (): number => sent.filter(({ url }) => url !== hangingUrl).length;
   while (others() < 20) await turn();
   closing.abort();
   hanging.resolve({ kind: "failed", reason: "timeout" });
   assert.equal(await delivered, 28);
   assert.equal(sent.length, 28, "eight of the slow one, and none after the end");
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   assert.equal(sent.length, 120, "each once");
 });
 
 test("a client is told at once of a logout that comes while another client hangs", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   hanging = Promise.withResolvers();
   const slow = await addClient(login, { backchannelLogoutUri: hangingUrl });
   const due = { user, dueAt: login.clock.now(), count: 1 };
   await insertTestLogouts(login.ctx.db, { ...due, clientId: slow.id });
   sent.length = 0;
   let news = Promise.withResolvers<void>();
-  const delivered = deliverLogouts(login.ctx, open, async () => news.promise);
+  const delivered = deliverLogouts(login.ctx, { nextWake: async () => news.promise });
   while (sent.length < 1) await turn();
   await insertTestLogouts(login.ctx.db, { ...due, clientId: client.id });
   const began = performance.now();
@@ -364,7 +363,7 @@ test("a client is told at once of a logout that comes while another client hangs
 });
 
 test("clients of one organization that hang, however many they are, delay no other's", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   hanging = Promise.withResolvers();
   const slow = await Promise.all(
     Array.from({ length: 10 }, async () => addClient(login, { backchannelLogoutUri: hangingUrl })),
@@ -377,7 +376,7 @@ test("clients of one organization that hang, however many they are, delay no oth
   await insertTestLogouts(login.ctx.db, { clientId: client.id, user, dueAt, count: 20 });
   sent.length = 0;
   const closing = new AbortController();
-  const delivered = deliverLogouts(login.ctx, closing.signal);
+  const delivered = deliverLogouts(login.ctx, { closing: closing.signal });
   const others = (): number => sent.filter(({ url }) => url !== hangingUrl).length;
   const late = AbortSignal.timeout(5_000);
   while (others() < 20 && !late.aborted) await turn();
@@ -386,16 +385,16 @@ test("clients of one organization that hang, however many they are, delay no oth
   hanging.resolve({ kind: "failed", reason: "timeout" });
   await delivered;
   assert.deepEqual([told, under], [20, 32], "the slow ones have half of what is made at once");
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
 });
 
 test("a logout costs three calls of the database: it is taken, its end is kept, and nothing more is due", async () => {
-  await deliverLogouts(login.ctx, open);
+  await deliverLogouts(login.ctx);
   await login.ctx.clients.find(client.id);
   const { id: clientId } = client;
   await insertTestLogouts(login.ctx.db, { clientId, user, dueAt: login.clock.now(), count: 1 });
   const before = login.ctx.db.callsTotal;
-  assert.equal(await deliverLogouts(login.ctx, open), 1);
+  assert.equal(await deliverLogouts(login.ctx), 1);
   assert.equal(login.ctx.db.callsTotal - before, 3);
 });
 

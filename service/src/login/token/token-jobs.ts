@@ -21,7 +21,7 @@ export function tokenJobs(ctx: TokenContext, successors: RefreshSuccessors): rea
       name: "logout-delivery",
       everySeconds: 1,
       wakeOn: "logout",
-      run: async (closing, nextWake) => void (await deliverLogouts(ctx, closing, nextWake)),
+      run: async (closing, nextWake) => void (await deliverLogouts(ctx, { closing, nextWake })),
     },
     { name: "refresh-successors", everySeconds: 2, run: async () => successors.sweep() },
     { name: "signing-keys", everySeconds: 15, run: async () => followKeys(ctx) },
