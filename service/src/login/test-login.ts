@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
+import type { PoolConfig } from "pg";
 import { openClients } from "../accounts/index.ts";
 import { createAudit } from "../platform/audit/audit.ts";
 import { parseConfig } from "../platform/config/config.ts";
@@ -15,7 +16,11 @@ import { createRandom } from "../platform/cryptography/random.ts";
 import { createRateLimiter } from "../platform/rate-limit.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";
 import { countWithoutNotes } from "../platform/database/test-call-count-store.ts";
-import { openTestDatabase, type TestDatabase } from "../platform/database/test-database.ts";
+import {
+  type Filling,
+  openTestDatabase,
+  type TestDatabase,
+} from "../platform/database/test-database.ts";
 import type { BusinessDirectory } from "./business/business-directory.ts";
 import { openLiveClaims } from "./token/live-claims.ts";
 import { createRefreshSuccessors, type RefreshSuccessors } from "./token/refresh-successors.ts";
@@ -76,13 +81,14 @@ const noBusinesses: BusinessDirectory = {
 
 const masterKey = "5a".repeat(32);
 
-export async function openTestLogin(options: TestLoginOptions = {}): Promise<TestLogin> {
-  const database = options.with?.database ?? (await openTestDatabase());
-  const clock = options.with?.clock ?? createTestClock();
+/** What keys are made with; closes with the notifications and the database. */
+async function openKeyContext(
+  connection: PoolConfig,
+  clock: TestClock,
+  options: TestLoginOptions = {},
+): Promise<Ctx> {
   const config = parseConfig({ PORT: "4000", LOG_LEVEL: "silent", ...options.environment });
-  const db = countWithoutNotes(
-    openDb({ ...database.connection, connections: options.connections ?? 4 }),
-  );
+  const db = countWithoutNotes(openDb({ ...connection, connections: options.connections ?? 4 }));
   const notifications = await openNotifications(db, { onFault: () => undefined });
   const base = {
     config,
@@ -98,7 +104,26 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     limits: createRateLimiter({ db, clock }, { limitLoopback: true }),
   };
   const keys = await openInstallationKeys(base);
-  const withKeys: Ctx = { ...base, keys, audit: createAudit({ ...base, keys }) };
+  return { ...base, keys, audit: createAudit({ ...base, keys }) };
+}
+
+/** Making RSA keys takes longer than most tests, so each begins with keys that were made once. */
+const signingKeys: Filling = {
+  name: "login_keys",
+  async fill(url) {
+    const ctx = await openKeyContext({ connectionString: url }, createTestClock());
+    const keys = await openSigningKeys(ctx);
+    await keys[Symbol.asyncDispose]();
+    await ctx.notifications.close();
+    await ctx.outbound.close();
+    await ctx.db.close();
+  },
+};
+
+export async function openTestLogin(options: TestLoginOptions = {}): Promise<TestLogin> {
+  const database = options.with?.database ?? (await openTestDatabase({ filling: signingKeys }));
+  const clock = options.with?.clock ?? createTestClock();
+  const withKeys = await openKeyContext(database.connection, clock, options);
   const clients = await openClients(withKeys);
   const ctx = {
     ...withKeys,
@@ -120,9 +145,9 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     async [Symbol.asyncDispose]() {
       await http.close();
       await clients[Symbol.asyncDispose]();
-      await notifications.close();
+      await ctx.notifications.close();
       await ctx.outbound.close();
-      await db.close();
+      await ctx.db.close();
       if (options.with === undefined) await database[Symbol.asyncDispose]();
     },
   };
