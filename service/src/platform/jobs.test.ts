@@ -128,6 +128,32 @@ test("what comes while a job fails is done a moment later, not after the pause",
   assert.ok(jobs);
 });
 
+test("a job that is woken in each of its runs, and fails in each, runs once a second in the end", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const notifications = openBell();
+  const startsMs: number[] = [];
+  let nowMs = 0;
+  const job: Job = {
+    name: "test",
+    everySeconds: hour,
+    wakeOn: "bell",
+    async run() {
+      startsMs.push(nowMs);
+      notifications.ring();
+      throw new Error("always");
+    },
+  };
+  await using jobs = startJobs({ log, notifications }, [job]);
+  notifications.ring();
+  while (nowMs < 5_000) {
+    await new Promise(setImmediate);
+    nowMs += 50;
+    t.mock.timers.tick(50);
+  }
+  assert.deepEqual(startsMs, [0, 50, 150, 350, 750, 1550, 2550, 3550, 4550]);
+  assert.ok(jobs);
+});
+
 test("jobs of one period begin apart from each other, after half of it at least", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const names = Array.from({ length: 20 }, (_, at) => `job ${at}`);

@@ -61,10 +61,14 @@ const firstSecondsMax = 600;
 const followedSecondsMin = 60;
 
 /**
- * After a run that was woken and failed: one that fails because of something else than it was woken for still does that
- * soon, and one that would fail again and again does not keep the process busy.
+ * After a run that failed and was woken meanwhile, and twice as long after each further one, up to a second: what it was
+ * woken for may be something else than it fails because of, and one that fails without end does not keep the process busy.
  */
-const failedPauseMs = 50;
+const failedPauseMs = { first: 50, longest: 1000 };
+
+function pauseMsAfter(failures: number): number {
+  return Math.min(failedPauseMs.longest, failedPauseMs.first * 2 ** (failures - 1));
+}
 
 /** Its multiples modulo 1 keep their distance from each other, however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
@@ -76,7 +80,9 @@ interface Loop {
 }
 
 function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
-  let [isWoken, isRunning, hasFailed] = [false, false, false];
+  let [isWoken, isRunning] = [false, false];
+  /** Runs that failed since the last one that did not. */
+  let failures = 0;
   const closing = new AbortController();
   let running = Promise.resolve();
   let news = Promise.withResolvers<void>();
@@ -87,19 +93,20 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   const work = async (): Promise<void> => {
     try {
       if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal, nextWake);
+      failures = 0;
     } catch (error) {
       ctx.log.error({ err: error, job: job.name }, "a job failed");
-      hasFailed = true;
+      failures += 1;
     }
   };
   const start = (): void => {
     clearTimeout(timer);
-    [isWoken, isRunning, hasFailed] = [false, true, false];
+    [isWoken, isRunning] = [false, true];
     running = work().finally(() => {
       isRunning = false;
       if (closing.signal.aborted) return;
       if (!isWoken) pause(job.everySeconds * 1000);
-      else if (hasFailed) pause(Math.min(job.everySeconds * 1000, failedPauseMs));
+      else if (failures > 0) pause(pauseMsAfter(failures));
       else start();
     });
   };
