@@ -193,6 +193,37 @@ await test("a wallet is looked at as soon as whoever holds its business lets go"
   assert.equal(await countMembers(), 1);
 });
 
+await test("a business that is held for long fails no job, and is looked at later", async () => {
+  await begin();
+  heads = [changedIn];
+  await requestLook(ctx.db, business);
+  await ctx.db.transaction(async (tx) => {
+    await holdBusiness(tx, business);
+    await followChain(ctx);
+  });
+  assert.equal(await countMembers(), 2);
+  await followChain(ctx);
+  assert.equal(await countMembers(), 1);
+});
+
+await test("a wallet that can neither be read nor put off fails with both faults", async () => {
+  await begin();
+  await requestLook(ctx.db, business);
+  whileAsked = async () => Promise.reject(new RpcError(-32_000, "the wallet cannot be read"));
+  await ctx.db.query(sql`
+    create function refuse() returns trigger language plpgsql as $$
+      begin raise exception 'the business cannot be put off'; end $$`);
+  await ctx.db.query(sql`
+    create trigger refuse before update on business for each row
+      when (new.look_due_at < old.look_due_at) execute function refuse()`);
+  const fault = await followChain(ctx).catch((error: unknown) => error);
+  whileAsked = async () => undefined;
+  await ctx.db.query(sql`drop trigger refuse on business`);
+  assert.ok(fault instanceof AggregateError);
+  const messages = fault.errors.map((each) => (each as Error).message);
+  assert.deepEqual(messages, ["the wallet cannot be read", "the business cannot be put off"]);
+});
+
 await test("what was read of a wallet before somebody else read it again changes nothing any more", async () => {
   await begin();
   await requestLook(ctx.db, business);

@@ -1,5 +1,6 @@
 import type { Address, Hex } from "@svc/protocol";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { type Db, type Queryable, sql } from "../../platform/database/db.ts";
+import { waitForRow } from "../../platform/database/held-row-store.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { BusinessStatus } from "./business.ts";
 
@@ -53,20 +54,24 @@ export async function putOffLook(
 }
 
 /**
- * Waits until nobody holds the business that has been due for longest, and {@link claimLooks} can take it. It is one
- * alone, so that waiting for it blocks nobody who holds two.
+ * Waits for whoever holds the business that has been due for longest, as {@link waitForRow} does.
  *
- * @returns false if nothing else is due, or another process has taken it
+ * @returns whether {@link claimLooks} can take it
  */
 export async function waitForLook(
-  db: Queryable,
+  db: Db,
   { now, except }: { now: number; except: readonly Address[] },
 ): Promise<boolean> {
-  const rows = await db.query(
-    sql`select from business where look_due_at <= ${now} and address <> all(${[...except]}::text[])
+  const passed = [...except];
+  const [due] = await db.query(
+    sql`select from business where look_due_at <= ${now} and address <> all(${passed}::text[]) limit 1`,
+  );
+  if (due === undefined) return false;
+  return waitForRow(
+    db,
+    sql`select from business where look_due_at <= ${now} and address <> all(${passed}::text[])
       order by look_due_at limit 1 for no key update`,
   );
-  return rows.length === 1;
 }
 
 /**

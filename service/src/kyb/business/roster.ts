@@ -63,8 +63,12 @@ async function followOrPutOff(ctx: KybContext, look: store.ClaimedLook): Promise
   try {
     await follow(ctx, look);
   } catch (error) {
-    await store.putOffLook(ctx.db, look, ctx.clock.now() + retrySeconds);
-    throw error;
+    const putOff = store.putOffLook(ctx.db, look, ctx.clock.now() + retrySeconds);
+    const fault = await putOff.then(
+      () => [],
+      (another: unknown) => [another],
+    );
+    throwGravest([error, ...fault], `the business ${look.address} could not be read`);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { type Db, type Queryable, sql } from "../../platform/database/db.ts";
+import { waitForRow } from "../../platform/database/held-row-store.ts";
 import type { BusinessStatus } from "./business.ts";
 import { rosterChannel } from "./roster-store.ts";
 
@@ -91,21 +92,32 @@ export async function requestStop(
   );
 }
 
-/**
- * Locks one business that has to be stopped, waiting for whoever holds it: they wake nobody for it afterwards. Null as well
- * where another process has just stopped it, which goes on with the next.
- */
+/** Whether a business has to be stopped. */
+export async function hasStop(db: Queryable): Promise<boolean> {
+  const rows = await db.query(sql`select from business where stop_reason is not null limit 1`);
+  return rows.length === 1;
+}
+
+/** Locks one business that has to be stopped and that nobody holds; null if there is none. */
 export async function takeStop(
   tx: Queryable,
 ): Promise<{ business: Address; reason: StopReason } | null> {
   const [row] = await tx.query<{ business: Address; reason: StopReason }>(
     sql`with taken as (
         select address, stop_reason from business where stop_reason is not null
-        order by address limit 1 for update)
+        order by address limit 1 for update skip locked)
       update business set stop_reason = null from taken where business.address = taken.address
       returning business.address as business, taken.stop_reason as reason`,
   );
   return row ?? null;
+}
+
+/** Waits for whoever holds a business that has to be stopped. @returns whether {@link takeStop} can take it */
+export async function waitForStop(db: Db): Promise<boolean> {
+  return waitForRow(
+    db,
+    sql`select from business where stop_reason is not null order by address limit 1 for update`,
+  );
 }
 
 /** A move by the operator, until it is carried out or cancelled. */

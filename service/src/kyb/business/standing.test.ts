@@ -17,24 +17,31 @@ await using opened = await openContext(
   parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
 );
 
-await test("a business is stopped as soon as whoever asks something of it at that moment is done", async () => {
-  const business: Address = `0x${"ab".repeat(20)}`;
-  const rules = {
-    signature_requests: "MAJORITY",
-    data_requests: "MAJORITY",
-    governance: "UNANIMOUS",
-  } as const;
-  const charter = encodeCharter({ rules, members: [{ address: business, isVoting: true }] });
-  await opened.db.query(
+const rules = {
+  signature_requests: "MAJORITY",
+  data_requests: "MAJORITY",
+  governance: "UNANIMOUS",
+} as const;
+const business: Address = `0x${"ab".repeat(20)}`;
+const other: Address = `0x${"cd".repeat(20)}`;
+let stopped: Address[] = [];
+const ctx = Object.assign(opened, {
+  endBusinessLogins: async (_tx: unknown, address: Address) => void stopped.push(address),
+}) as unknown as KybContext;
+for (const address of [business, other]) await insertSuspended(address);
+
+async function insertSuspended(address: Address): Promise<void> {
+  const charter = encodeCharter({ rules, members: [{ address, isVoting: true }] });
+  await ctx.db.query(
     sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
         charter, created_at)
-      values (${business}, 'live', 'Test Ltd', 'suspended', ${business}, 'invitation', 0, ${Buffer.alloc(32)},
+      values (${address}, 'live', 'Test Ltd', 'suspended', ${address}, ${address}, 0, ${Buffer.alloc(32)},
         ${bufferOfHex(charter)}, 0)`,
   );
-  const stopped: Address[] = [];
-  const ctx = Object.assign(opened, {
-    endBusinessLogins: async (_tx: unknown, address: Address) => void stopped.push(address),
-  }) as unknown as KybContext;
+}
+
+await test("a business is stopped as soon as whoever asks something of it at that moment is done", async () => {
+  stopped = [];
   await requestStop(ctx.db, business, "business_not_verified");
   const { stopping } = await ctx.db.transaction(async (tx) => {
     await holdBusiness(tx, business);
@@ -44,4 +51,17 @@ await test("a business is stopped as soon as whoever asks something of it at tha
   });
   await stopping;
   assert.deepEqual(stopped, [business]);
+});
+
+await test("a business that is held for long delays no other's stop and fails no job, and is stopped later", async () => {
+  stopped = [];
+  await requestStop(ctx.db, business, "business_not_verified");
+  await requestStop(ctx.db, other, "business_not_verified");
+  await ctx.db.transaction(async (tx) => {
+    await holdBusiness(tx, business);
+    await stopBusinesses(ctx);
+  });
+  assert.deepEqual(stopped, [other]);
+  await stopBusinesses(ctx);
+  assert.deepEqual(stopped, [other, business]);
 });

@@ -168,14 +168,15 @@ export async function withdrawMove(
 
 /** Ends what is asked of businesses that were suspended or lost their verification. */
 export async function stopBusinesses(ctx: KybContext): Promise<void> {
-  let isDone = false;
-  while (!isDone)
-    isDone = await ctx.db.transaction(async (tx) => {
+  while (await store.hasStop(ctx.db)) {
+    const isStopped = await ctx.db.transaction(async (tx) => {
       const stop = await store.takeStop(tx);
-      if (stop === null) return true;
-      await stopBusiness(ctx, tx, stop);
-      return false;
+      if (stop !== null) await stopBusiness(ctx, tx, stop);
+      return stop !== null;
     });
+    // Whoever asks something of a business holds it for a moment, and wakes nobody for it afterwards.
+    if (!isStopped && !(await store.waitForStop(ctx.db))) return;
+  }
 }
 
 /**
