@@ -104,7 +104,7 @@ import { openNotifications } from "./platform/database/notifications.ts";
 import { createOutbound, type Outbound } from "./platform/outbound/outbound.ts";
 import { resolveTxt } from "./platform/outbound/resolver.ts";
 import { createRandom } from "./platform/cryptography/random.ts";
-import { createRateLimiter, purgeRateBuckets } from "./platform/rate-limit.ts";
+import { createRateLimiter, purgeRateBuckets, turnBackRateBuckets } from "./platform/rate-limit.ts";
 import { createSeal } from "./platform/cryptography/seal.ts";
 import { getWalletUser, walletJobs, walletRoutes } from "./wallets/index.ts";
 import { Sender, webhookJobs, type WebhooksContext } from "./webhooks/index.ts";
@@ -352,8 +352,11 @@ export async function compose(config: Config): Promise<Service> {
       ...kybFinalHandlers(kyb),
     }),
   ];
+  const mayRun = watchOwnClock(base);
+  // Calls that come at once are counted by the database's clock too.
+  await mayRun();
   const listener = await listen(http, config);
-  const following = { ...base, sharedClock: base.clock, mayRun: watchOwnClock(base) };
+  const following = { ...base, sharedClock: base.clock, mayRun };
   const works = [startJobs(following, jobs), webhooks];
   stack.defer(async () => drain(base, { listener, works }));
   const opened = stack.move();
@@ -442,6 +445,11 @@ function platformJobs(ctx: OpenContext): Job[] {
       name: "rate-buckets",
       everySeconds: 3600,
       run: async () => void (await purgeRateBuckets(ctx)),
+    },
+    {
+      name: "rate-buckets-ahead",
+      everySeconds: 60,
+      run: async () => turnBackRateBuckets(ctx),
     },
   ];
 }

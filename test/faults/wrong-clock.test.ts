@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openKycWorld } from "../kyc-world.ts";
-import { logIn, postToken, type Tokens } from "../login-flow.ts";
+import { authorizationUrl, logIn, makePkce, postToken, type Tokens } from "../login-flow.ts";
 import { newIdentity } from "../raw-wallet.ts";
 import { openWorld, type ServerProcess } from "../world.ts";
 
@@ -66,4 +66,26 @@ test("a refresh that is repeated within its grace gets the same successor from a
     await waitUntil(early, world.ctx.clock.now());
     assert.equal((await refresh(second)).status, 400, "the grace is over for both");
   }
+});
+
+test("a call at a process whose clock is an hour ahead takes one from its caller's limit, not those of the next hour", async () => {
+  await using world = await openWorld({
+    LIMIT_LOOPBACK: "true",
+    LIMIT_LOGINS_PER_ADDRESS_MINUTE: "20",
+  });
+  const hourMs = 3_600_000;
+  await using ahead = await world.startProcess({ NODE_OPTIONS: aheadBy(hourMs) });
+  const begin = async (baseUrl: string): Promise<number> => {
+    const client = { ...world.client, id: "unknown" };
+    return (await fetch(authorizationUrl(baseUrl, client, makePkce()))).status;
+  };
+  const first = await begin(ahead.url);
+  const statuses: number[] = [];
+  while (statuses.at(-1) !== 429) statuses.push(await begin(world.baseUrl));
+  await world.advance(30);
+  const later = await Promise.all(Array.from({ length: 9 }, async () => begin(world.baseUrl)));
+  assert.deepEqual(
+    [first, new Set(statuses.slice(0, -1)), new Set(later)],
+    [400, new Set([400]), new Set([400])],
+  );
 });

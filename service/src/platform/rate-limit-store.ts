@@ -65,3 +65,16 @@ export async function deleteBuckets(
     returning 1 as gone`);
   return rows.length;
 }
+
+/** Their tokens stay as they are. @returns how many were turned back */
+export async function turnBackBuckets(
+  db: Queryable,
+  { after, now, limit }: { after: number; now: number; limit: number },
+): Promise<number> {
+  const rows = await db.query(sql`
+    update rate_bucket set refilled_at = ${now}, epoch = 0 where name = any(array(
+      select name from rate_bucket where refilled_at > ${after} order by refilled_at desc limit ${limit}
+      for update skip locked))
+    returning 1 as turned`);
+  return rows.length;
+}

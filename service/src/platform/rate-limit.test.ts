@@ -11,6 +11,7 @@ import {
   type Limit,
   type RateLimiter,
   takeOrRefuse,
+  turnBackRateBuckets,
 } from "./rate-limit.ts";
 import { openTestDatabase } from "./database/test-database.ts";
 import { drawLease } from "./rate-limit-store.ts";
@@ -387,4 +388,51 @@ test("a new bucket gives its burst at most, however many wait", async () => {
   const wish = { perSecond: 1, burst: 16, demand: 20, spareMax: 0, leastCost: 1 };
   const drawn = await drawLease(one, newName(), { ...wish, epoch: 1, now: 1000 });
   assert.deepEqual(drawn, { leased: 16, left: 0 });
+});
+
+/** A clock that is ahead of the database's, whose distance is known once it was measured. */
+function openWrongClock({ ms }: MovableClock, aheadMs: number) {
+  let knownMs = 0;
+  const clock = { ...openClock(), ms: ms + aheadMs, aheadMs: () => knownMs };
+  return Object.assign(clock, { measure: () => (knownMs = aheadMs) });
+}
+
+const hourMs = 3_600_000;
+const steady = { perSecond: 10, burst: 40 };
+
+test("a process that knows its clock to be an hour ahead takes nothing from what others get later", async () => {
+  const clock = openClock();
+  const wrong = openWrongClock(clock, hourMs);
+  wrong.measure();
+  const [[limiter], [ahead]] = [openLimiters(clock), openLimiters(wrong)];
+  const name = newName();
+  assert.equal(await takeMany([ahead], { name, limit: steady, times: 10 }), 10);
+  assert.equal(await takeMany([limiter, ahead], { name, limit: steady, times: 70 }), 30);
+  clock.ms += 2000;
+  assert.equal(await takeMany([limiter], { name, limit: steady, times: 50 }), 20);
+});
+
+test("what a process took before it knew that its clock was ahead holds up nobody for longer than the next look", async () => {
+  const clock = openClock();
+  const wrong = openWrongClock(clock, hourMs);
+  const [[limiter], [ahead]] = [openLimiters(clock), openLimiters(wrong)];
+  const name = newName();
+  assert.equal(await takeMany([ahead], { name, limit: steady, times: 50 }), 40);
+  wrong.measure();
+  await turnBackRateBuckets({ db: one, clock });
+  assert.equal(await takeMany([limiter, ahead], { name, limit: steady, times: 50 }), 0);
+  for (const each of [clock, wrong]) each.ms += 2000;
+  assert.equal(await takeMany([limiter], { name, limit: steady, times: 10 }), 10);
+  assert.equal(await takeMany([ahead], { name, limit: steady, times: 50 }), 10);
+});
+
+test("a bucket within 10 s of a process is not turned back by it", async () => {
+  const clock = openClock();
+  const [[limiter], [late]] = [openLimiters(clock), openLimiters(openWrongClock(clock, -10_000))];
+  const name = newName();
+  assert.equal(await takeMany([limiter], { name, limit: steady, times: 50 }), 40);
+  await turnBackRateBuckets({ db: one, clock: openWrongClock(clock, -10_000) });
+  assert.equal(await takeMany([limiter, late], { name, limit: steady, times: 50 }), 0);
+  clock.ms += 1000;
+  assert.equal(await takeMany([limiter], { name, limit: steady, times: 50 }), 10);
 });

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { isLoopbackAddress } from "./http/client-address.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, databaseNowMs } from "./clock.ts";
 import type { Ctx } from "./context.ts";
 import type { Queryable } from "./database/db.ts";
 import { purgeInBatches } from "./database/purge.ts";
+import { workInBatches } from "./database/work-in-batches.ts";
 import { Problem } from "./http/problems.ts";
 import * as store from "./rate-limit-store.ts";
 
@@ -24,7 +25,10 @@ export type Taken =
   /** Whole seconds until the same cost can be paid, at least 1. */
   | { readonly ok: false; readonly retryAfterSeconds: number };
 
-/** Limits shared by all processes of the installation (decisions section 8). */
+/**
+ * Limits shared by all processes of the installation (decisions section 8). They count by the database's clock: what a
+ * process whose clock is ahead has counted would take from others what they get until then.
+ */
 export interface RateLimiter {
   /**
    * Takes `cost` tokens (1 unless given, whole, at most the burst) from the bucket `name`, or none. Over any span of
@@ -45,6 +49,10 @@ const bucketsMax = 20_000;
 const fillSecondsMax = 86_400;
 /** Longer leases would save only a few more calls. */
 const epochSecondsMax = 10;
+/** Buckets of one statement, so that callers wait for their rows for a moment only. */
+const turnedBackMax = 1_000;
+/** A time further ahead was noted by a clock that was wrong. */
+const aheadMsMax = 10_000;
 
 interface Waiter {
   readonly cost: number;
@@ -154,6 +162,15 @@ export async function purgeRateBuckets(ctx: {
   return purgeInBatches(async (limit) => store.deleteBuckets(ctx.db, before, limit));
 }
 
+/** Has those shared buckets refill from now on that a process with a wrong clock drew from, which would wait for its time. */
+export async function turnBackRateBuckets({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
+  const now = databaseNowMs(clock) / 1000;
+  const after = now + aheadMsMax / 1000;
+  await workInBatches(turnedBackMax, async (limit) =>
+    store.turnBackBuckets(db, { after, now, limit }),
+  );
+}
+
 function assertLimit(limit: Limit, cost: number): void {
   assert(limit.perSecond > 0 && limit.burst >= 1, "a limit lets something through");
   assert(limit.burst / limit.perSecond <= fillSecondsMax, "a bucket fills within a day");
@@ -182,7 +199,11 @@ function settle(
   bucket: Bucket,
   { limit, cost, clock }: { limit: Limit; cost: number; clock: Clock },
 ): Taken | null {
-  const nowMs = clock.nowMs();
+  const nowMs = databaseNowMs(clock);
+  if (bucket.seenMs > nowMs + aheadMsMax) {
+    bucket.tokens = 0;
+    return null;
+  }
   const refilled = (Math.max(0, nowMs - bucket.seenMs) / 1000) * limit.perSecond;
   const shared = Math.min(limit.burst, bucket.left + refilled);
   if (nowMs >= bucket.expiresMs) bucket.tokens = 0;
@@ -237,7 +258,7 @@ async function drawFor(
   waiting: readonly Waiter[],
 ): Promise<void> {
   const costs = waiting.map((each) => each.cost);
-  const nowMs = ctx.clock.nowMs();
+  const nowMs = databaseNowMs(ctx.clock);
   const epochSeconds = epochSecondsOf(limit);
   const epoch = Math.floor(nowMs / 1000 / epochSeconds);
   const lease = await store.drawLease(ctx.db, name, {
