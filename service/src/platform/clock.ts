@@ -158,6 +158,12 @@ const skewToleranceMs = 1000;
 /** Unix seconds: whatever ended before this has ended for every process, even for one whose clock is behind. */
 export const endedForAll = (clock: Clock): number => clock.now() - (2 * skewLimitMs) / 1000;
 
+/** A machine that was suspended may be so late for some seconds, before its process measures that. */
+const lateSecondsMax = 600;
+
+/** As {@link endedForAll}, also for a process that is minutes late: what counts once is remembered until then. */
+export const endedForLate = (clock: Clock): number => clock.now() - lateSecondsMax;
+
 /** Whether the time of this process is within {@link skewLimitMs} of the database's clock, as measured now. */
 export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean> {
   const skewMs = (await clockSkewMs(db)) + (clock.leadMs?.() ?? 0);

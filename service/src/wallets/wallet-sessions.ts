@@ -1,5 +1,5 @@
 import { type Address, sessionDigest } from "@svc/protocol";
-import { endedForAll } from "../platform/clock.ts";
+import { endedForLate } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import { equalBytes, mac } from "../platform/cryptography/mac.ts";
 import { readAddress } from "../platform/http/address-input.ts";
@@ -115,6 +115,6 @@ export async function closeWalletSession(
  * session.
  */
 export async function purgeWalletSessions(ctx: Ctx): Promise<void> {
-  const before = endedForAll(ctx.clock) - challengeLifetimeSeconds;
+  const before = endedForLate(ctx.clock) - challengeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteWalletSessions(ctx.db, before, limit));
 }

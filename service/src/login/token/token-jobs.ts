@@ -1,4 +1,4 @@
-import { endedForAll } from "../../platform/clock.ts";
+import { endedForLate } from "../../platform/clock.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { purgeByPages, purgeInBatches } from "../../platform/database/purge.ts";
 import { deliverLogouts } from "../session/back-channel.ts";
@@ -56,7 +56,7 @@ async function purgeLogouts(ctx: TokenContext): Promise<void> {
 }
 
 async function purgeUsedOnce(ctx: TokenContext): Promise<void> {
-  const before = endedForAll(ctx.clock);
+  const before = endedForLate(ctx.clock);
   await purgeInBatches(async (limit) => deleteUsedOnce(ctx.db, before, limit));
 }
 
