@@ -128,3 +128,25 @@ test("a process that starts while the owner of the chain dies takes the chain ov
   const code = await chain.node.request("eth_getCode", [chain.contracts.registry, "latest"]);
   assert.match(String(code), /^0x[0-9a-f]{100,}$/);
 });
+
+test("a process whose clock is wrong mines by the database's, so that no deadline on the chain passes early", async () => {
+  await using database = await openTestDatabase();
+  const settings = settingsOf(database.url);
+  const ahead = "--import=data:text/javascript,const%20now=Date.now;Date.now=()=>now()+864e5";
+  await using wrong = await startServer({ ...settings, NODE_OPTIONS: ahead });
+  await using right = await startServer(settings);
+  await using ctx = await openContextOf(database.url);
+  const sign = await openPurse(ctx);
+  const hash = await until("the transaction is taken", async () =>
+    ask(right, "eth_sendRawTransaction", [sign(0)]),
+  );
+  await until("the transaction is mined", async () =>
+    ask(right, "eth_getTransactionReceipt", [hash]),
+  );
+  assert.equal((await fetch(`${wrong.url}/health/ready`)).status, 503);
+  for (const number of ["0x0", "latest"]) {
+    const block = await ask(right, "eth_getBlockByNumber", [number, false]);
+    const { timestamp } = block as { timestamp: string };
+    assert.ok(Math.abs(Number(timestamp) - Date.now() / 1000) < 60, `${number} at ${timestamp}`);
+  }
+});

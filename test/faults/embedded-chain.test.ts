@@ -121,7 +121,7 @@ test("a process that cannot mine lets go of the chain, and another goes on with 
   await first.node.submit([sign(0)]);
   await untilReceived(first.node, 1n);
   await using second = await openProcess(database.url);
-  t.mock.method(first.ctx.clock, "now", () => assert.fail("this clock stands still"));
+  t.mock.method(first.ctx.clock, "nowMs", () => assert.fail("this clock stands still"));
   await until("the submission", async () => second.node.submit([sign(1)]).then(() => true));
   await untilReceived(second.node, 2n);
 });

@@ -1,4 +1,5 @@
 import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
+import { databaseNowMs, isClockRight, watchClock } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import { placeIn } from "../platform/cryptography/seal.ts";
 import { addressOfPrivateKey } from "../platform/cryptography/secp256k1.ts";
@@ -31,6 +32,7 @@ const faucetKeyPlace = placeIn(store.faucetKeyColumn, "true");
  * @throws when no node can be started or reached in 30 s, or the replayed chain is not the one that was
  */
 export async function openEmbeddedChain(ctx: Ctx): Promise<ChainNode> {
+  await isClockRight(ctx.db, ctx.clock);
   const identity = await store.keepIdentity(ctx.db, newIdentity(ctx));
   const chain = new EmbeddedChain(ctx, identity);
   try {
@@ -47,10 +49,18 @@ function newIdentity(ctx: Ctx): store.EmbeddedIdentity {
   return {
     // 31 bits, and none of the small numbers that public chains have.
     chainId: 2 ** 30 + ctx.random.below(2 ** 30),
-    genesisTime: ctx.clock.now(),
+    genesisTime: blockTime(ctx),
     faucetAddress: addressOfPrivateKey(key),
     faucetKeySealed: ctx.seal.seal(key, faucetKeyPlace),
   };
+}
+
+/**
+ * By the database's clock: no block may be older than the one before it, so one mined by a clock that is hours ahead would
+ * have every deadline of these hours pass on the chain.
+ */
+function blockTime({ clock }: Pick<Ctx, "clock">): number {
+  return Math.floor(databaseNowMs(clock) / 1000);
 }
 
 const noHash: Hex32 = `0x${"0".repeat(64)}`;
@@ -68,6 +78,8 @@ class EmbeddedChain implements ChainNode {
   #isClosed = false;
   #isAsked = false;
   #offsetMs: number;
+  /** Measures the distance from the database's clock anew where it may have changed. */
+  readonly #measureClock: () => Promise<boolean>;
   readonly #retired = new RetiredNodes();
   /** Why the last turn failed. */
   #fault: unknown = null;
@@ -78,6 +90,9 @@ class EmbeddedChain implements ChainNode {
     this.#identity = identity;
     this.#elsewhere = new OwnerConnection(ctx.db);
     this.#offsetMs = ctx.clock.nowMs() - Date.now();
+    const measure = async (): Promise<boolean> =>
+      isClockRight(this.#owned?.session ?? ctx.db, ctx.clock);
+    this.#measureClock = watchClock(measure, () => undefined);
   }
 
   async open(): Promise<void> {
@@ -247,7 +262,8 @@ class EmbeddedChain implements ChainNode {
     // What was in the journal when this process began to close is still mined; what comes later is left to the next
     // owner.
     for (let isFirst = true; isFirst || !this.#isClosed; isFirst = false) {
-      const given = { time: clock.now(), max: blockMax, gasMax: blockGasMax, mayBeEmpty };
+      await this.#measureClock();
+      const given = { time: blockTime(this.#ctx), max: blockMax, gasMax: blockGasMax, mayBeEmpty };
       const block = await store.decideBlock(owned.session, given);
       this.#offsetMs = offsetMs;
       if (block === null) return;
