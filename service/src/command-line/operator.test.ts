@@ -273,3 +273,14 @@ async function dyingAt(
   await work();
   await db.query({ name: "", text: "drop function die cascade", values: [] });
 }
+
+await test("a verb on a machine whose clock is wrong says so beside its answer", async (t) => {
+  const { id } = await one("issuer create --environment sandbox --name", ["Late issuer"]);
+  const now = Date.now;
+  t.mock.method(Date, "now", () => now() + 3_600_000);
+  const { status, out, err } = await call(`issuer distrust ${id} --json`);
+  const { distrustedFrom } = JSON.parse(out) as { distrustedFrom: number };
+  assert.deepEqual([status, distrustedFrom > now() / 1000 + 3_500], [0, true]);
+  const told = "this machine's clock differs from the database's by more than 2 s";
+  assert.equal(err, `svc issuer distrust: ${told}, and so do times that it writes\n`);
+});

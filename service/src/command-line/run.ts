@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { openContext } from "../compose.ts";
+import { isClockRight } from "../platform/clock.ts";
 import { type Config, parseConfig } from "../platform/config/config.ts";
 import { isOutage } from "../platform/database/db.ts";
 import { describeStartFault } from "../platform/process/start-fault.ts";
@@ -120,6 +121,8 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
       await using ctx = await openContext(config, options);
       const { commitsTotal } = ctx.db;
       try {
+        if (!(await isClockRight(ctx.db, ctx.clock)))
+          terminal.err(`svc ${verb.name}: ${wrongClock}\n`);
         return await work(ctx);
       } catch (error) {
         if (!isOutage(error) || ctx.db.commitsTotal === commitsTotal) throw error;
@@ -134,6 +137,9 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
     progress: progressOf(verb, terminal),
   };
 }
+
+const wrongClock =
+  "this machine's clock differs from the database's by more than 2 s, and so do times that it writes";
 
 const progressMs = 1000;
 
