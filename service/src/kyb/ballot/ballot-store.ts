@@ -182,7 +182,7 @@ export async function insertVote(
   if (added.length === 0) return null;
   const rows = await tx.query<VoteRow>(
     sql`select member, approval, refusal from ballot_vote
-      where ballot_id = ${vote.ballotId} and epoch = ${vote.epoch} order by member`,
+      where ballot_id = ${vote.ballotId} and epoch = ${vote.epoch} order by member collate "C"`,
   );
   const approvals = rows.flatMap(({ member, approval }) =>
     approval === null ? [] : [{ member, signature: hexOfBytes(approval) }],

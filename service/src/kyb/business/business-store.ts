@@ -129,13 +129,13 @@ export interface MemberRow {
   readonly isCreator: boolean;
 }
 
-/** In the order of their addresses. */
+/** In the order of their addresses as numbers. Languages have others: Danish sorts "aa" behind "z". */
 export async function listMemberRows(
   db: Queryable,
   businesses: readonly Address[],
 ): Promise<MemberRow[]> {
   return db.query<MemberRow>(
     sql`select id, business, member, name_sealed as "nameSealed", is_voting as "isVoting", is_creator as "isCreator"
-      from business_member where business = any(${[...businesses]}::text[]) order by member`,
+      from business_member where business = any(${[...businesses]}::text[]) order by member collate "C"`,
   );
 }

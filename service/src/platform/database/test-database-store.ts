@@ -1,4 +1,4 @@
-import { escapeIdentifier, Pool, type PoolClient, type PoolConfig } from "pg";
+import { escapeIdentifier, escapeLiteral, Pool, type PoolClient, type PoolConfig } from "pg";
 
 /**
  * Pools by the server's address: a connection costs as much as a database, so a process keeps those that it has opened.
@@ -41,6 +41,18 @@ export async function createDatabase(
   template: string,
 ): Promise<void> {
   await withClient(server, async (client) => create(client, name, template));
+}
+
+/** Makes an empty database that sorts texts as a language does. */
+export async function createDatabaseInLanguage(
+  server: PoolConfig,
+  name: string,
+  language: string,
+): Promise<void> {
+  const choices = `template template0 locale_provider icu icu_locale ${escapeLiteral(language)}`;
+  await withClient(server, async (client) =>
+    client.query(`create database ${escapeIdentifier(name)} ${choices}`),
+  );
 }
 
 /** Ends sessions that a test forgot. */

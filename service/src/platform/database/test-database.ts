@@ -38,16 +38,23 @@ export interface Filling {
  *
  * @param options.migrated false makes an empty database, for tests of the migration itself
  * @param options.filling without it a migrated database is empty
+ * @param options.language in which texts are sorted, such as `da-DK`; without it by their characters. Made anew, so it
+ * costs a second
  */
 export async function openTestDatabase(
-  options: { migrated?: boolean; filling?: Filling } = {},
+  options: { migrated?: boolean; filling?: Filling; language?: string } = {},
 ): Promise<TestDatabase> {
   const server = await findServer();
   const name = `svc_test_${randomBytes(8).toString("hex")}`;
-  const template =
-    options.migrated === false ? "template1" : await findTemplate(server, options.filling);
-  await store.createDatabase(server, name, template);
   const connection = { ...server, database: name };
+  if (options.language === undefined) {
+    const template =
+      options.migrated === false ? "template1" : await findTemplate(server, options.filling);
+    await store.createDatabase(server, name, template);
+  } else {
+    await store.createDatabaseInLanguage(server, name, options.language);
+    if (options.migrated !== false) await fill(connection, options.filling);
+  }
   return {
     connection,
     url: writeUrl(connection),
@@ -125,10 +132,13 @@ async function makeTemplate(
   filling: Filling | undefined,
 ): Promise<string> {
   await store.createDatabaseOnce(server, name, async (database) => {
-    const connection = { ...server, database };
-    await using db = openDb({ ...connection, connections: 1 });
-    await migrate(db);
-    await filling?.fill(writeUrl(connection));
+    await fill({ ...server, database }, filling);
   });
   return name;
+}
+
+async function fill(connection: PoolConfig, filling: Filling | undefined): Promise<void> {
+  await using db = openDb({ ...connection, connections: 1 });
+  await migrate(db);
+  await filling?.fill(writeUrl(connection));
 }
