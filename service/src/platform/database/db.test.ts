@@ -366,6 +366,15 @@ const begun: [what: string, setting: string, value: string, kept: string][] = [
     "read committed",
   ],
   ["a database that compiles what is dear compiles nothing here", "jit", "on", "off"],
+  ["a database that ends idle sessions ends none of these", "idle_session_timeout", "3s", "0"],
+  ["a database that rounds fractions rounds none here", "extra_float_digits", "-15", "1"],
+  ["a database whose arrays hold no null holds them here", "array_nulls", "off", "on"],
+  [
+    "a database that finds what equals null finds nothing here",
+    "transform_null_equals",
+    "on",
+    "off",
+  ],
 ];
 for (const [what, setting, value, kept] of begun)
   test(what, async () => {

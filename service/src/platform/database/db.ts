@@ -285,6 +285,13 @@ const sessionSettings = [
   "jit=off",
   // Longer than any call to others inside a transaction takes, such as a signature of a remote signer.
   "idle_in_transaction_session_timeout=15s",
+  // A pool's connections are idle for seconds, one that holds a lock for as long as its process lives.
+  "idle_session_timeout=0",
+  // With other values, fractions lose digits on their way, and nulls mean something else: in an array the text "NULL",
+  // in a comparison `is null`.
+  "extra_float_digits=1",
+  "array_nulls=on",
+  "transform_null_equals=off",
   "lock_timeout=5s",
   // With these, the server releases what a process held whose host has vanished. Unix sockets ignore them.
   "tcp_keepalives_idle=15",
