@@ -368,6 +368,12 @@ const begun: [what: string, setting: string, value: string, kept: string][] = [
   ["a database that compiles what is dear compiles nothing here", "jit", "on", "off"],
   ["a database that ends idle sessions ends none of these", "idle_session_timeout", "3s", "0"],
   ["a database that rounds fractions rounds none here", "extra_float_digits", "-15", "1"],
+  [
+    "a database that writes bytes as an escaped text is read as fast",
+    "bytea_output",
+    "escape",
+    "hex",
+  ],
   ["a database whose arrays hold no null holds them here", "array_nulls", "off", "on"],
   [
     "a database that finds what equals null finds nothing here",
