@@ -12,7 +12,9 @@ const business: Address = `0x${"01".repeat(20)}`;
 const members = ["aa", "ab", "fa", "ff"].map((pair): Address => `0x${pair.repeat(20)}`);
 
 test("approvals and members stand in the order that the contract walks in, also where texts sort as in Danish", async () => {
-  await using database = await openTestDatabase({ language: "da-DK" });
+  await using database = await openTestDatabase({
+    choices: "locale_provider icu icu_locale 'da-DK'",
+  });
   await using db = openDb({ ...database.connection, connections: 1 });
   await db.query(sql`
       insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,

@@ -302,6 +302,11 @@ const sessionSettings = [
   "tcp_user_timeout=30s",
 ];
 
+/** What every session has to begin with, as PostgreSQL shows it; those of TCP are no matter on a Unix socket. */
+export const settingsNeeded = sessionSettings
+  .filter((setting) => !setting.startsWith("tcp_"))
+  .map((setting) => setting.replaceAll("\\", ""));
+
 /** Each as an option of the server's command line. */
 const sessionOptions = sessionSettings.map((setting) => `-c ${setting}`).join(" ");
 

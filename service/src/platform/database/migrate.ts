@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Db, openDb, type Queryable } from "./db.ts";
 import * as store from "./migration-store.ts";
+import { refuseUnfit } from "./requirements.ts";
 
 const directory = join(import.meta.dirname, "../../../migrations");
 
@@ -41,9 +42,11 @@ class OtherVersion extends Error {
  * without the time-outs of the service.
  *
  * @throws {OtherVersion} if the database is ahead of the code, or an applied file has been changed since
+ * @throws {UnfitDatabase} as {@link refuseUnfit} does
  */
 export async function migrate(db: Db): Promise<string[]> {
   await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
+  await refuseUnfit(own);
   const known = listMigrations();
   const ran: string[] = [];
   for (;;) {
@@ -66,9 +69,10 @@ async function runNext(tx: Queryable, known: readonly Migration[]): Promise<stri
 /**
  * The names of the migrations that {@link migrate} would run; it reads only.
  *
- * @throws {OtherVersion} as `migrate` does
+ * @throws {OtherVersion} and {UnfitDatabase} as `migrate` does
  */
 export async function listPending(db: Queryable): Promise<string[]> {
+  await refuseUnfit(db);
   const applied = (await store.hasMigrationTable(db)) ? await store.listApplied(db) : [];
   return pendingOf(listMigrations(), applied).map((each) => each.name);
 }

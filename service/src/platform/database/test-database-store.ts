@@ -1,4 +1,4 @@
-import { escapeIdentifier, escapeLiteral, Pool, type PoolClient, type PoolConfig } from "pg";
+import { escapeIdentifier, Pool, type PoolClient, type PoolConfig } from "pg";
 
 /**
  * Pools by the server's address: a connection costs as much as a database, so a process keeps those that it has opened.
@@ -43,16 +43,14 @@ export async function createDatabase(
   await withClient(server, async (client) => create(client, name, template));
 }
 
-/** Makes an empty database that sorts texts as a language does. */
-export async function createDatabaseInLanguage(
+/** @param choices options of CREATE DATABASE, such as `encoding latin1` */
+export async function createOtherDatabase(
   server: PoolConfig,
   name: string,
-  language: string,
+  choices: string,
 ): Promise<void> {
-  const choices = `template template0 locale_provider icu icu_locale ${escapeLiteral(language)}`;
-  await withClient(server, async (client) =>
-    client.query(`create database ${escapeIdentifier(name)} ${choices}`),
-  );
+  const text = `create database ${escapeIdentifier(name)} template template0 ${choices}`;
+  await withClient(server, async (client) => client.query(text));
 }
 
 /** Ends sessions that a test forgot. */

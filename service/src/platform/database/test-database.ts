@@ -38,21 +38,21 @@ export interface Filling {
  *
  * @param options.migrated false makes an empty database, for tests of the migration itself
  * @param options.filling without it a migrated database is empty
- * @param options.language in which texts are sorted, such as `da-DK`; without it by their characters. Made anew, so it
- * costs a second
+ * @param options.choices options of CREATE DATABASE for a database that is not like the server's others; made anew, so it
+ * costs a second if it is migrated
  */
 export async function openTestDatabase(
-  options: { migrated?: boolean; filling?: Filling; language?: string } = {},
+  options: { migrated?: boolean; filling?: Filling; choices?: string } = {},
 ): Promise<TestDatabase> {
   const server = await findServer();
   const name = `svc_test_${randomBytes(8).toString("hex")}`;
   const connection = { ...server, database: name };
-  if (options.language === undefined) {
+  if (options.choices === undefined) {
     const template =
       options.migrated === false ? "template1" : await findTemplate(server, options.filling);
     await store.createDatabase(server, name, template);
   } else {
-    await store.createDatabaseInLanguage(server, name, options.language);
+    await store.createOtherDatabase(server, name, options.choices);
     if (options.migrated !== false) await fill(connection, options.filling);
   }
   return {

@@ -25,6 +25,13 @@ test("of a database that cannot be reached, or refuses, the setting is named", (
   assert.equal(said, `the database refuses (DATABASE_URL): ${refusal.message}`);
 });
 
+test("of statements that get lost between the connections of a pooler it is said that one stands there", () => {
+  for (const code of ["42P05", "26000"]) {
+    const fault = Object.assign(new Error('prepared statement "x" already exists'), { code });
+    assert.match(describeStartFault(fault) ?? "", /^a pooler in transaction mode .*DATABASE_URL/);
+  }
+});
+
 test("of a host that cannot be found or listened at the settings are named that may hold it", async () => {
   const unknown = createServer().listen(0, "nosuch.invalid");
   const [fault] = await once(unknown, "error");

@@ -8,13 +8,15 @@ import { isOutage } from "../database/db.ts";
 const foreseenNames = new Set(
   [
     ["EmbeddedPostgresFault", "EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
-    ["NodeAway", "WrongChain"],
+    ["NodeAway", "UnfitDatabase", "WrongChain"],
   ].flat(),
 );
 /** Codes of the system, such as for a directory that cannot be written. */
 const systemCodes = /^E[A-Z0-9]+$/;
 /** Codes of a PostgreSQL that refuses the connection. */
 const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
+/** Codes of a prepared statement that exists already, or no more: another connection of the pooler has it. */
+const pooledCodes = new Set(["42P05", "26000"]);
 
 /**
  * One line about a fault that prevents a process from starting and that the person who starts it can fix: a wrong
@@ -35,6 +37,8 @@ export function describeStartFault(error: unknown): string | null {
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
   if (typeof code === "string" && refusalCodes.test(code))
     return `the database refuses (DATABASE_URL): ${message}`;
+  if (typeof code === "string" && pooledCodes.has(code))
+    return `a pooler in transaction mode stands before the database (DATABASE_URL): ${message}`;
   // The code is also ENOENT for a directory that cannot be created.
   const isOfFile = syscall !== "connect" && "path" in error;
   if (syscall === "connect" || (!isOfFile && isOutage(error)))

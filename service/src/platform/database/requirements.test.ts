@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Client } from "pg";
+import { openDb, type Queryable, type Statement } from "./db.ts";
+import { listPending, migrate } from "./migrate.ts";
+import { openTestDatabase } from "./test-database.ts";
+import { refuseUnfit } from "./requirements.ts";
+
+for (const encoding of ["LATIN1", "SQL_ASCII"])
+  test(`a database that cannot store every text is refused: ${encoding}`, async () => {
+    const choices = `encoding ${encoding} locale_provider libc locale 'C'`;
+    await using database = await openTestDatabase({ migrated: false, choices });
+    await using db = openDb({ ...database.connection, connections: 1 });
+    const refusal = new RegExp(`^UnfitDatabase: .*DATABASE_URL.*encoding ${encoding}: .*UTF8`);
+    await assert.rejects(migrate(db), refusal);
+    await assert.rejects(listPending(db), refusal);
+  });
+
+test("a database whose sessions begin without the settings they are opened with is refused", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await refuseUnfit(db);
+  // As through a pooler that ignores what a session asks for.
+  const client = new Client(database.connection);
+  await client.connect();
+  const pooled: Queryable = {
+    query: async <Row extends object>({ text, values }: Statement) =>
+      (await client.query<Row>(text, [...values])).rows,
+  };
+  try {
+    await assert.rejects(
+      refuseUnfit(pooled),
+      /^UnfitDatabase: .*DATABASE_URL.* begin without .*plan_cache_mode=force_generic_plan.*lock_timeout=5s.*alter role/,
+    );
+  } finally {
+    await client.end();
+  }
+});

@@ -1,0 +1,24 @@
+import { type Queryable, settingsNeeded } from "./db.ts";
+import * as store from "./requirements-store.ts";
+
+/** The database, or what stands before it, would fail some calls and not others. */
+class UnfitDatabase extends Error {
+  override name = "UnfitDatabase";
+}
+
+/**
+ * @throws {UnfitDatabase} for a database that cannot store every text, and where sessions do not begin with the settings
+ * that they are opened with, because a pooler drops them
+ */
+export async function refuseUnfit(db: Queryable): Promise<void> {
+  const found = await store.findEncodingAndMissing(db, settingsNeeded);
+  if (found === undefined) return;
+  if (found.encoding !== "UTF8")
+    throw new UnfitDatabase(
+      `the database (DATABASE_URL) has the encoding ${found.encoding}: make one with the encoding UTF8`,
+    );
+  if (found.missing.length > 0)
+    throw new UnfitDatabase(
+      `sessions of the database (DATABASE_URL) begin without ${found.missing.join(", ")}: a pooler drops what they ask for; give it to the database's user by "alter role"`,
+    );
+}
