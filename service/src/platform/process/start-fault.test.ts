@@ -25,6 +25,21 @@ test("of a database that cannot be reached, or refuses, the setting is named", (
   assert.equal(said, `the database refuses (DATABASE_URL): ${refusal.message}`);
 });
 
+for (const [message, code] of [
+  ["self-signed certificate in certificate chain", "SELF_SIGNED_CERT_IN_CHAIN"],
+  ["unable to verify the first certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
+  ["certificate has expired", "CERT_HAS_EXPIRED"],
+  ["Hostname/IP does not match certificate's altnames", "ERR_TLS_CERT_ALTNAME_INVALID"],
+  ["The server does not support SSL connections", undefined],
+] as const)
+  test(`of a database that cannot be reached safely the setting is named: ${message}`, () => {
+    const said = describeStartFault(Object.assign(new Error(message), { code }));
+    assert.equal(
+      said,
+      `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`,
+    );
+  });
+
 test("of statements that get lost between the connections of a pooler it is said that one stands there", () => {
   for (const code of ["42P05", "26000"]) {
     const fault = Object.assign(new Error('prepared statement "x" already exists'), { code });
