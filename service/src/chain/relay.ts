@@ -230,6 +230,7 @@ function checkCall(params: Params): Params {
   if (overrides.some((each) => each !== undefined && each !== null))
     throw new RpcError(codes.params, "overrides are not available here");
   if (!isRecord(call)) throw new RpcError(codes.params, "the call must be an object");
+  refuseOtherSpelling(call, ["gas"]);
   const gas = call["gas"] === undefined ? callGasMax : quantity(call["gas"], "gas");
   const bounded = { ...call, gas: `0x${(gas > callGasMax ? callGasMax : gas).toString(16)}` };
   return [bounded, block];
@@ -238,7 +239,9 @@ function checkCall(params: Params): Params {
 async function checkLogs(params: Params, node: ChainNode): Promise<Params> {
   const [filter] = params;
   if (!isRecord(filter)) throw new RpcError(codes.params, "the filter must be an object");
-  if (filter["blockHash"] !== undefined) return [filter];
+  refuseOtherSpelling(filter, ["fromBlock", "toBlock", "blockHash"]);
+  // To nodes null is no hash: they would search the blocks that are named beside it.
+  if (typeof filter["blockHash"] === "string") return [filter];
   const told = await node.request("eth_blockNumber", []);
   if (!isQuantity(told)) throw new NodeAway("the chain's node tells no block number");
   const head = BigInt(told);
@@ -251,6 +254,18 @@ async function checkLogs(params: Params, node: ChainNode): Promise<Params> {
     );
   const bounds = { fromBlock: `0x${from.toString(16)}`, toBlock: `0x${to.toString(16)}` };
   return [{ ...filter, ...bounds }];
+}
+
+/** Many nodes read the name of a member in any case, the last one that is given: it would get round the bound. */
+function refuseOtherSpelling(
+  given: Readonly<Record<string, unknown>>,
+  names: readonly string[],
+): void {
+  const isOther = (member: string): boolean =>
+    names.some((name) => name !== member && name.toLowerCase() === member.toLowerCase());
+  const other = Object.keys(given).find(isOther);
+  if (other !== undefined)
+    throw new RpcError(codes.params, `${other.slice(0, 20)} is spelled otherwise`);
 }
 
 /** Both bounds of a search are the newest block where nothing is said. */
