@@ -195,3 +195,27 @@ test("what another process marks final between a look and its end is announced b
   );
   assert.deepEqual([other.done.length, told], [1, []]);
 });
+
+test("a nonce that a foreign transaction no longer has is filled, also where 32 wait above it", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  const { operator } = process.chain;
+  await anvil.setAutomine(false);
+  const before = await anvil.rpc("evm_snapshot");
+  await anvil.rpc("eth_sendTransaction", [{ from: operator, to: operator }]);
+  await anvil.mine();
+  for (let at = 0; at < 32; at += 1) await process.queue(`waits-${at}`);
+  await process.work();
+  await anvil.rpc("evm_revert", [before]);
+  await anvil.rpc("anvil_dropAllTransactions");
+  for (let look = 0; look < 3; look += 1) {
+    installation.advance(16);
+    await process.work();
+    await anvil.mine();
+  }
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 32);
+  assert.equal(await settledOn(anvil, process), 32);
+});

@@ -112,7 +112,8 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
     nextNonce: locked.nextNonce,
   });
   const isDue = new Set(stillDue);
-  const room = Math.max(0, inFlightMax - inFlight);
+  // All in flight may wait for a hole, so what fills one always has room.
+  const room = Math.max(holes.length, inFlightMax - inFlight);
   const due = prepared.due.filter((each) => isDue.has(each.id)).slice(0, room);
   const { forms, nextNonce, spent } = await signWilling(ctx, tx, {
     ...prepared,
