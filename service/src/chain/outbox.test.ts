@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Anvil, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation, type SettlingProcess } from "../../../test/chain-processes.ts";
+import { alarmsOf } from "../../../test/outbox-looks.ts";
 import { type Db, sql, type Statement } from "../platform/database/db.ts";
 import { chainJobs } from "./index.ts";
 import { RpcError } from "./node.ts";
@@ -218,4 +219,67 @@ test("a nonce that a foreign transaction no longer has is filled, also where 32 
   await process.work();
   assert.equal(process.done.length, 32);
   assert.equal(await settledOn(anvil, process), 32);
+});
+
+test("what the node refuses waits with an alarm that says why, and is outbid only where its fee is low", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  const { db, chain } = process.ctx;
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  let [message, tip] = ["something is wrong with this one", 100n * 10n ** 9n];
+  const faulty = {
+    request: async (method: string, params?: readonly unknown[]) =>
+      method === "eth_maxPriorityFeePerGas"
+        ? `0x${tip.toString(16)}`
+        : chain.node.request(method, params),
+    submit: async (): Promise<void> => {
+      throw new RpcError(-32_000, message);
+    },
+  };
+  const look = async (): Promise<number[]> => {
+    await process.workWith(faulty);
+    installation.advance(60);
+    const forms = await db.query(sql`
+      select from chain_transaction_hash h join chain_transaction t on t.id = h.transaction_id
+      where t.kind = 'test.settle'`);
+    const alarms = ["node_refused", "fee_too_low"].map(async (name) => alarmsOf(process, name));
+    return [forms.length, ...(await Promise.all(alarms))];
+  };
+  assert.deepEqual(await look(), [1, 1, 0]);
+  assert.deepEqual(await look(), [1, 2, 0]);
+  message = "max fee per gas less than block base fee";
+  // The form that waits is refused, and so is the one that outbids it.
+  assert.deepEqual(await look(), [2, 2, 2]);
+  // What is offered is far above the market by now: the refusal, and that no more is paid.
+  tip = 0n;
+  assert.deepEqual(await look(), [2, 2, 4]);
+  await process.work();
+  await anvil.mine();
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 1);
+});
+
+test("what waits is outbid only within the day's cap", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using rich = await installation.openProcess();
+  await using poor = await installation.openProcess({ CHAIN_SPEND_CAP: "0.000000001" });
+  await anvil.setAutomine(false);
+  await rich.queue("a");
+  await rich.work();
+  const formsOf = async (): Promise<number> =>
+    (
+      await rich.ctx.db.query(sql`
+        select from chain_transaction_hash h join chain_transaction t on t.id = h.transaction_id
+        where t.kind = 'test.settle'`)
+    ).length;
+  installation.advance(60);
+  await poor.work();
+  assert.deepEqual([await formsOf(), await alarmsOf(poor, "spend_cap")], [1, 1]);
+  installation.advance(60);
+  await rich.work();
+  assert.equal(await formsOf(), 2);
 });
