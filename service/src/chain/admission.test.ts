@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
-import { checkTurn, readTransaction } from "./admission.ts";
+import type { Hex } from "@svc/protocol";
+import { parseTransaction, serializeTransaction, type Signature } from "viem";
+import { checkPrice, checkTurn, readTransaction } from "./admission.ts";
 
 const account = privateKeyToAccount(`0x${"11".repeat(32)}`);
 const chainId = 31_337;
@@ -47,4 +49,41 @@ test("what a transaction may cost is its gas at its highest price, and what it s
     await account.signTransaction({ ...plain, ...sent, type: "eip2930", gasPrice: 2n }),
   ])
     assert.equal(readTransaction(raw, chainId).costWei, 42_008n);
+});
+
+test("a signature that others could have altered, or that nobody made, is refused", async () => {
+  const sent = { ...given, to: account.address, gas: 21_000n } as const;
+  const { r, s, yParity } = parseTransaction(await account.signTransaction(sent));
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+  const hex = (number: bigint): Hex => `0x${number.toString(16).padStart(64, "0")}`;
+  const mirrored = { r: r ?? "0x", s: hex(order - BigInt(s ?? 0)), yParity: 1 - (yParity ?? 0) };
+  const read = (signature: Signature): unknown =>
+    readTransaction(serializeTransaction(sent, signature), chainId);
+  assert.throws(() => read(mirrored), /the signature is malleable/);
+  assert.throws(() => read({ ...mirrored, r: hex(5n), s: hex(1n) }), /the signature is none/);
+  assert.throws(() => readTransaction(serializeTransaction(sent), chainId), /is encoded wrongly/);
+});
+
+test("what no node takes is refused: a tip above the price, another chain, another type", async () => {
+  const sent = { ...given, to: account.address, gas: 21_000n } as const;
+  const raw = await account.signTransaction(sent);
+  assert.throws(() => readTransaction(raw, chainId + 1), /for another chain/);
+  // Its tip is 1 and its price 2; the library signs none with a higher tip.
+  const tipped = raw.replace("0102825208", "0302825208") as Hex;
+  assert.notEqual(tipped, raw);
+  assert.throws(() => readTransaction(tipped, chainId), /cannot be read/);
+  const delegating = await account.signTransaction({
+    ...sent,
+    type: "eip7702",
+    authorizationList: [],
+  });
+  assert.throws(() => readTransaction(delegating, chainId), /of this type are not taken/);
+});
+
+test("what is offered for a unit of gas is the tip", async () => {
+  const priced = async (fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }) =>
+    account.signTransaction({ ...given, ...fees, to: account.address, gas: 21_000n });
+  const raw = await priced({ maxFeePerGas: 9n, maxPriorityFeePerGas: 5n });
+  checkPrice(raw, 5n);
+  assert.throws(() => checkPrice(raw, 6n), /underpriced: gas costs 6 wei here/);
 });
