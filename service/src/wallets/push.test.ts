@@ -20,6 +20,7 @@ import { parseConfig } from "../platform/config/config.ts";
 import { sql } from "../platform/database/db.ts";
 import { createHttp } from "../platform/http/http.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { markLooked } from "./push-store.ts";
 import { deletePushOf, walletRoutes } from "./index.ts";
@@ -237,6 +238,21 @@ await test("a device of two identities is told of one when the other has left it
   const paths = receiver.hints.splice(0).map(({ path }) => path);
   assert.deepEqual(paths.toSorted(), ["/device", "/shared"]);
   await ask("DELETE", "/w/push", { endpoint }, token);
+});
+
+await test("a device whose address does not open keeps no hint from others", async () => {
+  const [broken, whole] = [newDevice("/broken").subscription, newDevice("/whole").subscription];
+  await subscribe(broken);
+  await ctx.db.query(sql`
+    update push_subscription set subscription_sealed = 'x' where endpoint_sha256 = ${sha256(broken.endpoint)}`);
+  await subscribe(whole);
+  await sendHints(ctx);
+  receiver.hints.splice(0);
+  await openVote("05BROKEN");
+  await sendHints(ctx);
+  const paths = receiver.hints.splice(0).map(({ path }) => path);
+  assert.deepEqual(paths.toSorted(), ["/device", "/whole"]);
+  for (const { endpoint } of [broken, whole]) await ask("DELETE", "/w/push", { endpoint }, token);
 });
 
 await test("every hint waits a day for its device, and none is sent of a vote that has ended", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { largeBytes } from "./event.ts";
 import { listDeliveriesOf, listEventsOf, pageBytesMax } from "./events.ts";
 import { readPlace } from "./stream-page.ts";
@@ -426,4 +427,28 @@ test("pages of attempts reach each of them once, also where a page ends between 
   }
   const { deliveries } = await listDeliveriesOf(ctx, streamId, { after: 1, limit: 100 });
   assert.deepEqual(new Set(deliveries.map(({ seq }) => seq)), new Set([2]));
+});
+
+test("a process takes no more than it has room for, and the rest as soon as there is room", async () => {
+  await using webhooks = await openTestWebhooks();
+  const answers: (() => void)[] = [];
+  const receivers = await Promise.all(
+    Array.from({ length: 5 }, async () =>
+      webhooks.openReceiver((_request, response) => void answers.push(() => response.end())),
+    ),
+  );
+  await webhooks.enqueue(...receivers.map(({ url }) => webhooks.event({ url })));
+  const receivedTotal = (): number =>
+    receivers.reduce((sum, { received }) => sum + received.length, 0);
+  const sender = webhooks.openSender({}, { underWayMax: 2 });
+  await sender.pump();
+  while (answers.length < 1) await nextTurn();
+  await sender.pump();
+  assert.ok(receivedTotal() <= 2);
+  while (receivedTotal() < 5 || answers.length > 0) {
+    answers.splice(0).forEach((answer) => answer());
+    await nextTurn();
+    assert.ok(answers.length <= 2);
+  }
+  await sender.idle();
 });

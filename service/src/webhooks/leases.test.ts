@@ -334,3 +334,27 @@ test("a process that lost its lease holds nothing that another has under way", a
   await sender.idle();
   assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
 });
+
+test("an attempt that breaks off is made again when its lease is over, and is told to the operator", async () => {
+  const lines: string[] = [];
+  const log = createLog({
+    level: "error",
+    destination: { write: (line) => void lines.push(line) },
+  });
+  await using webhooks = await openTestWebhooks({ log });
+  const { outbound } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver();
+  const event = webhooks.event({ url: receiver.url });
+  await webhooks.enqueue(event);
+  const send: typeof outbound.send = async () => {
+    throw new Error("unforeseen");
+  };
+  const breaking = webhooks.openSender({ outbound: { ...outbound, send } });
+  await breaking.pump();
+  await breaking.idle();
+  assert.match(lines.join(""), /an attempt broke off/);
+  webhooks.advance(30);
+  await store.endLeases(webhooks.ctx.db, webhooks.ctx.clock.nowMs());
+  await webhooks.deliver();
+  assert.equal(receiver.received[0]?.headers["svc-event-id"], event.id);
+});
