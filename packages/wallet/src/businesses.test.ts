@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { governanceActs } from "@svc/protocol";
-import { serveBusiness } from "../test/fake-business.ts";
+import { encodeCharter, governanceActs, type Charter, type Hex32 } from "@svc/protocol";
+import { factory, serveBusiness } from "../test/fake-business.ts";
 import { openFakeBroker } from "../test/fake-broker.ts";
 import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
+import { addressOfBusiness } from "./business-wallet.ts";
 
 await using broker = await openFakeBroker();
-serveBusiness(broker);
+const fake = serveBusiness(broker);
 
 const path = "/w/businesses";
 const itemOf = (digits: string): object => ({
@@ -71,6 +72,36 @@ await test("a business that is named is found without the pages behind it", asyn
     broker.paths().filter((each) => each.includes("cursor")),
     [],
   );
+});
+
+await test("a business whose status cannot be read is left out, beside others", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const items = [{ ...itemOf("a1"), status: { toString: 1 } }, itemOf("a2")];
+  broker.answers.set(path, { status: 200, body: { items } });
+  assert.deepEqual(
+    (await wallet.businesses()).map(({ name }) => name),
+    ["Alpine a2"],
+  );
+});
+
+await test("a founding of which the broker tells no status is refused", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const founder = { address: addressOf("alice"), name: "Alice", isVoting: true };
+  const plan = { name: "Alpine AG", environment: "live", members: [founder], rules: {} } as const;
+  const told = fake.address;
+  fake.status = { toString: 1 };
+  fake.address = ({ salt, rules }) =>
+    addressOfBusiness({
+      factory,
+      salt: salt as Hex32,
+      charter: encodeCharter({ rules, members: [founder] } as unknown as Charter),
+    });
+  await refuses(wallet.foundBusiness(plan), "broker_refused", /founds another business/);
+  fake.status = "deploying";
+  assert.equal((await wallet.foundBusiness(plan)).status, "deploying");
+  fake.address = told;
 });
 
 await test("a list that is too long or none is refused, and never passes for an empty one", async () => {

@@ -213,12 +213,12 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const answer = await ctx.sessions.ask(broker, request, [201, 200]);
   const { invitationId, address, status } = membersOf(answer.text);
   const expected = addressOfBusiness({ factory, charter, salt });
-  if (typeof invitationId !== "string" || address !== expected)
+  if (typeof invitationId !== "string" || typeof status !== "string" || address !== expected)
     throw new WalletRefusal("broker_refused", `${broker} founds another business than was signed`);
   const names = new Map(members.map((member) => [member.address, member.name]));
   const founding = { business: { address, name }, charter: { rules, members, names } };
-  const words = sayFounding(founding, String(status));
-  return { invitationId, address, status: String(status), deadline, words };
+  const words = sayFounding(founding, status);
+  return { invitationId, address, status, deadline, words };
 }
 
 /**
@@ -357,14 +357,15 @@ function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
   const { address, name, status, environment, removal, move, proposals } = value;
   const parsed = typeof address === "string" ? parseAddress(address) : null;
   const charter = readNamedCharter(value);
-  if (parsed === null || charter === null || typeof name !== "string") return [];
+  if (parsed === null || charter === null) return [];
+  if (typeof name !== "string" || typeof status !== "string") return [];
   return [
     {
       address: parsed,
       name,
       broker,
       environment: typeof environment === "string" ? environment : "live",
-      status: String(status),
+      status,
       charter,
       removal: removal ?? null,
       move: move ?? null,

@@ -81,11 +81,12 @@ export function serveBusiness(broker: FakeBroker) {
     abandoned: 0,
     /** Of what is founded. */
     address: (_body: Record<string, unknown>): string => business,
+    status: "inviting" as unknown,
     reset() {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
       Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
       Object.assign(fake, { blocks: [], blocked: [], released: [], retracted: [], abandoned: 0 });
-      Object.assign(fake, { proposed: [], told: null });
+      Object.assign(fake, { proposed: [], told: null, status: "inviting" });
     },
   };
   broker.more = (request, isInSession) => route(fake, request, isInSession);
@@ -140,7 +141,7 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
     fake.founded.push(body);
     return {
       status: 201,
-      body: { invitationId: "i", address: fake.address(body), status: "inviting" },
+      body: { invitationId: "i", address: fake.address(body), status: fake.status },
     };
   }
   if (path === "/w/businesses") return { status: 200, body: listOf(fake) };
