@@ -183,6 +183,12 @@ test("nobody begins its own removal, and a removal that nobody is left to decide
   const own = { operation: "startRemoval", member: world.person("yoko").address };
   const refused = await world.walletCall("yoko", "POST", path, { body: own });
   assert.deepEqual([refused.status, refused.body.error?.reason], [422, "removal_refused"]);
+  const strange = { ...own, member: world.person("xaver").address };
+  const unknown = await world.walletCall("yoko", "POST", path, { body: strange });
+  assert.deepEqual(
+    [unknown.status, unknown.body.error?.message],
+    [422, "removal_refused: no member"],
+  );
   const proposed = await world.walletCall("zane", "POST", path, { body: own });
   assert.equal(proposed.status, 201);
   const [first, second] = rosterOf(["yoko", "zane"]);
@@ -191,4 +197,8 @@ test("nobody begins its own removal, and a removal that nobody is left to decide
   await world.govern("yoko", change, { business: address, voters: ["yoko", "zane"] });
   const id = String(proposed.body["proposalId"]);
   await reachProposal("zane", address, { id, status: "failed" });
+  const last = { ...own, member: world.person("zane").address };
+  const alone = await world.walletCall("yoko", "POST", path, { body: last });
+  const nobody = "removal_refused: nobody else has a vote";
+  assert.deepEqual([alone.status, alone.body.error?.message], [422, nobody]);
 });

@@ -96,6 +96,18 @@ test("a parameter that a query or a form holds twice is told so, a member of JSO
   assert.equal(list.message, "Invalid Request: referenceKey must be a string");
 });
 
+test("a number out of its range is refused with the range", async () => {
+  const session = { svcID: user, challenge: "c", signature: "0x00" };
+  for (const [deadline, fault] of [
+    [-1, "deadline must be at least 0"],
+    [4_294_967_296, "deadline must be at most 4294967295"],
+    [1.5, "deadline must be a whole number"],
+  ] as const) {
+    const { message } = await call("POST", "/w/session", { ...session, deadline });
+    assert.equal(message, `Invalid Request: ${fault}`);
+  }
+});
+
 test("a wrong method and a wrong content type are answered with the right ones", async () => {
   const { message } = await call("POST", "/api/v2/kyc/status", {});
   assert.equal(message, "this path takes GET");
