@@ -146,6 +146,18 @@ test("somebody else's signature, or one of another invitation, does not count", 
   assert.deepEqual([stranger.status, stranger.body.error?.reason], [404, "ballot_not_found"]);
 });
 
+test("a refusal counts by the invited member's own signature, and from nobody who has signed", async () => {
+  const asked = await world.askFounding();
+  const { invitationId: id, address } = asked.body as { invitationId: string; address: Address };
+  const item = await world.findVote("bob", id);
+  const signer = world.person("mallory");
+  const forged = await world.voteAs("bob", id, { item, vote: "reject", signer });
+  assert.deepEqual([forged.status, forged.body.error?.reason], [422, "signature_wrong"]);
+  const founder = await world.voteAs("alice", id, { item, vote: "reject" });
+  assert.deepEqual([founder.status, founder.body.error?.reason], [409, "already_voted"]);
+  assert.equal(await statusOf(address), "inviting");
+});
+
 test("whoever calls the factory first, it is the same wallet", async () => {
   const { ctx } = world;
   const asked = await world.askFounding();
