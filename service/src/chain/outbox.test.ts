@@ -283,3 +283,33 @@ test("what waits is outbid only within the day's cap", async () => {
   await rich.work();
   assert.equal(await formsOf(), 2);
 });
+
+test("a node that suggests no tip and has pruned the state of final blocks serves as well", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "2" });
+  await using process = await installation.openProcess();
+  const { node } = process.chain;
+  const refused: string[] = [];
+  const request: typeof node.request = async (method, params = []) => {
+    const isState = method === "eth_getTransactionCount" && typeof params[1] === "object";
+    if (method !== "eth_maxPriorityFeePerGas" && !isState) return node.request(method, params);
+    refused.push(method);
+    throw new RpcError(-32_601, "not available");
+  };
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  for (let look = 0; look < 3; look += 1) {
+    await process.workWith({ request });
+    await anvil.mine();
+    installation.advance(4);
+  }
+  await process.workWith({ request });
+  assert.deepEqual(
+    process.done.map(({ subjectId, status }) => `${subjectId} ${status}`),
+    ["a succeeded"],
+  );
+  assert.deepEqual(
+    new Set(refused),
+    new Set(["eth_maxPriorityFeePerGas", "eth_getTransactionCount"]),
+  );
+});
