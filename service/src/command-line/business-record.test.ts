@@ -97,3 +97,27 @@ await test("a file that is none, or holds something else, is refused without its
   assert.match(err, /BUSINESS_LEI must be/);
   assert.ok(!err.includes("Canary"));
 });
+
+await test("a record is issued as of a time and until a time, and a time of another form is wrong use", async () => {
+  const file = fileOf(fields);
+  const times = ["--as-of", `${now - 60}`, "--expires", `${now + 86_400}`];
+  const { status, out, err } = await call(
+    "business",
+    "record",
+    sandbox,
+    "--fields",
+    file,
+    ...times,
+  );
+  assert.deepEqual([status, err], [0, ""]);
+  const { id } = JSON.parse(out) as { id: string };
+  const rows = await ctx.db.query(sql`
+    select r.as_of, c.expires_at from company_record r join credential c on c.id = r.credential_id
+    where c.id = ${id}`);
+  assert.deepEqual(rows, [{ as_of: now - 60, expires_at: now + 86_400 }]);
+  for (const wrong of ["tomorrow", "0", "-1", "1e9", "9999999999999"]) {
+    const said = await call("business", "record", sandbox, "--fields", file, `--expires=${wrong}`);
+    assert.deepEqual([said.status, said.out], [2, ""]);
+    assert.match(said.err, /^svc business record: --expires must be a time in Unix seconds; see/);
+  }
+});
