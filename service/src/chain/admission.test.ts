@@ -51,11 +51,12 @@ test("what a transaction may cost is its gas at its highest price, and what it s
     assert.equal(readTransaction(raw, chainId).costWei, 42_008n);
 });
 
+const hex = (number: bigint): Hex => `0x${number.toString(16).padStart(64, "0")}`;
+
 test("a signature that others could have altered, or that nobody made, is refused", async () => {
   const sent = { ...given, to: account.address, gas: 21_000n } as const;
   const { r, s, yParity } = parseTransaction(await account.signTransaction(sent));
   const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-  const hex = (number: bigint): Hex => `0x${number.toString(16).padStart(64, "0")}`;
   const mirrored = { r: r ?? "0x", s: hex(order - BigInt(s ?? 0)), yParity: 1 - (yParity ?? 0) };
   const read = (signature: Signature): unknown =>
     readTransaction(serializeTransaction(sent, signature), chainId);
@@ -81,9 +82,9 @@ test("what no node takes is refused: a tip above the price, another chain, anoth
 });
 
 test("what is offered for a unit of gas is the tip", async () => {
-  const priced = async (fees: { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }) =>
-    account.signTransaction({ ...given, ...fees, to: account.address, gas: 21_000n });
-  const raw = await priced({ maxFeePerGas: 9n, maxPriorityFeePerGas: 5n });
+  const fees = { maxFeePerGas: 9n, maxPriorityFeePerGas: 5n };
+  const sent = { ...given, ...fees, to: account.address, gas: 21_000n };
+  const raw = await account.signTransaction(sent);
   checkPrice(raw, 5n);
   assert.throws(() => checkPrice(raw, 6n), /underpriced: gas costs 6 wei here/);
 });

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
-import { createLog } from "../platform/telemetry/log.ts";
 import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
 import { recordEnds } from "./attempt-ends.ts";
 import { listDeliveriesOf, listEventsOf, listKybEvents } from "./events.ts";
@@ -491,31 +490,3 @@ function deliveredOf({ ctx }: TestWebhooks, delivery: store.Delivery, lease: str
     kybEndpointResets: 0,
   };
 }
-
-test("an endpoint whose secret does not open gets nothing unsigned and no quarantine, and all of it later", async () => {
-  const lines: string[] = [];
-  const log = createLog({
-    level: "error",
-    destination: { write: (line) => void lines.push(line) },
-  });
-  await using webhooks = await openTestWebhooks({ log });
-  const { db } = webhooks.ctx;
-  const receiver = await webhooks.openReceiver();
-  await webhooks.register(receiver.url);
-  await db.query(
-    sql`update kyb_endpoint_secret set secret_sealed = '\\x00'::bytea || secret_sealed`,
-  );
-  const event = webhooks.kybEvent();
-  await webhooks.enqueue(event);
-  for (let attempt = 1; attempt <= 13; attempt += 1) {
-    await webhooks.deliver();
-    webhooks.advance(3600);
-  }
-  assert.equal(receiver.received.length, 0);
-  assert.equal(await isActive(webhooks), true);
-  assert.match(lines.join(""), /the secrets of an endpoint do not open/);
-  await db.query(sql`update kyb_endpoint_secret set secret_sealed = substr(secret_sealed, 2)`);
-  webhooks.advance(86_400);
-  await webhooks.deliver();
-  assert.deepEqual(idsOf(receiver), [event.id]);
-});

@@ -5,6 +5,7 @@ import { holdDeliveries } from "./endpoint-store.ts";
 import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createOutbound } from "../platform/outbound/outbound.ts";
+import { getEndpoint } from "./endpoints.ts";
 import { listEventsOf } from "./events.ts";
 import { webhookJobs } from "./jobs.ts";
 import * as store from "./delivery-store.ts";
@@ -346,8 +347,9 @@ test("an attempt that breaks off is made again when its lease is over, and is to
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
+  const unforeseen = new Error("unforeseen");
   const send: typeof outbound.send = async () => {
-    throw new Error("unforeseen");
+    throw unforeseen;
   };
   const breaking = webhooks.openSender({ outbound: { ...outbound, send } });
   await breaking.pump();
@@ -357,4 +359,35 @@ test("an attempt that breaks off is made again when its lease is over, and is to
   await store.endLeases(webhooks.ctx.db, webhooks.ctx.clock.nowMs());
   await webhooks.deliver();
   assert.equal(receiver.received[0]?.headers["svc-event-id"], event.id);
+});
+
+test("an endpoint whose secret does not open gets nothing unsigned and no quarantine, and all of it later", async () => {
+  const lines: string[] = [];
+  const log = createLog({
+    level: "error",
+    destination: { write: (line) => void lines.push(line) },
+  });
+  await using webhooks = await openTestWebhooks({ log });
+  const { db } = webhooks.ctx;
+  const receiver = await webhooks.openReceiver();
+  await webhooks.register(receiver.url);
+  await db.query(
+    sql`update kyb_endpoint_secret set secret_sealed = '\\x00'::bytea || secret_sealed`,
+  );
+  const event = webhooks.kybEvent();
+  await webhooks.enqueue(event);
+  for (let attempt = 1; attempt <= 13; attempt += 1) {
+    await webhooks.deliver();
+    webhooks.advance(3600);
+  }
+  assert.equal(receiver.received.length, 0);
+  assert.equal((await getEndpoint(db, webhooks.clientDomainId)).active, true);
+  assert.match(lines.join(""), /the secrets of an endpoint do not open/);
+  await db.query(sql`update kyb_endpoint_secret set secret_sealed = substr(secret_sealed, 2)`);
+  webhooks.advance(86_400);
+  await webhooks.deliver();
+  assert.deepEqual(
+    receiver.received.map(({ headers }) => headers["svc-event-id"]),
+    [event.id],
+  );
 });
