@@ -212,6 +212,8 @@ await test("a disabled client is unknown from then on and cannot be changed", as
     refusedWith("client_not_found"),
   );
   await assert.rejects(addSecret(ctx, client.id, "cli"), refusedWith("client_not_found"));
+  // Who was not told that it is done repeats it, and has to learn that it is.
+  await assert.rejects(disableClient(ctx, client.id, "cli"), { message: "the client is disabled" });
   const listed = (await listClients(ctx, clientDomainId)).find((each) => each.id === client.id);
   assert.ok(listed?.disabledAt);
 });

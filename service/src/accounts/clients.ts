@@ -217,7 +217,10 @@ async function lockClientDomain(ctx: Ctx, tx: Queryable, id: string): Promise<Cl
 async function lockClient(tx: Queryable, clientId: string): Promise<store.ClientRow> {
   const id = parseUuid(clientId);
   const client = id === null ? null : await store.lockClient(tx, id);
-  if (client === null || client.disabledAt !== null) throw new Problem("client_not_found");
+  if (client === null) throw new Problem("client_not_found");
+  // Operators see it in lists, so they are not told that there is none.
+  if (client.disabledAt !== null)
+    throw new Problem("client_not_found", { message: "the client is disabled" });
   return client;
 }
 
