@@ -54,7 +54,7 @@ export const keyVerbs: readonly Verb[] = [
     name: "key rotate",
     summary: "Let the published successor of a signing key take over now.",
     notes:
-      "This happens by itself when a key's lifetime ends. What the old key signed stays valid.",
+      "This happens by itself when a key's lifetime ends. What the old key signed stays valid. Leave five minutes between two rotations of a purpose: for so long verifiers may not know a successor that was just made. After a call whose answer was lost, `key list` shows whether it was done.",
     parameters: [{ name: "purpose", description: `One of ${purposes.join(", ")}.` }],
     example: "key rotate login-rs256",
     run: async (shell, input) => {
