@@ -72,10 +72,3 @@ export function refusedAsAway(error: unknown): never {
   if (!(error instanceof RpcError)) throw error;
   throw new NodeAway(`the chain's node refused: ${error.message}`, { cause: error });
 }
-
-const held = /already known|already imported|known transaction|alreadyknown/i;
-
-/** The node refuses a transaction since it has these bytes. */
-export function isHeldAlready(error: unknown): boolean {
-  return error instanceof RpcError && held.test(error.message);
-}

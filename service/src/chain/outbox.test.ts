@@ -69,7 +69,7 @@ test("when the handler that is told fails, what the node dropped is sent again a
   assert.equal(process.done.length, 2);
 });
 
-test("what the account cannot pay for waits unsigned, and none of that counts as a refusal of the chain", async () => {
+test("what the account cannot pay for, or the node cannot try, waits unsigned, and none of that counts as a refusal of the chain", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -89,6 +89,11 @@ test("what the account cannot pay for waits unsigned, and none of that counts as
     installation.advance(16);
   };
   for (let look = 0; look < 6; look += 1) await refuse("insufficient funds for gas");
+  for (let look = 0; look < 6; look += 1) await refuse("missing trie node");
+  assert.deepEqual(
+    [await alarmsOf(process, "out_of_funds"), await alarmsOf(process, "node_refused")],
+    [6, 6],
+  );
   await refuse("execution reverted");
   await process.work();
   assert.deepEqual(await statusesOf(process), ["sent"]);

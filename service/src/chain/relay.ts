@@ -5,7 +5,8 @@ import { keccak256 } from "viem/utils";
 import { checkPrice } from "./admission.ts";
 import type { ChainContext } from "./context.ts";
 import { createFairTurns } from "./fair-turns.ts";
-import { type ChainNode, isHeldAlready, NodeAway, RpcError } from "./node.ts";
+import { type ChainNode, NodeAway, RpcError } from "./node.ts";
+import { isHeldAlready } from "./refusal.ts";
 
 /** Gas of one call: enough to verify a signature by ERC-6492, and at most a few tenths of a second of computing. */
 const callGasMax = 10_000_000n;

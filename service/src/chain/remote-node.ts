@@ -1,4 +1,5 @@
-import { type ChainNode, isHeldAlready, NodeAway, RpcError } from "./node.ts";
+import { type ChainNode, NodeAway } from "./node.ts";
+import { isHeldAlready, isNonceUsed } from "./refusal.ts";
 import { openRpc } from "./rpc.ts";
 
 /** For one exchange. A slower node is of no use, and the outbox asks again. */
@@ -31,7 +32,5 @@ export function openRemoteNode(url: string): ChainNode {
 
 /** The node has these bytes, or has mined them; in the second case another transaction may hold the nonce, which shows later. */
 function isKnownAlready(error: unknown): boolean {
-  return isHeldAlready(error) || (error instanceof RpcError && mined.test(error.message));
+  return isHeldAlready(error) || isNonceUsed(error);
 }
-
-const mined = /nonce (?:is )?too low|old nonce/i;

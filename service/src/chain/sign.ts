@@ -4,6 +4,7 @@ import { countNonces, estimateGas, readFees } from "./chain-view.ts";
 import { refuseOtherChain } from "./checked-node.ts";
 import type { ChainContext } from "./context.ts";
 import { RpcError } from "./node.ts";
+import { isOfNode, isOutOfFunds, isTooEarly, isUnderpaid } from "./refusal.ts";
 import { shareOfCap, spendOnBump, takeWithinCap } from "./spending-cap.ts";
 import * as store from "./transaction-store.ts";
 import {
@@ -90,8 +91,9 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
     const { metrics, operator } = ctx.chain;
     const { message } = error;
     const until = ctx.clock.now() + refusalPauseSeconds(due.refusals);
-    if (isOutOfFunds(error)) {
-      metrics.raise("out_of_funds", { operator, kind: due.kind, message });
+    // Neither says anything of the transaction, so neither counts as a refusal of it.
+    if (isOutOfFunds(error) || isOfNode(error)) {
+      metrics.raise(alarmOf(error), { operator, kind: due.kind, message });
       await store.putOff(ctx.db, [due.id], until);
       return null;
     }
@@ -253,8 +255,7 @@ export async function broadcast(ctx: ChainContext, raws: readonly Hex[]): Promis
 
 function alarmOf(refusal: RpcError): "out_of_funds" | "fee_too_low" | "node_refused" {
   if (isOutOfFunds(refusal)) return "out_of_funds";
-  const isFee = /underpriced|fee too low|less than block base fee/i.test(refusal.message);
-  return isFee ? "fee_too_low" : "node_refused";
+  return isUnderpaid(refusal) ? "fee_too_low" : "node_refused";
 }
 
 /**
@@ -265,11 +266,7 @@ async function submitInTurn({ chain, db }: ChainContext, raws: readonly Hex[]): 
   try {
     await chain.node.submit(raws);
   } catch (error) {
-    if (!(error instanceof RpcError) || !/nonce too high/i.test(error.message)) throw error;
+    if (!isTooEarly(error)) throw error;
     await chain.node.submit(await store.listUnminedBytes(db, chain.operator));
   }
-}
-
-function isOutOfFunds(error: RpcError): boolean {
-  return /insufficient funds|insufficient balance|out of funds/i.test(error.message);
 }

@@ -9,7 +9,7 @@ import {
 import { Problem } from "../platform/http/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import type { ChainContext } from "./context.ts";
-import { RpcError } from "./node.ts";
+import { isOfContract } from "./refusal.ts";
 
 /** Bounds on asking a contract: gas and time of one call, and how often all processes together do it. */
 const gasMax = 1_000_000;
@@ -137,20 +137,9 @@ async function ask(ctx: ChainContext, data: Hex): Promise<string | null> {
     return typeof result === "string" ? result : null;
   } catch (error) {
     // Reverted, or out of gas: the contract's own answer is no.
-    if (error instanceof RpcError && isOfContract(error)) return null;
+    if (isOfContract(error)) return null;
     throw error instanceof Problem ? error : new Problem("chain_unavailable");
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** With these codes nodes tell how a call ended, and with -32000 also what they lack themselves. */
-const callCodes = new Set([3, -32_000, -32_003, -32_015]);
-const lacks =
-  /header not found|missing trie node|not available|aborted|limit exceeded|rate limit|too many/i;
-
-/** Whether the call failed in the contract: a node that limits us, or lacks the state, has not asked it. */
-function isOfContract({ code, message }: RpcError): boolean {
-  if (/revert|\bE?VM\b/i.test(message)) return true;
-  return callCodes.has(code) && !lacks.test(message);
 }
