@@ -5,6 +5,7 @@ import {
   isHeldAlready,
   isNonceUsed,
   isOfContract,
+  isOfLimit,
   isOfNode,
   isOutOfFunds,
   isTooEarly,
@@ -117,6 +118,27 @@ const failedCalls: [
   [4444, "pruned history unavailable", "at the node"],
   [-32_603, "Internal error", "somewhere"],
 ];
+
+const limits: [code: number, message: string, isLimit: boolean][] = [
+  [429, "Your app has exceeded its throughput", true],
+  [-32_005, "daily request count exceeded, request rate limited", true],
+  [-32_005, "You've exceeded the RPS limit available on the current plan", true],
+  [-32_007, "50/second request limit reached - reduce calls per second", true],
+  [-32_016, "over rate limit", true],
+  [-32_000, "Too Many Requests", true],
+  [-32_000, "exceeded its compute units per second capacity", true],
+  [-32_005, "query returned more than 10000 results", false],
+  [-32_602, "exceed maximum block range: 2000", false],
+  [-32_600, "block range is too large", false],
+  [-32_005, "limit exceeded", false],
+  [3, "execution reverted: too many requests", false],
+];
+
+for (const [code, message, isLimit] of limits) {
+  test(`${code}, "${message}", is ${isLimit ? "a" : "no"} limit on how often the node is asked`, () => {
+    assert.equal(isOfLimit(new RpcError(code, message)), isLimit);
+  });
+}
 
 for (const [code, message, where] of failedCalls) {
   test(`a call that ends with ${code}, "${message}", failed ${where}`, () => {

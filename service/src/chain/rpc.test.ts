@@ -70,7 +70,26 @@ const silences: [what: string, listener: RequestListener][] = [
   ["sends another shape", (_request, response) => void response.end('{"a":1}')],
   ["sends null", (_request, response) => void response.end("null")],
   ["closes", (request) => void request.socket.destroy()],
+  [
+    "limits calls by its status",
+    (_request, response) =>
+      void response.writeHead(429).end('{"jsonrpc":"2.0","id":0,"error":{"code":-32005}}'),
+  ],
+  ["limits calls by its code", refusing({ id: 0, code: 429, message: "slow down" })],
+  ["limits calls in words", refusing({ id: 0, code: -32_007, message: "50/second request limit" })],
+  ["limits calls without an id", refusing({ code: -32_005, message: "Too many requests" })],
 ];
+
+function refusing({
+  id,
+  ...error
+}: {
+  id?: number;
+  code: number;
+  message: string;
+}): RequestListener {
+  return (_request, response) => void response.end(JSON.stringify({ jsonrpc: "2.0", id, error }));
+}
 
 for (const [what, listener] of silences) {
   test(`a node that ${what} is away, and its address is not told`, async () => {
@@ -82,6 +101,33 @@ for (const [what, listener] of silences) {
       assert.doesNotMatch(JSON.stringify([error.message, String(error.cause)]), /canary|secret/);
       return true;
     });
+    await rpc.close();
+  });
+}
+
+const answers: [what: string, answer: object, expected: unknown][] = [
+  ["its id as text", { jsonrpc: "2.0", id: "0", result: "0x7" }, "0x7"],
+  ["no error beside the result", { jsonrpc: "2.0", id: 0, error: null, result: "0x7" }, "0x7"],
+  [
+    "an error without an id",
+    { error: { code: -32_600, message: "batches are not supported" } },
+    new RpcError(-32_600, "batches are not supported"),
+  ],
+  [
+    "an error for a batch as a whole",
+    { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batch too large" } },
+    new RpcError(-32_600, "batch too large"),
+  ],
+];
+
+for (const [what, answer, expected] of answers) {
+  test(`a node that answers with ${what} is understood`, async () => {
+    await using server = await serve(
+      (_request, response) => void response.end(JSON.stringify(answer)),
+    );
+    const rpc = openRpc(server.url, options);
+    const given = await rpc.request("one", []).catch((error: unknown) => error);
+    assert.deepEqual(given, expected);
     await rpc.close();
   });
 }

@@ -1,6 +1,7 @@
 import { isRecord } from "@svc/protocol";
 import { Agent, errors, request as send } from "undici";
 import { AnswerTooLong, NodeAway, RpcError } from "./node.ts";
+import { isOfLimit } from "./refusal.ts";
 
 /** Receipts of a few dozen transactions stay far below. */
 const responseBytesMax = 16 * 1024 * 1024;
@@ -10,7 +11,8 @@ export interface Rpc {
    * One call. Calls made in the same turn of the event loop travel as one batch, so they are answered by one node in
    * one state. There is no retry here: whoever calls knows whether to ask again.
    *
-   * @throws {RpcError} for an answer that is an error; {@link NodeAway} when there is no answer in time
+   * @throws {RpcError} for an answer that is an error; {@link NodeAway} when there is no answer in time, or the server
+   * limits how often it is asked
    */
   request(method: string, params: readonly unknown[]): Promise<unknown>;
   close(): Promise<void>;
@@ -44,6 +46,10 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
         dispatcher: agent,
         signal: AbortSignal.timeout(options.timeoutMs),
       });
+      if (answer.statusCode === 429) {
+        await answer.body.dump();
+        throw new Error("it limits calls (status 429)");
+      }
       // Some nodes answer an error of JSON-RPC with the status 400 or 500; what is no JSON-RPC is refused later.
       return await answer.body.json();
     } catch (error) {
@@ -90,23 +96,30 @@ async function exchangeBatch(
   try {
     const answer = await exchange(bodies.length === 1 ? bodies[0] : bodies);
     const answers = Array.isArray(answer) ? (answer as unknown[]) : [answer];
-    const byId = new Map(answers.filter(isRecord).map((each) => [each["id"], each]));
-    calls.forEach((call, id) => settle(call, byId.get(id) ?? answers.find(isErrorForAll), name));
+    // Some servers answer with the id as text.
+    const byId = new Map(answers.filter(isRecord).map((each) => [String(each["id"]), each]));
+    calls.forEach((call, id) =>
+      settle(call, byId.get(`${id}`) ?? answers.find(isErrorForAll), name),
+    );
   } catch (error) {
     for (const call of calls) call.reject(error);
   }
 }
 
-/** A batch that is refused as a whole comes back as one error without an id. */
+/** A batch that is refused as a whole comes back as one error, with null for its id or none. */
 function isErrorForAll(answer: unknown): answer is Record<string, unknown> {
-  return isRecord(answer) && answer["id"] === null && isRecord(answer["error"]);
+  return isRecord(answer) && (answer["id"] ?? null) === null && isRecord(answer["error"]);
 }
 
 function settle(call: Call, answer: Record<string, unknown> | undefined, name: string): void {
   const error = answer?.["error"];
   if (isRecord(error)) {
     const message = typeof error["message"] === "string" ? error["message"] : "unknown";
-    call.reject(new RpcError(Number(error["code"]), message.slice(0, 500), error["data"]));
+    const cause = new RpcError(Number(error["code"]), message.slice(0, 500), error["data"]);
+    const isLimit = isOfLimit(cause);
+    call.reject(
+      isLimit ? new NodeAway(`${name} did not answer: ${cause.message}`, { cause }) : cause,
+    );
   } else if (answer !== undefined && "result" in answer) {
     call.resolve(answer["result"]);
   } else {
