@@ -1,7 +1,7 @@
 import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Job } from "../platform/jobs.ts";
 import type { ChainContext } from "./context.ts";
-import { NodeAway } from "./node.ts";
+import { NodeAway, RpcError } from "./node.ts";
 import { type FinalHandlers, workOutbox } from "./outbox.ts";
 import * as store from "./transaction-store.ts";
 
@@ -32,12 +32,16 @@ async function purgeBytes({ db, clock }: ChainContext): Promise<void> {
   await purgeInBatches(async (limit) => store.forgetBytes(db, before, limit));
 }
 
-/** Runs what asks the chain's node. One that is away is an alarm, not a failure of the job: everything stays due. */
+/**
+ * Runs what asks the chain's node. One that is away or refuses a call is an alarm, not a failure of the job: everything
+ * stays due.
+ */
 export async function alarmWhileAway(ctx: ChainContext, run: () => Promise<void>): Promise<void> {
   try {
     await run();
   } catch (error) {
-    if (!(error instanceof NodeAway)) throw error;
-    ctx.chain.metrics.raise("node_unreachable", { err: error });
+    const isRefusal = error instanceof RpcError;
+    if (!isRefusal && !(error instanceof NodeAway)) throw error;
+    ctx.chain.metrics.raise(isRefusal ? "node_refused" : "node_unreachable", { err: error });
   }
 }

@@ -250,6 +250,18 @@ await test("what happened on the own chain is not passed over where a node answe
   assert.equal(await followFor(5), 1);
 });
 
+await test("while the node refuses its events, an alarm says so and no job fails", async () => {
+  await begin();
+  alarms.length = 0;
+  [fullBlock, fullFault] = [changedIn, new RpcError(-32_701, "Please specify an address")];
+  heads = [changedIn];
+  const job = kybJobs(ctx).find(({ name }) => name === "kyb-watch");
+  await job?.run(new AbortController().signal);
+  assert.deepEqual(alarms, ["node_refused"]);
+  fullBlock = Infinity;
+  assert.equal(await followFor(5), 1);
+});
+
 await test("while the node is away, the jobs that ask it raise an alarm and do not fail", async () => {
   await begin();
   await requestLook(ctx.db, business);
