@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ChainContext } from "../../chain/index.ts";
+import { type ChainContext, RpcError } from "../../chain/index.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 const wallet = `0x${"ab".repeat(20)}` as const;
@@ -30,4 +30,33 @@ await test("a node that lacks the block in question does not say that nothing wa
   const calls = await loadWalletCalls();
   const asked = { hash, since: 101 };
   assert.equal(await calls.findRecording(chainOf(101), wallet, asked), "behind");
+});
+
+await test("what was recorded is found also where the node has forgotten its oldest blocks, in few calls", async () => {
+  const calls = await loadWalletCalls();
+  const [recordedIn, head, oldest] = [24_000_000 - 7_000, 24_000_000, 24_000_000 - 10_000];
+  const recorded = `0x${"ef".repeat(32)}` as const;
+  // Four blocks of each second.
+  const timeOf = (block: number): number => Math.floor(block / 4);
+  let asked = 0;
+  const request = async (method: string, [given]: readonly unknown[] = []): Promise<unknown> => {
+    if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
+    if (method === "eth_call") return `0x${timeOf(recordedIn).toString(16).padStart(64, "0")}`;
+    if (method === "eth_getBlockByNumber") {
+      asked += 1;
+      if (Number(given) < oldest) throw new RpcError(4444, "pruned history unavailable");
+      const timestamp = `0x${timeOf(Number(given)).toString(16)}`;
+      return { number: given, hash: `0x${"00".repeat(32)}`, timestamp };
+    }
+    const { fromBlock, toBlock } = given as Record<string, string>;
+    assert.deepEqual([Number(fromBlock), Number(toBlock)], [recordedIn, recordedIn + 3]);
+    return [{ transactionHash: recorded }];
+  };
+  const chain = { node: { request }, confirmations: 12, isEmbedded: false };
+  const found = await calls.findRecording({ chain } as unknown as ChainContext, wallet, {
+    hash,
+    since: head,
+  });
+  assert.deepEqual(found, { transactionHash: recorded, at: timeOf(recordedIn) });
+  assert.ok(asked < 60, `${asked} blocks were asked for`);
 });

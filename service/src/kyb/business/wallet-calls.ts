@@ -221,7 +221,13 @@ async function blocksAt(chain: Chain, at: number): Promise<BlockRange> {
     }
     return first;
   };
-  const first = await firstAfter(at - 1, 0);
+  // Back from the newest block in ever longer steps: nodes forget blocks of long ago.
+  let [before, step] = [head, 1];
+  while (before > 0 && (await readTime(chain, before)) >= at) {
+    before = Math.max(0, before - step);
+    step *= 2;
+  }
+  const first = await firstAfter(at - 1, before);
   return { first, last: (await firstAfter(at, first)) - 1 };
 }
 
