@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { businessWallet } from "@svc/contracts";
+import { decodeFunctionData, encodeFunctionResult, type Hex } from "viem";
 import { type ChainContext, RpcError } from "../../chain/index.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
@@ -59,4 +61,29 @@ await test("what was recorded is found also where the node has forgotten its old
   });
   assert.deepEqual(found, { transactionHash: recorded, at: timeOf(recordedIn) });
   assert.ok(asked < 60, `${asked} blocks were asked for`);
+});
+
+await test("a wallet is read as of one block from a chain that is final at once, however fast its blocks come", async () => {
+  const calls = await loadWalletCalls();
+  let head = 100;
+  const blocks = new Set<unknown>();
+  const request = async (method: string, [call, block]: readonly unknown[] = []) => {
+    if (method === "eth_blockNumber") return `0x${(head += 1).toString(16)}`;
+    blocks.add(block);
+    const { abi } = businessWallet;
+    const { functionName } = decodeFunctionData({ abi, data: (call as { data: Hex }).data });
+    const [zero, charter] = [`0x${"00".repeat(20)}`, "0x0102"] as const;
+    const results: Record<string, unknown> = {
+      charter,
+      epoch: 1n,
+      nonce: 2n,
+      removal: [zero, 0, 0],
+      successor: zero,
+    };
+    return encodeFunctionResult({ abi, functionName, result: results[functionName] } as never);
+  };
+  const chain = { node: { request }, confirmations: 1, isEmbedded: false };
+  const state = await calls.read({ chain } as unknown as ChainContext, wallet);
+  assert.deepEqual([state.block, state.epoch, state.nonce], [101, 1, 2]);
+  assert.deepEqual(blocks, new Set(["0x65"]));
 });

@@ -179,8 +179,8 @@ async function readWallet(
   for (let tries = 0; tries < readsMax; tries += 1) {
     const head = await readHead(chain);
     const block = head - (confirmations - 1);
-    // A chain that is final at once may keep no state but the newest; that is read again when a block came between.
-    const place = confirmations === 1 ? { abi, address } : { abi, address, block };
+    // The embedded chain keeps no state but the newest; that is read again when a block came between.
+    const place = chain.isEmbedded ? { abi, address } : { abi, address, block };
     // In one turn, so that one node answers all: it may have fewer blocks than the one that was asked before.
     const [charter, epoch, nonce, removal, successor, seen] = await Promise.all([
       readContract(chain, { ...place, functionName: "charter" }),
@@ -190,7 +190,9 @@ async function readWallet(
       readContract(chain, { ...place, functionName: "successor" }),
       readHead(chain),
     ]);
-    const isOne = confirmations > 1 || (seen === head && (await readHead(chain)) === head);
+    const isOne = chain.isEmbedded
+      ? seen === head && (await readHead(chain)) === head
+      : seen >= block;
     if (!isOne) continue;
     const [member, endsAt, keepNonce] = removal;
     return {
