@@ -40,8 +40,10 @@ export async function alarmWhileAway(ctx: ChainContext, run: () => Promise<void>
   try {
     await run();
   } catch (error) {
-    const isRefusal = error instanceof RpcError;
-    if (!isRefusal && !(error instanceof NodeAway)) throw error;
-    ctx.chain.metrics.raise(isRefusal ? "node_refused" : "node_unreachable", { err: error });
+    const faults: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+    if (faults.every((fault) => fault instanceof RpcError))
+      ctx.chain.metrics.raise("node_refused", { err: faults[0] });
+    else if (error instanceof NodeAway) ctx.chain.metrics.raise("node_unreachable", { err: error });
+    else throw error;
   }
 }
