@@ -76,6 +76,8 @@ type Fault =
   | "hang"
   | "broken"
   | { readonly result: unknown }
+  /** The chain's own result, as another node would tell it. */
+  | { readonly revise: (result: unknown) => unknown }
   | { readonly error: { readonly code: number; readonly message: string } };
 
 export interface Gate extends AsyncDisposable {
@@ -101,14 +103,16 @@ export async function openGate(anvil: Anvil): Promise<Gate> {
   const answer = async (call: Call): Promise<unknown> => {
     calls.set(call.method, (calls.get(call.method) ?? 0) + 1);
     const fault = decide(call.method, call.params);
-    if (typeof fault === "object") return { jsonrpc: "2.0", id: call.id, ...fault };
+    const isOwn = typeof fault === "object" && "revise" in fault;
+    if (typeof fault === "object" && !isOwn) return { jsonrpc: "2.0", id: call.id, ...fault };
     if (fault === "broken") throw new Error("broken");
     const passed = await fetch(anvil.url, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(call),
     });
-    return passed.json();
+    const said = (await passed.json()) as Record<string, unknown>;
+    return isOwn && "result" in said ? { ...said, result: fault.revise(said["result"]) } : said;
   };
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = JSON.parse(await text(request)) as Call | Call[];

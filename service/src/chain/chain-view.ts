@@ -168,7 +168,7 @@ function quantityOf(value: unknown): bigint {
 
 /** A hash in an answer of the node. @throws for anything else */
 export function hashOf(value: unknown): Hex32 {
-  if (typeof value !== "string" || !/^0x[0-9a-f]{64}$/.test(value))
+  if (typeof value !== "string" || !/^0x[0-9a-f]{64}$/i.test(value))
     throw new Error("the chain's node answered with something else than a hash");
-  return value as Hex32;
+  return value.toLowerCase() as Hex32;
 }

@@ -123,7 +123,7 @@ function withoutImmutables(code: Hex, starts: readonly number[]): Uint8Array {
 
 async function codeAt({ chain }: ChainContext, address: Address): Promise<Hex> {
   const code = await chain.node.request("eth_getCode", [address, "latest"]);
-  if (typeof code !== "string" || !/^0x(?:[0-9a-f]{2})*$/.test(code))
+  if (typeof code !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(code))
     throw new Error("the chain's node answered with something else than code");
   return code as Hex;
 }

@@ -1,0 +1,203 @@
+// Nodes as there are: what one lacks, limits or spells in its own way keeps no transaction, and doubles none.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Hex, isRecord } from "@svc/protocol";
+import { parseTransaction } from "viem";
+import { type Gate, openGate, startAnvil } from "../anvil.ts";
+import { openInstallation } from "../chain-processes.ts";
+import { alarmsOf, rowsOf, settle, settledOn } from "../outbox-looks.ts";
+
+type Decide = Parameters<Gate["decide"]>[0];
+
+const fail = (code: number, message: string) => ({ error: { code, message } });
+
+/** Revises every text and every member of an answer. */
+function each(value: unknown, revise: (text: string) => string): unknown {
+  if (typeof value === "string") return revise(value);
+  if (Array.isArray(value)) return value.map((one) => each(one, revise));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, each(one, revise)]));
+}
+
+const without =
+  (...names: string[]) =>
+  (result: unknown): unknown =>
+    isRecord(result)
+      ? Object.fromEntries(Object.entries(result).filter(([name]) => !names.includes(name)))
+      : result;
+
+const missing = new Set(["eth_feeHistory", "eth_maxPriorityFeePerGas", "eth_getBlockReceipts"]);
+const isTag = (value: unknown): boolean => value === "safe" || value === "finalized";
+
+/** Calls since the node began to be odd, by method. */
+const counted = (): ((method: string) => number) => {
+  const counts = new Map<string, number>();
+  return (method) => {
+    counts.set(method, (counts.get(method) ?? 0) + 1);
+    return counts.get(method) ?? 0;
+  };
+};
+
+const always: [what: string, open: () => Decide][] = [
+  [
+    "has neither tags of finality nor suggestions of fees",
+    () => (method, params) =>
+      missing.has(method) || params.some(isTag) ? fail(-32_601, "does not exist") : "pass",
+  ],
+  [
+    "takes no block by its hash",
+    () =>
+      (method, [, block]) =>
+        method === "eth_getTransactionCount" && isRecord(block)
+          ? fail(-32_602, "invalid argument 1")
+          : "pass",
+  ],
+  [
+    "spells hex in capitals",
+    () => () => ({
+      revise: (result) =>
+        each(result, (text) => text.replace(/^0x.+/, (hex) => `0x${hex.slice(2).toUpperCase()}`)),
+    }),
+  ],
+  [
+    "tells no effective price in receipts, and other types of transactions in blocks",
+    () => (method) => ({
+      revise: (result) => {
+        if (method === "eth_getTransactionReceipt")
+          return without("effectiveGasPrice", "logsBloom", "type")(result);
+        return method === "eth_getBlockByNumber" && isRecord(result)
+          ? { ...result, transactions: [{ type: "0x7e", mint: "0x1" }], l1BlockNumber: "0x1" }
+          : result;
+      },
+    }),
+  ],
+  [
+    "estimates the cost of another layer along",
+    () => (method) => ({
+      revise: (result) =>
+        method === "eth_estimateGas"
+          ? `0x${(BigInt(String(result)) + 5_000_000n).toString(16)}`
+          : result,
+    }),
+  ],
+  [
+    "does not count what waits, and goes back a block every other time",
+    () => {
+      const count = counted();
+      return (method) => ({
+        revise: (result) =>
+          method === "eth_blockNumber" && count(method) % 2 === 0
+            ? `0x${(BigInt(String(result)) - 1n).toString(16)}`
+            : result,
+      });
+    },
+  ],
+];
+
+for (const [what, open] of always) {
+  test(`a node that ${what} settles once`, async () => {
+    await using anvil = await startAnvil();
+    await using gate = await openGate(anvil);
+    gate.decide(open());
+    await using installation = await openInstallation(gate, { CONFIRMATIONS: "3" });
+    await using process = await installation.openProcess();
+    await anvil.setAutomine(false);
+    await process.queue("a");
+    await settle(anvil, installation, [process]);
+    assert.deepEqual(
+      process.done.map(({ subjectId, status }) => `${subjectId} ${status}`),
+      ["a succeeded"],
+    );
+    assert.equal(await settledOn(anvil, process), 1);
+  });
+}
+
+/** Of the transaction that was signed last. */
+const maxFeeOf = (raw: unknown): bigint => parseTransaction(raw as Hex).maxFeePerGas ?? 0n;
+
+const sending = "eth_sendRawTransaction";
+
+/** @param open what the node does for a while, given when it stops; then it is like others */
+const passing: [what: string, alarm: string, open: () => Decide][] = [
+  ["limits calls", "node_unreachable", () => () => fail(429, "Too Many Requests")],
+  [
+    "limits calls by the day",
+    "node_unreachable",
+    () => () => fail(-32_003, "daily request limit reached"),
+  ],
+  [
+    "takes no batches",
+    "node_refused",
+    () => () => fail(-32_600, "batch requests are not supported"),
+  ],
+  [
+    "lacks the newest state",
+    "node_refused",
+    () => (method) => (method === "eth_estimateGas" ? fail(-32_000, "header not found") : "pass"),
+  ],
+  [
+    "has a full pool",
+    "node_refused",
+    () => (method) => (method === sending ? fail(-32_000, "txpool is full") : "pass"),
+  ],
+  [
+    "takes one at a time of a delegated account",
+    "node_refused",
+    () => (method) =>
+      method === sending
+        ? fail(-32_000, "in-flight transaction limit reached for delegated accounts")
+        : "pass",
+  ],
+  [
+    "is indexing transactions",
+    "node_refused",
+    () => (method) =>
+      method === "eth_getTransactionReceipt"
+        ? fail(-32_000, "transaction indexing is in progress")
+        : "pass",
+  ],
+  [
+    "wants more than it said, in words of its own",
+    "fee_too_low",
+    () => {
+      let first: bigint | null = null;
+      return (method, [raw]) => {
+        if (method !== sending) return "pass";
+        first ??= maxFeeOf(raw);
+        return maxFeeOf(raw) > first
+          ? "pass"
+          : fail(-32_010, "FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7");
+      };
+    },
+  ],
+];
+
+for (const [what, alarm, open] of passing) {
+  test(`a node that for a while ${what} settles once, and an operator is told`, async () => {
+    await using anvil = await startAnvil();
+    await using gate = await openGate(anvil);
+    await using installation = await openInstallation(gate, { CONFIRMATIONS: "2" });
+    await using process = await installation.openProcess();
+    await anvil.setAutomine(false);
+    await process.queue("a");
+    await process.queue("b");
+    gate.decide(open());
+    gate.calls.clear();
+    for (let look = 0; look < 6; look += 1) {
+      installation.advance(16);
+      await process.work();
+      await anvil.mine();
+    }
+    const asked = [...gate.calls.values()].reduce((sum, count) => sum + count, 0);
+    assert.ok(asked < 120, `${asked} calls in six looks`);
+    assert.ok((await alarmsOf(process, alarm)) > 0);
+    gate.decide(() => "pass");
+    await settle(anvil, installation, [process]);
+    assert.deepEqual(
+      process.done.map(({ subjectId, status }) => `${subjectId} ${status}`),
+      ["a succeeded", "b succeeded"],
+    );
+    assert.equal(await settledOn(anvil, process), 2);
+    assert.equal(await alarmsOf(process, "would_revert"), 0);
+  });
+}
