@@ -157,6 +157,11 @@ const passing: [what: string, alarm: string, open: () => Decide][] = [
         : "pass",
   ],
   [
+    "knows no receipts yet",
+    "node_refused",
+    () => (method) => (method === "eth_getTransactionReceipt" ? { result: null } : "pass"),
+  ],
+  [
     "wants more than it said, in words of its own",
     "fee_too_low",
     () => {

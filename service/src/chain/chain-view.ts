@@ -1,5 +1,5 @@
 import { type Address, type Hex, type Hex32, isRecord } from "@svc/protocol";
-import { RpcError } from "./node.ts";
+import { NodeAway, RpcError } from "./node.ts";
 import type { Chain } from "./context.ts";
 import { type ChainView, type Fees, feesAt, type Receipt } from "./transaction.ts";
 
@@ -55,6 +55,52 @@ export async function readView(
     receipts: new Map(found.map((receipt) => [receipt.hash, receipt])),
     blocks: new Map(held.map((block) => [block.number, block])),
   };
+}
+
+/**
+ * Whether the final block in which an account used a nonce holds one of these transactions. Blocks tell what is in them
+ * also where a node has no receipts yet.
+ *
+ * @returns false also where the node has pruned the states between which the nonce was used
+ */
+export async function isInFinalBlock(
+  chain: Readable,
+  given: { readonly signer: Address; readonly nonce: number; readonly hashes: readonly Hex32[] },
+): Promise<boolean> {
+  if (chain.isEmbedded) return false;
+  try {
+    const block = await findBlockOfNonce(chain, given);
+    const told = await chain.node.request("eth_getBlockByNumber", [hexOf(block), false]);
+    const held: unknown = isRecord(told) ? told["transactions"] : null;
+    return Array.isArray(held) && held.some((hash) => given.hashes.includes(hashOf(hash)));
+  } catch (error) {
+    if (error instanceof RpcError) return false;
+    throw error;
+  }
+}
+
+/** The first final block after which the account has used the nonce, sought back from the newest in ever longer steps. */
+async function findBlockOfNonce(
+  chain: Readable,
+  { signer, nonce }: { readonly signer: Address; readonly nonce: number },
+): Promise<number> {
+  const isUsedAt = async (block: number): Promise<boolean> =>
+    block >= 0 &&
+    Number(await readQuantity(chain, "eth_getTransactionCount", [signer, hexOf(block)])) > nonce;
+  let used = (await readHead(chain)) - (chain.confirmations - 1);
+  if (!(await isUsedAt(used))) throw new NodeAway("the chain's node has fewer blocks than it had");
+  let [unused, step] = [used - 1, 1];
+  while (await isUsedAt(unused)) {
+    used = unused;
+    step *= 2;
+    unused = Math.max(-1, unused - step);
+  }
+  while (used - unused > 1) {
+    const middle = Math.floor((used + unused) / 2);
+    if (await isUsedAt(middle)) used = middle;
+    else unused = middle;
+  }
+  return used;
 }
 
 /** What the market asks for now. */
@@ -130,7 +176,7 @@ async function findBlock(
   tag: "latest" | number,
 ): Promise<Block | null> {
   if (typeof tag === "number" && tag < 0) return null;
-  const name = typeof tag === "number" ? `0x${tag.toString(16)}` : tag;
+  const name = typeof tag === "number" ? hexOf(tag) : tag;
   const block = await chain.node.request("eth_getBlockByNumber", [name, false]);
   if (!isRecord(block)) return null;
   return {
@@ -159,6 +205,8 @@ async function readQuantity(
 ): Promise<bigint> {
   return quantityOf(await chain.node.request(method, params));
 }
+
+const hexOf = (number: number): string => `0x${number.toString(16)}`;
 
 function quantityOf(value: unknown): bigint {
   if (typeof value !== "string" || !/^0x[0-9a-fA-F]{1,64}$/.test(value))

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Address, Hex32 } from "@svc/protocol";
 import type { Queryable } from "../platform/database/db.ts";
 import type { ChainContext } from "./context.ts";
-import { readFees, readView } from "./chain-view.ts";
+import { isInFinalBlock, readFees, readView } from "./chain-view.ts";
 import { refuseOtherChain } from "./checked-node.ts";
 import { throwGravest } from "./node.ts";
 import { bump, broadcast, type Reception, signDue } from "./sign.ts";
@@ -219,6 +219,11 @@ async function noteChanges(ctx: ChainContext, judged: readonly Judged[]): Promis
     } else if (verdict.is === "suspected" && foreignSince === null) {
       await store.markSuspected(db, id, verdict.since);
     } else if (verdict.is === "displaced") {
+      if (await isInFinalBlock(chain, sent)) {
+        const message = "the block of a transaction is there, but no receipt";
+        chain.metrics.raise("node_refused", { nonce, kind: sent.kind, message });
+        continue;
+      }
       const isTaken = await store.requeue(db, { id, nonce }, clock.now());
       if (!isTaken) continue;
       chain.metrics.transactions.inc({ event: "displaced" });
