@@ -2,14 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { startAnvil } from "../anvil.ts";
+import { randomBytes } from "node:crypto";
+import { hexOfBytes } from "@svc/protocol";
+import { memoryStorage, openIdentity, openWallet } from "@svc/wallet";
+import { openGate, startAnvil } from "../anvil.ts";
 import { fundedKey } from "../chain-processes.ts";
 import { openWorld } from "../world.ts";
 
 await using anvil = await startAnvil();
+await using gate = await openGate(anvil);
 await using world = await openWorld({
   CHAIN: "on",
-  CHAIN_RPC_URL: anvil.url,
+  CHAIN_RPC_URL: gate.url,
   SIGNER_KEY: fundedKey,
 });
 
@@ -50,4 +54,30 @@ await test("what the node refuses its sender hears, and what it has may be sent 
   assert.equal((await send(first)).result, result, "in a block");
   const second = await send(await sign(`0x${"02".repeat(20)}`));
   assert.match(second.error?.message ?? "", /nonce too low/);
+});
+
+await test("a wallet pays also where the node has neither suggestions of fees nor tags of finality", async () => {
+  gate.decide((method, params) => {
+    if (method === "eth_maxPriorityFeePerGas" || params.includes("finalized"))
+      return { error: { code: -32_601, message: "the method does not exist" } };
+    return "pass";
+  });
+  const identity = await openIdentity({
+    kind: "private-key",
+    privateKey: hexOfBytes(randomBytes(32)),
+  });
+  const wallet = openWallet({
+    identity,
+    storage: memoryStorage(),
+    seededBrokers: [world.baseUrl],
+    fetch,
+    now: async () => Math.floor(Date.now() / 1000),
+    random: (length) => new Uint8Array(randomBytes(length)),
+  });
+  await anvil.rpc("anvil_setBalance", [identity.address, "0xde0b6b3a7640000"]);
+  const receiver = `0x${"0b".repeat(20)}`;
+  const outcome = await wallet.approve(`svc:tx/${identity.address}?val=7&to=${receiver}`);
+  assert.equal(outcome.kind, "shown");
+  assert.equal(await anvil.rpc("eth_getBalance", [receiver, "latest"]), "0x7");
+  gate.decide(() => "pass");
 });

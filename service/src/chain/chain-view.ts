@@ -16,7 +16,7 @@ interface Block {
 export type Readable = Pick<Chain, "node" | "isEmbedded" | "confirmations">;
 
 /** Used when a node does not suggest a priority fee: 1 gwei. */
-const priorityFeeFallback = 1_000_000_000n;
+export const priorityFeeFallback = 1_000_000_000n;
 
 /**
  * Reads everything that verdicts over these hashes need. Blocks are compared by their hash, and the count of nonces is

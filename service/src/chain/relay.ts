@@ -3,6 +3,7 @@
 import { type Hex, isRecord } from "@svc/protocol";
 import { keccak256 } from "viem/utils";
 import { checkPrice } from "./admission.ts";
+import { priorityFeeFallback } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
 import { createFairTurns } from "./fair-turns.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
@@ -176,8 +177,15 @@ async function ask(
   const request = async (): Promise<unknown> => node.request(method, checked);
   if (computing.has(method)) return takeTurn(caller, request);
   if (lengthy.has(method)) return takeLengthyTurn(caller, request);
+  if (method === "eth_maxPriorityFeePerGas") return request().catch(asTip);
   const result = await request();
   return method === "eth_feeHistory" && costsGas(ctx) ? withOurPrice(result) : result;
+}
+
+/** Wallets need a tip, and not every node suggests one: they get the one that the service pays itself. */
+function asTip(error: unknown): string {
+  if (error instanceof RpcError) return `0x${priorityFeeFallback.toString(16)}`;
+  throw error;
 }
 
 /** The service's own transactions pay nothing, so the node's fee history would suggest too low a price. */
