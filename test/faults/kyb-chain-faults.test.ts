@@ -6,6 +6,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, type Gate, openGate, startAnvil } from "../anvil.ts";
 import { openSignatureWorld, rosterOf, type SignatureWorld } from "../kyb-signature-world.ts";
 import { fundedKey } from "../chain-processes.ts";
+import { capital, type Decide, sparse } from "../odd-node.ts";
 
 const confirmations = 3;
 
@@ -22,9 +23,13 @@ interface Stage {
 }
 
 /** A service over a chain of the test's own. */
-async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
+async function openStage(
+  stack: AsyncDisposableStack,
+  decide: Decide = () => "pass",
+): Promise<Stage> {
   const anvil = stack.use(await startAnvil());
   const gate = stack.use(await openGate(anvil));
+  gate.decide(decide);
   await anvil.setAutomine(false);
   let isFlowing = true;
   const stop = new AbortController();
@@ -106,6 +111,21 @@ test("members change and documents are signed by final blocks alone, and what a 
   await stage.settle();
   assert.equal(await epochOf(stage), 0);
   stage.flow(true);
+  await world.until("the roster follows", async () => ((await epochOf(stage)) === 1 ? true : null));
+});
+
+test("a business is founded, signs and changes its members through a sparse node that spells hex in capitals", async () => {
+  await using stack = new AsyncDisposableStack();
+  const stage = await openStage(stack, (method, params) => {
+    const decided = sparse(method, params);
+    return decided === "pass" ? capital(method, params) : decided;
+  });
+  const { world } = stage;
+  const signature = await world.begin();
+  for (const name of ["alice", "bob"]) await world.voteAs(name, signature);
+  await world.reach(signature, "signed");
+  const proposal = await propose(stage, ["alice", "bob"]);
+  for (const name of ["alice", "bob"]) await world.voteAs(name, proposal);
   await world.until("the roster follows", async () => ((await epochOf(stage)) === 1 ? true : null));
 });
 

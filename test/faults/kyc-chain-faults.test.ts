@@ -215,3 +215,20 @@ test("a node that takes a transaction and never answers, breaks, or speaks for a
   gate.decide(() => "pass");
   await world.finish(ordersEach);
 });
+
+test("orders are settled once by a node whose receipts come two minutes after their blocks", async () => {
+  await using orders = await openOrders();
+  await orders.approve();
+  for (const kind of kinds) {
+    await orders.untilSent(kind);
+    orders.gate.decide((method) =>
+      method === "eth_getTransactionReceipt" ? { result: null } : "pass",
+    );
+    for (let look = 0; look < 30; look += 1) {
+      await orders.anvil.mine();
+      await orders.work();
+    }
+    orders.gate.decide(() => "pass");
+  }
+  await orders.finish(ordersEach);
+});

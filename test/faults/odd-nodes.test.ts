@@ -3,21 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Hex, isRecord } from "@svc/protocol";
 import { parseTransaction } from "viem";
-import { type Gate, openGate, startAnvil } from "../anvil.ts";
+import { openGate, startAnvil } from "../anvil.ts";
 import { openInstallation } from "../chain-processes.ts";
-import { alarmsOf, rowsOf, settle, settledOn } from "../outbox-looks.ts";
-
-type Decide = Parameters<Gate["decide"]>[0];
-
-const fail = (code: number, message: string) => ({ error: { code, message } });
-
-/** Revises every text and every member of an answer. */
-function each(value: unknown, revise: (text: string) => string): unknown {
-  if (typeof value === "string") return revise(value);
-  if (Array.isArray(value)) return value.map((one) => each(one, revise));
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, each(one, revise)]));
-}
+import { capital, type Decide, fail, sparse } from "../odd-node.ts";
+import { alarmsOf, settle, settledOn } from "../outbox-looks.ts";
 
 const without =
   (...names: string[]) =>
@@ -25,9 +14,6 @@ const without =
     isRecord(result)
       ? Object.fromEntries(Object.entries(result).filter(([name]) => !names.includes(name)))
       : result;
-
-const missing = new Set(["eth_feeHistory", "eth_maxPriorityFeePerGas", "eth_getBlockReceipts"]);
-const isTag = (value: unknown): boolean => value === "safe" || value === "finalized";
 
 /** Calls since the node began to be odd, by method. */
 const counted = (): ((method: string) => number) => {
@@ -39,11 +25,7 @@ const counted = (): ((method: string) => number) => {
 };
 
 const always: [what: string, open: () => Decide][] = [
-  [
-    "has neither tags of finality nor suggestions of fees",
-    () => (method, params) =>
-      missing.has(method) || params.some(isTag) ? fail(-32_601, "does not exist") : "pass",
-  ],
+  ["has neither tags of finality nor suggestions of fees", () => sparse],
   [
     "takes no block by its hash",
     () =>
@@ -52,13 +34,7 @@ const always: [what: string, open: () => Decide][] = [
           ? fail(-32_602, "invalid argument 1")
           : "pass",
   ],
-  [
-    "spells hex in capitals",
-    () => () => ({
-      revise: (result) =>
-        each(result, (text) => text.replace(/^0x.+/, (hex) => `0x${hex.slice(2).toUpperCase()}`)),
-    }),
-  ],
+  ["spells hex in capitals", () => capital],
   [
     "tells no effective price in receipts, and other types of transactions in blocks",
     () => (method) => ({
