@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { businessWallet } from "@svc/contracts";
-import { decodeFunctionData, encodeFunctionResult, type Hex } from "viem";
+import { type Abi, decodeFunctionData, encodeFunctionResult, type Hex } from "viem";
 import { type ChainContext, RpcError } from "../../chain/index.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 const wallet = `0x${"ab".repeat(20)}` as const;
 const hash = `0x${"cd".repeat(32)}` as const;
+
+/** When a block was, of a chain with four blocks a second. */
+const timeOf = (block: number): number => Math.floor(block / 4);
 
 /** A chain of 100 blocks, where a block is final with the eleventh after it, that recorded the hash in this one. */
 function chainOf(recordedIn: number): ChainContext {
@@ -38,8 +41,6 @@ await test("what was recorded is found also where the node has forgotten its old
   const calls = await loadWalletCalls();
   const [recordedIn, head, oldest] = [24_000_000 - 7_000, 24_000_000, 24_000_000 - 10_000];
   const recorded = `0x${"ef".repeat(32)}` as const;
-  // Four blocks of each second.
-  const timeOf = (block: number): number => Math.floor(block / 4);
   let asked = 0;
   const request = async (method: string, [given]: readonly unknown[] = []): Promise<unknown> => {
     if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
@@ -70,7 +71,7 @@ await test("a wallet is read as of one block from a chain that is final at once,
   const request = async (method: string, [call, block]: readonly unknown[] = []) => {
     if (method === "eth_blockNumber") return `0x${(head += 1).toString(16)}`;
     blocks.add(block);
-    const { abi } = businessWallet;
+    const abi: Abi = businessWallet.abi;
     const { functionName } = decodeFunctionData({ abi, data: (call as { data: Hex }).data });
     const [zero, charter] = [`0x${"00".repeat(20)}`, "0x0102"] as const;
     const results: Record<string, unknown> = {
@@ -80,7 +81,7 @@ await test("a wallet is read as of one block from a chain that is final at once,
       removal: [zero, 0, 0],
       successor: zero,
     };
-    return encodeFunctionResult({ abi, functionName, result: results[functionName] } as never);
+    return encodeFunctionResult({ abi, functionName, result: results[functionName] });
   };
   const chain = { node: { request }, confirmations: 1, isEmbedded: false };
   const state = await calls.read({ chain } as unknown as ChainContext, wallet);
