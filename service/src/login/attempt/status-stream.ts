@@ -188,7 +188,8 @@ function beginStream(reply: FastifyReply): ServerResponse {
   response.on("error", () => response.destroy());
   return response.writeHead(200, {
     "content-type": "text/event-stream",
-    "cache-control": "no-store",
+    // A proxy that compresses may hold an event back until the next one.
+    "cache-control": "no-store, no-transform",
     "x-accel-buffering": "no",
     "x-content-type-options": "nosniff",
     "x-request-id": reply.request.id,
