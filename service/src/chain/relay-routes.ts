@@ -12,6 +12,7 @@ const bodyBytesMax = 512 * 1024;
 const callsMax = 50;
 const limitPerSecond = 50;
 const limitBurst = 500;
+const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
 /**
  * `POST /w/chain`: JSON-RPC 2.0 for wallets and verifiers, without a session. Only methods that read, and signed
@@ -73,7 +74,14 @@ function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
   // Several processes share one base address; in `dev` each has a port of its own on this machine.
   const isLocal =
     profile === "dev" && /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(host ?? "");
-  if (!isOurs || (!isLocal && host !== own.host)) throw new Problem("forbidden");
+  if (!isOurs || (!isLocal && !isNameOf(own, host))) throw new Problem("forbidden");
+}
+
+/** In upper or lower case, with the port of the scheme or without (RFC 9110 section 4.2.3). */
+function isNameOf({ protocol, hostname, port }: URL, host = ""): boolean {
+  const ownPort = port === "" ? defaultPorts[protocol] : port;
+  const named = host.toLowerCase();
+  return named === `${hostname}:${ownPort}` || (port === "" && named === hostname);
 }
 
 /** A list costs as much as its calls one by one. */
