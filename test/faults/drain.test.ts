@@ -93,6 +93,27 @@ test("a connection on which nothing is under way when it begins to drain is good
   await closed;
 });
 
+test("idle connections, used or not, stay open as long as new ones are accepted", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const world = await openWorld();
+  const [kept, unused] = [
+    await openRawConnection(world.baseUrl),
+    await openRawConnection(world.baseUrl),
+  ];
+  const request = "GET /health/alive HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  kept.send(request);
+  await kept.first;
+  const closed = world[Symbol.asyncDispose]();
+  while ((await fetch(`${world.baseUrl}/health/ready`)).status === 200);
+  t.mock.timers.tick(1000);
+  t.mock.timers.reset();
+  kept.send(request);
+  unused.send(request);
+  assert.match(await kept.all, /HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
+  assert.match(await unused.all, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
+  await closed;
+});
+
 const stuckName = "drained";
 const halfRequest = `POST /oauth2/token HTTP/1.1\r
 Host: localhost\r

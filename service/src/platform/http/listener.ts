@@ -26,9 +26,11 @@ export async function listen(
 ): Promise<Listener> {
   const [host = given.host, ...others] = await listAddresses(given.host);
   const connections = followConnections(http);
+  const lingered = Promise.withResolvers<void>();
   http.addHook("preClose", async () => {
     for (const connection of connections) announceEnd(connection);
     if (connections.size > 0) await delay(lingerMs);
+    lingered.resolve();
   });
   await http.listen({ host, port: given.port });
   const { port } = http.server.address() as AddressInfo;
@@ -41,8 +43,10 @@ export async function listen(
   return {
     cut: () => http.server.closeAllConnections(),
     async [Symbol.asyncDispose]() {
+      const closing = http.close();
+      await Promise.race([lingered.promise, closing]);
       const sweeping = setInterval(() => sweep(http, connections), sweepMs);
-      await Promise.all([http.close(), ...doors.map(closeDoor)]);
+      await Promise.all([closing, ...doors.map(closeDoor)]);
       clearInterval(sweeping);
     },
   };
