@@ -118,7 +118,7 @@ test("every block of code runs, or is of a language that does not", () => {
   // packages are compiled by that of `npm run pack`.
   const running =
     /: console$|^docs\/guides\/(?:login|wallet|kyc|kyb)\.md: (?:ts|diff)$|^packages\/\w+\/README\.md: ts$/;
-  const plain = /: (?:sh|json)$/;
+  const plain = /: (?:sh|json|nginx|haproxy|caddyfile)$/;
   assert.deepEqual(
     languages.filter((each) => !running.test(each) && !plain.test(each)),
     [],
