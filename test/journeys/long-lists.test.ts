@@ -334,18 +334,25 @@ for (const [table, purge, insert, emptied] of expiring)
     assert.deepEqual(removed, [2, 2, 1, 0, 1]);
   });
 
+const lapsing = `insert into business
+    (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
+  select '0x' || left(encode(sha256(('lapsing ' || at)::bytea), 'hex'), 40), 'live', 'A business', 'inviting', '${address}',
+    'lapsing ' || at, at, sha256(''), '', 0
+  from unnest(array[1, 2, 3, 4, 5, 10]) as at`;
+
 test("foundings that were not signed in time lapse in batches, and no other is looked at", async () => {
   const { db } = world.ctx;
   const [plan] = await plansOf(db, async (asked) => lapseFoundings(asked, 10, 2));
   assert.deepEqual(plan?.scanned, []);
   assert.match(plan?.indexed ?? "", /invitation_deadline < \$/);
-  await run(`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
-    select '0x' || left(encode(sha256(('lapsing ' || at)::bytea), 'hex'), 40), 'live', 'A business', 'inviting', '${address}',
-      'lapsing ' || at, at, sha256(''), '', 0
-    from unnest(array[1, 2, 3, 4, 5, 10]) as at`);
-  const lapsed: number[] = [];
-  do lapsed.push(await lapseFoundings(db, 10, 2));
-  while (lapsed.at(-1) === 2);
+  // In one transaction: the world's own job looks for foundings that are over too.
+  const lapsed = await db.transaction(async (tx) => {
+    await tx.query({ name: "", text: lapsing, values: [] });
+    const counts: number[] = [];
+    do counts.push(await lapseFoundings(tx, 10, 2));
+    while (counts.at(-1) === 2);
+    return counts;
+  });
   assert.deepEqual(lapsed, [2, 2, 1]);
 });
 
