@@ -6,15 +6,24 @@ import { listPending, migrate } from "./migrate.ts";
 import { openTestDatabase } from "./test-database.ts";
 import { refuseUnfit } from "./requirements.ts";
 
-for (const encoding of ["LATIN1", "SQL_ASCII"])
-  test(`a database that cannot store every text is refused: ${encoding}`, async () => {
-    const choices = `encoding ${encoding} locale_provider libc locale 'C'`;
-    await using database = await openTestDatabase({ migrated: false, choices });
-    await using db = openDb({ ...database.connection, connections: 1 });
-    const refusal = new RegExp(`^UnfitDatabase: .*DATABASE_URL.*encoding ${encoding}: .*UTF8`);
-    await assert.rejects(migrate(db), refusal);
-    await assert.rejects(listPending(db), refusal);
-  });
+const encodedAs = (encoding: string) => ({
+  migrated: false,
+  choices: `encoding ${encoding} locale_provider libc locale 'C'`,
+});
+
+test("a database that cannot store every text is refused", async () => {
+  await using database = await openTestDatabase(encodedAs("LATIN1"));
+  await using db = openDb({ ...database.connection, connections: 1 });
+  const refusal = /^UnfitDatabase: .*DATABASE_URL.*encoding LATIN1: .*UTF8/;
+  await assert.rejects(migrate(db), refusal);
+  await assert.rejects(listPending(db), refusal);
+});
+
+test("a database without an encoding, as initdb makes it where no locale is set, is taken", async () => {
+  await using database = await openTestDatabase(encodedAs("SQL_ASCII"));
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await refuseUnfit(db);
+});
 
 test("a database whose sessions begin without the settings they are opened with is refused", async () => {
   await using database = await openTestDatabase({ migrated: false });

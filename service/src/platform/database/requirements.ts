@@ -6,6 +6,9 @@ class UnfitDatabase extends Error {
   override name = "UnfitDatabase";
 }
 
+/** The second keeps every text as it comes, but counts bytes where the longest texts are bounded. */
+const encodings: ReadonlySet<string> = new Set(["UTF8", "SQL_ASCII"]);
+
 /**
  * @throws {UnfitDatabase} for a database that cannot store every text, and where sessions do not begin with the settings
  * that they are opened with, because a pooler drops them
@@ -13,7 +16,7 @@ class UnfitDatabase extends Error {
 export async function refuseUnfit(db: Queryable): Promise<void> {
   const found = await store.findEncodingAndMissing(db, settingsNeeded);
   if (found === undefined) return;
-  if (found.encoding !== "UTF8")
+  if (!encodings.has(found.encoding))
     throw new UnfitDatabase(
       `the database (DATABASE_URL) has the encoding ${found.encoding}: make one with the encoding UTF8`,
     );
