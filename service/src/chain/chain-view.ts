@@ -61,7 +61,8 @@ export async function readView(
  * Whether the final block in which an account used a nonce holds one of these transactions. Blocks tell what is in them
  * also where a node has no receipts yet.
  *
- * @returns false also where the node has pruned the states between which the nonce was used
+ * @returns false also where the node does not tell, as it has pruned the states between which the nonce was used: one
+ * transaction of which nothing can be told must not keep the others
  */
 export async function isInFinalBlock(
   chain: Readable,
@@ -74,8 +75,8 @@ export async function isInFinalBlock(
     const held: unknown = isRecord(told) ? told["transactions"] : null;
     return Array.isArray(held) && held.some((hash) => given.hashes.includes(hashOf(hash)));
   } catch (error) {
-    if (error instanceof RpcError) return false;
-    throw error;
+    if (error instanceof NodeAway) throw error;
+    return false;
   }
 }
 
