@@ -163,3 +163,4 @@ async function runTests(): Promise<number> {
 if (files.length === 0) throw new Error(`no test file matches ${wanted.join(" ")}`);
 const checked = patterns.length > 0 ? 0 : await run("npm", ["run", "--silent", "check"]);
 process.exitCode = (await runTests()) || checked;
+if (checked !== 0) console.error("npm run check failed: what it found is above the tests");

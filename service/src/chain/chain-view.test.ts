@@ -27,6 +27,14 @@ function chainOf(answers: { count?: (used: string) => unknown; transactions?: un
   return { node, isEmbedded: false, confirmations: 3 };
 }
 
+const pruned = (): never => {
+  throw new RpcError(-32_000, "missing trie node");
+};
+
+const away = (): never => {
+  throw new NodeAway("the chain's node did not answer");
+};
+
 test("a transaction is found in the block in which its nonce was used, in any spelling of its hash", async () => {
   assert.equal(await isInFinalBlock(chainOf({}), given), true);
   const capitals = [`0x${"AB".repeat(32)}`];
@@ -39,15 +47,9 @@ test("a node that does not tell of that block keeps no other transaction: it is 
   assert.equal(await isInFinalBlock(chainOf({ transactions: [{ type: "0x7e" }] }), given), false);
   assert.equal(await isInFinalBlock(chainOf({ transactions: null }), given), false);
   assert.equal(await isInFinalBlock(chainOf({ count: () => null }), given), false);
-  const pruned = (): never => {
-    throw new RpcError(-32_000, "missing trie node");
-  };
   assert.equal(await isInFinalBlock(chainOf({ count: pruned }), given), false);
 });
 
 test("a node that is away is asked again", async () => {
-  const away = (): never => {
-    throw new NodeAway("the chain's node did not answer");
-  };
   await assert.rejects(isInFinalBlock(chainOf({ count: away }), given), NodeAway);
 });
