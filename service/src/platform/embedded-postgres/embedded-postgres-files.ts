@@ -12,6 +12,7 @@ import {
   realpath,
   rename,
   rm,
+  rmdir,
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -204,6 +205,25 @@ export async function createSocketDirectory(home: Home): Promise<string> {
 
 function fits(directory: string): boolean {
   return Buffer.byteLength(join(directory, `.s.PGSQL.${socketPort}`)) <= socketPathBytesMax;
+}
+
+/**
+ * Whether the socket in `host` is that of the server of these data: a copy of a home, made while its server ran, names
+ * the socket of the original.
+ */
+export async function isSocketOf(data: string, host: string): Promise<boolean> {
+  // Written by the server: its process id, then its data directory. What this user cannot read is somebody else's.
+  const text = await readFile(join(host, `.s.PGSQL.${socketPort}.lock`), "utf8").catch(() => "");
+  const [, served = ""] = text.split("\n");
+  const paths = [served, data].map(async (path) => realpath(path).catch(() => null));
+  const [one, other] = await Promise.all(paths);
+  return served !== "" && one !== null && one === other;
+}
+
+/** Removes a socket directory: that of the server of these data, or an empty one, as a server that has ended leaves. */
+export async function removeSocketDirectory(data: string, host: string): Promise<void> {
+  if (await isSocketOf(data, host)) await rm(host, { recursive: true, force: true });
+  else await rmdir(host).catch(() => undefined);
 }
 
 /** Hands a path over to the server's user. */

@@ -1,6 +1,6 @@
 // Verbs on one directory, with no service that runs its server: one of them starts it for all.
 import assert from "node:assert/strict";
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -10,6 +10,7 @@ import {
   findEmbeddedPostgres,
   shareEmbeddedPostgres,
 } from "./embedded-postgres.ts";
+import { removeSocketDirectory } from "./embedded-postgres-files.ts";
 
 type Shared = Pick<EmbeddedPostgres, "connection" | "close">;
 
@@ -64,3 +65,17 @@ test(
     assert.equal(await findEmbeddedPostgres(directory), null);
   },
 );
+
+test("a copy made while the server runs neither leads to it nor takes its socket away", async () => {
+  const original = await share();
+  const copy = join(parent, "copy");
+  await mkdir(join(copy, "data"), { recursive: true });
+  // What says where the server is.
+  for (const name of ["password", "socket-directory"])
+    await copyFile(join(directory, name), join(copy, name));
+  assert.equal(await findEmbeddedPostgres(copy), null);
+  // As a start on the copy does.
+  await removeSocketDirectory(join(copy, "data"), original.connection.host);
+  assert.equal(await canAsk(original), true);
+  await original.close();
+});

@@ -164,6 +164,7 @@ export async function findEmbeddedPostgres(directory: string): Promise<Connectio
   const host = await files.readIfPresent(join(home, "socket-directory"));
   const password = await files.readIfPresent(join(home, "password"));
   if (host === null || password === null) return null;
+  if (!(await files.isSocketOf(join(home, "data"), host))) return null;
   const connection = { host, port: files.socketPort, user, password, database: "postgres" };
   for (let tries = 0; tries < 100; tries += 1) {
     const answer = await tryConnection(connection);
@@ -261,7 +262,7 @@ function running(
 async function removeSocket(home: Home): Promise<void> {
   const record = join(home.directory, "socket-directory");
   const host = await files.readIfPresent(record);
-  if (host !== null) await rm(host, { recursive: true, force: true });
+  if (host !== null) await files.removeSocketDirectory(home.data, host);
   await rm(record, { force: true });
 }
 
