@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -78,14 +79,22 @@ export async function startAnvilProcess(
   }
 }
 
-/** Removes the files of a node whose process was killed, given the path of its socket. */
-export function removeLeftovers(path: string | null): void {
-  const isOurs =
+/**
+ * Removes the files of a node whose process was killed, given the path of its socket. A node that answers there is that
+ * of another installation, of whose database this one is a copy.
+ */
+export async function removeLeftovers(path: string | null): Promise<void> {
+  const isNode =
     path !== null &&
     basename(path) === socketName &&
     dirname(dirname(path)) === tmpdir() &&
     basename(dirname(path)).startsWith(directoryPrefix);
-  if (isOurs) rmSync(dirname(path), { recursive: true, force: true });
+  if (!isNode) return;
+  const ipc = await openIpc(path).catch(() => null);
+  ipc?.close();
+  if (ipc !== null) return;
+  // Those of another user stay.
+  await rm(dirname(path), { recursive: true, force: true }).catch(() => undefined);
 }
 
 async function connect(path: string, child: BoundProcess): Promise<Ipc> {

@@ -233,17 +233,20 @@ class EmbeddedChain implements ChainNode {
     const { db } = this.#ctx;
     const session = (this.#session ??= await openLockSession(db.connectionString));
     if (!(await session.tryLock())) return null;
-    removeLeftovers(await store.findPath(db));
-    return openChainOwner(this.#ctx, {
+    const before = await store.findPath(db);
+    const owner = await openChainOwner(this.#ctx, {
       identity: this.#identity,
       session,
       retired: this.#retired,
-      onLost: (owner) => {
-        if (this.#isClosed || this.#owned !== owner) return;
+      onLost: (lost) => {
+        if (this.#isClosed || this.#owned !== lost) return;
         this.#ctx.log.warn({}, "the embedded chain was lost and will be replayed");
         this.#wake();
       },
     });
+    // By now the node of a process that was killed has ended too.
+    await removeLeftovers(before);
+    return owner;
   }
 
   async #letGo(): Promise<void> {
