@@ -1,5 +1,4 @@
 // `npm start`: the service with everything embedded, the demo shop, and a demo world at the first start.
-import { mkdirSync } from "node:fs";
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { openShop } from "@svc/shop";
@@ -7,6 +6,7 @@ import { compose, type Service } from "@svc/service";
 import { outliveReaders } from "@svc/service/closed-pipe";
 import { ConfigError, parseConfig } from "@svc/service/config";
 import { getBuiltInIssuer } from "@svc/service/credentials";
+import { makeDataDirectory } from "@svc/service/data-directory";
 import { lockDirectory } from "@svc/service/directory-lock";
 import { announce } from "@svc/service/log";
 import { describeStartFault } from "@svc/service/start-fault";
@@ -20,9 +20,7 @@ async function start(): Promise<void> {
     throw new ConfigError(
       "npm start seeds a demo world, which the profile dev alone may have; start the service by npm run svc -- serve",
     );
-  // The embedded database runs under a user of its own, which has to pass through this directory; every secret in it
-  // has mode 0600.
-  mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
+  makeDataDirectory(config.dataDirectory);
   using _ = lockDemo(config.dataDirectory);
   const started = watchStopSignal(config);
   await using service = await compose(config);

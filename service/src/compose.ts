@@ -1,4 +1,3 @@
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "@svc/protocol";
 import {
@@ -80,6 +79,7 @@ import { type Config, ConfigError, parseConfig } from "./platform/config/config.
 import type { Ctx } from "./platform/context.ts";
 import { type Db, openDb } from "./platform/database/db.ts";
 import { readOrMakeDevelopmentKey } from "./platform/config/development-key.ts";
+import { makeDataDirectory } from "./platform/process/data-directory.ts";
 import { drain } from "./platform/process/drain.ts";
 import {
   hasEmbeddedPostgres,
@@ -147,8 +147,7 @@ export async function openDatabase(
     const db = openDb({ connectionString: config.databaseUrl, connections });
     return { db, [Symbol.asyncDispose]: async () => db.close() };
   }
-  // 0711, because the embedded server runs as another user who has to pass through; every secret in it is 0600.
-  mkdirSync(config.dataDirectory, { recursive: true, mode: 0o711 });
+  makeDataDirectory(config.dataDirectory);
   const directory = embeddedDirectory(config);
   const log = createLog({ level: config.logLevel });
   const tell = (line: string): void =>
