@@ -1,10 +1,13 @@
 // The embedded chain keeps nothing but its journal: whatever dies, the same chain comes back, and never half of it.
 import assert from "node:assert/strict";
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { test } from "node:test";
 import { addressOfPrivateKey, type Hex } from "@svc/protocol";
 import { sql } from "../../service/src/platform/database/db.ts";
 import type { OpenContext } from "../../service/src/compose.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
+import { describeStartFault } from "../../service/src/platform/process/start-fault.ts";
 import {
   balanceOf,
   blockOf,
@@ -102,14 +105,17 @@ test("a process that lost the lock decides no more blocks", async () => {
   }
 });
 
-test("a node that cannot start leaves the chain to the next try", async () => {
+test("a node that cannot start leaves the chain to the next try", async (t) => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
-  const before = process.env["TMPDIR"];
-  process.env["TMPDIR"] = "/nonexistent";
-  await assert.rejects(openEmbeddedChain(ctx), /cannot be started/);
-  if (before === undefined) delete process.env["TMPDIR"];
-  else process.env["TMPDIR"] = before;
+  const broken = t.mock.method(fs, "mkdtempSync", () => {
+    throw new Error("no room");
+  });
+  syncBuiltinESMExports();
+  const fault = await openEmbeddedChain(ctx).catch((error: unknown) => error);
+  broken.mock.restore();
+  syncBuiltinESMExports();
+  assert.match(describeStartFault(fault) ?? "", /chain cannot be started: .*TMPDIR.*: no room$/);
   await using node = await openEmbeddedChain(ctx);
   assert.equal(Number((await blockOf(node)).number), 0);
 });

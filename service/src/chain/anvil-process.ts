@@ -1,13 +1,12 @@
 import { randomInt } from "node:crypto";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
 import { type BoundProcess, startBoundProcess } from "../platform/process/bound-process.ts";
 import { type Ipc, openIpc } from "./ipc.ts";
+import { makeNodeDirectory, type NodeDirectory } from "./node-directory.ts";
 
 /** The node of the embedded chain, with an empty chain. */
 export interface AnvilProcess extends AsyncDisposable {
@@ -25,9 +24,6 @@ export interface Genesis {
   readonly faucet: Address;
 }
 
-const socketName = "node.ipc";
-/** Below the system's directory of temporary files. */
-const directoryPrefix = "svc-chain-";
 const startTriesMax = 2_000;
 const startPauseMs = 5;
 /** A billion coins of 18 decimals. */
@@ -47,19 +43,15 @@ export async function startAnvilProcess(
   genesis: Genesis,
   log: (line: string) => void,
 ): Promise<AnvilProcess> {
-  // A socket's path has at most 100 characters, which the data directory may exceed.
-  const directory = mkdtempSync(join(tmpdir(), directoryPrefix));
-  chmodSync(directory, 0o700);
-  const path = join(directory, socketName);
-  const genesisPath = join(directory, "genesis.json");
-  writeFileSync(genesisPath, JSON.stringify(genesisOf(genesis)), { mode: 0o600 });
-  const child = startBoundProcess([binaryPath(), ...flagsOf(genesis, { path, genesisPath })], {
+  const directory = makeNodeDirectory(genesisOf(genesis));
+  const { socketPath: path } = directory;
+  const child = startBoundProcess([binaryPath(), ...flagsOf(genesis, directory)], {
     account: null,
     log,
-    environment: { HOME: directory },
+    environment: { HOME: directory.path },
   });
   child.unref();
-  const remove = (): void => rmSync(directory, { recursive: true, force: true });
+  const remove = (): void => rmSync(directory.path, { recursive: true, force: true });
   try {
     const ipc = await connect(path, child);
     return {
@@ -79,24 +71,6 @@ export async function startAnvilProcess(
   }
 }
 
-/**
- * Removes the files of a node whose process was killed, given the path of its socket. A node that answers there is that
- * of another installation, of whose database this one is a copy.
- */
-export async function removeLeftovers(path: string | null): Promise<void> {
-  const isNode =
-    path !== null &&
-    basename(path) === socketName &&
-    dirname(dirname(path)) === tmpdir() &&
-    basename(dirname(path)).startsWith(directoryPrefix);
-  if (!isNode) return;
-  const ipc = await openIpc(path).catch(() => null);
-  ipc?.close();
-  if (ipc !== null) return;
-  // Those of another user stay.
-  await rm(dirname(path), { recursive: true, force: true }).catch(() => undefined);
-}
-
 async function connect(path: string, child: BoundProcess): Promise<Ipc> {
   const gone = child.exited.then((status) => {
     throw new Error(`the embedded chain ended with status ${status} while it started`);
@@ -112,9 +86,9 @@ async function connect(path: string, child: BoundProcess): Promise<Ipc> {
   }
 }
 
-function flagsOf(genesis: Genesis, { path, genesisPath }: Record<"path" | "genesisPath", string>) {
+function flagsOf(genesis: Genesis, { socketPath, genesisPath }: NodeDirectory) {
   return [
-    ["--silent", "--host", loopbackAddress(), "--port", "0", "--ipc", path, "--no-cors"],
+    ["--silent", "--host", loopbackAddress(), "--port", "0", "--ipc", socketPath, "--no-cors"],
     ["--chain-id", String(genesis.chainId), "--accounts", "0", "--init", genesisPath],
     ["--hardfork", "osaka", "--no-mining", "--order", "fifo", "--prune-history"],
     ["--base-fee", "0", "--gas-price", "0", "--disable-min-priority-fee"],

@@ -4,12 +4,12 @@ import type { Ctx } from "../platform/context.ts";
 import { placeIn } from "../platform/cryptography/seal.ts";
 import { addressOfPrivateKey } from "../platform/cryptography/secp256k1.ts";
 import { checkTurn, readTransaction } from "./admission.ts";
-import { removeLeftovers } from "./anvil-process.ts";
 import { type LockSession, openLockSession } from "./embedded-lock-store.ts";
 import { ChainDiffers, type ChainOwner, openChainOwner, RetiredNodes } from "./embedded-owner.ts";
 import { OwnerConnection } from "./embedded-owner-connection.ts";
 import * as store from "./embedded-store.ts";
 import type { Ipc } from "./ipc.ts";
+import { removeLeftovers } from "./node-directory.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
 /** Transactions of one block, at most. */
@@ -21,6 +21,15 @@ const pollMs = 1_000;
 const openWithinMs = 30_000;
 /** A block is mined when the shared clock jumps by this much or more. */
 const jumpMs = 500;
+
+/** The first turn failed; the log has all that is known about it. */
+class EmbeddedChainFault extends Error {
+  constructor(cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(`the embedded chain cannot be started: ${reason}`, { cause });
+    this.name = "EmbeddedChainFault";
+  }
+}
 
 const faucetKeyPlace = placeIn(store.faucetKeyColumn, "true");
 
@@ -109,8 +118,7 @@ class EmbeddedChain implements ChainNode {
       this.#wake();
       await this.#work;
       if (this.#owned !== null || (await this.#isReachable())) return;
-      if (this.#fault !== null)
-        throw new Error("the embedded chain cannot be started", { cause: this.#fault });
+      if (this.#fault !== null) throw new EmbeddedChainFault(this.#fault);
       if (Date.now() > deadline) throw new NodeAway("the embedded chain did not open in time");
       await new Promise((resolve) => setTimeout(resolve, 50));
     }

@@ -7,8 +7,8 @@ import { isOutage } from "../database/db.ts";
  */
 const foreseenNames = new Set(
   [
-    ["EmbeddedPostgresFault", "EmbeddedPostgresInUse", "OtherVersion", "SealBroken"],
-    ["NodeAway", "UnfitDatabase", "WrongChain"],
+    ["EmbeddedChainFault", "EmbeddedPostgresFault", "EmbeddedPostgresInUse"],
+    ["NodeAway", "OtherVersion", "SealBroken", "UnfitDatabase", "WrongChain"],
   ].flat(),
 );
 /** Codes of the system, such as for a directory that cannot be written. */
