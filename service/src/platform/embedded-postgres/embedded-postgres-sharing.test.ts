@@ -1,14 +1,16 @@
 // Verbs on one directory, with no service that runs its server: one of them starts it for all.
 import assert from "node:assert/strict";
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import {
   type EmbeddedPostgres,
   findEmbeddedPostgres,
   shareEmbeddedPostgres,
+  startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
 import { removeSocketDirectory } from "./embedded-postgres-files.ts";
 
@@ -30,9 +32,13 @@ async function canAsk({ connection }: Shared): Promise<boolean> {
   return rows.length === 1;
 }
 
+async function postmasterPid(): Promise<number> {
+  return Number.parseInt(await readFile(join(directory, "data/postmaster.pid"), "utf8"), 10);
+}
+
 /** As the system sees them: whoever asked the server would have one more. */
 async function countSessions(): Promise<number> {
-  const pid = Number.parseInt(await readFile(join(directory, "data/postmaster.pid"), "utf8"), 10);
+  const pid = await postmasterPid();
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
   const lines = await Promise.all(
     children
@@ -78,4 +84,21 @@ test("a copy made while the server runs neither leads to it nor takes its socket
   await removeSocketDirectory(join(copy, "data"), original.connection.host);
   assert.equal(await canAsk(original), true);
   await original.close();
+});
+
+test("a server that ended by itself is started again, also after tries that failed", async () => {
+  const lines: string[] = [];
+  const server = await startEmbeddedPostgres({ directory, log: (line) => lines.push(line) });
+  // While this is away it cannot start, as on a full disk.
+  const needed = join(directory, "data/global");
+  await rename(needed, `${needed}.away`);
+  process.kill(await postmasterPid(), "SIGKILL");
+  const hasFailed = (): boolean => lines.some((line) => line.includes("does not start again"));
+  for (let tries = 0; !hasFailed() && tries < 500; tries += 1) await delay(20);
+  await rename(`${needed}.away`, needed);
+  const isBack = async (): Promise<boolean> => canAsk(server).catch(() => false);
+  for (let tries = 0; !(await isBack()) && tries < 500; tries += 1) await delay(20);
+  assert.ok(hasFailed() && (await isBack()));
+  await server.close();
+  assert.equal(await findEmbeddedPostgres(directory), null);
 });

@@ -214,10 +214,14 @@ test("a second start on a running directory is refused and leaves the first alon
   assert.deepEqual(await ask(server.connection, "select 1 as one"), [{ one: 1 }]);
 });
 
-test("another process finds the running server, and none once it is closed", async () => {
+test("another process finds the running server, whatever server PGSSLMODE is for, and none once it is closed", async (t) => {
   const directory = await initialised();
   assert.equal(await findEmbeddedPostgres(join(directory, "absent")), null);
   assert.equal(await findEmbeddedPostgres(directory), null);
+  // As of a shell whose owner works with another server.
+  const foreign = { PGSSLMODE: "require", PGSSLNEGOTIATION: "direct", PGOPTIONS: "-c nosuch=1" };
+  Object.assign(process.env, foreign);
+  t.after(() => Object.keys(foreign).forEach((name) => delete process.env[name]));
   const server = await start(directory);
   assert.deepEqual(await findEmbeddedPostgres(directory), server.connection);
   await Promise.all([server.close(), server.close()]);

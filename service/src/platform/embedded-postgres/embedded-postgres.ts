@@ -34,12 +34,22 @@ export interface EmbeddedPostgres extends AsyncDisposable {
     readonly user: string;
     readonly password: string;
     readonly database: string;
+    /** Given, because the driver takes what is not from `PGSSLMODE` and the like, which are meant for another server. */
+    readonly ssl: false;
+    readonly sslnegotiation: "postgres";
+    /** An empty text would count as not given. */
+    readonly options: string;
   };
   /** Ends all sessions and stops the server; settles when it is gone, after 20 s at the latest. */
   close(): Promise<void>;
 }
 
 type Connection = EmbeddedPostgres["connection"];
+
+function connectionTo(host: string, password: string): Connection {
+  const place = { host, port: files.socketPort, user, password, database: "postgres" };
+  return { ...place, ssl: false, sslnegotiation: "postgres", options: "-c timezone=UTC" };
+}
 
 /** Another live process runs the server of this directory, and was left alone. */
 export class EmbeddedPostgresInUse extends Error {
@@ -55,6 +65,7 @@ const user = "svc";
 const readyWithinMs = 120_000;
 const retryEveryMs = 50;
 const lockTriesMax = 10;
+const restartEveryMs = 1_000;
 /** Each attempt takes as long as all attempts for the lock together. */
 const shareTriesMax = 60;
 /** How long a shared server stays for the sessions of others: longer than a verb takes. */
@@ -126,13 +137,13 @@ export async function startEmbeddedPostgres(options: {
     await files.recordHome(directory, home);
     const host = await files.createSocketDirectory(home);
     await files.writeDurably(join(home.directory, "socket-directory"), host);
-    const connection = { host, port: files.socketPort, user, password, database: "postgres" };
+    const connection = connectionTo(host, password);
     const chosen = Object.entries(options.settings ?? {}).map(
       ([name, value]) => `${name}=${value}`,
     );
     const plan = { home, connection, binaries, stalePid, chosen };
     const server = await startServer(plan, options.log);
-    return running({ server, connection, home }, { log: options.log, release });
+    return running({ server, plan, directory: options.directory }, { log: options.log, release });
   } catch (error) {
     release();
     throw error;
@@ -165,7 +176,7 @@ export async function findEmbeddedPostgres(directory: string): Promise<Connectio
   const password = await files.readIfPresent(join(home, "password"));
   if (host === null || password === null) return null;
   if (!(await files.isSocketOf(join(home, "data"), host))) return null;
-  const connection = { host, port: files.socketPort, user, password, database: "postgres" };
+  const connection = connectionTo(host, password);
   for (let tries = 0; tries < 100; tries += 1) {
     const answer = await tryConnection(connection);
     if (answer !== "busy") return answer === "ready" ? connection : null;
@@ -233,29 +244,55 @@ async function waitForOthers(connection: Connection): Promise<void> {
   }
 }
 
+/** Keeps the server running: one that ended by itself, as on a full disk, is started again until it runs or is closed. */
 function running(
-  it: { server: BoundProcess; connection: Connection; home: Home },
-  options: { log: (line: string) => void; release: () => void },
+  { server, plan, directory }: { server: BoundProcess; plan: Plan; directory: string },
+  { log, release }: { log: (line: string) => void; release: () => void },
 ): EmbeddedPostgres {
+  let current = server;
   let closing: Promise<void> | undefined;
+  const isOver = (): boolean => closing !== undefined;
+  const keep = async (): Promise<void> => {
+    while (!isOver()) {
+      // Only now: until here the running start has to keep this process alive.
+      current.unref();
+      const status = await current.exited;
+      if (isOver()) return;
+      log(`the embedded PostgreSQL ended by itself with status ${status}`);
+      current = (await startAgain(plan, { directory, log, isOver })) ?? current;
+    }
+  };
+  const kept = keep();
   const stop = async (): Promise<void> => {
     try {
-      await it.server.stop();
-      await removeSocket(it.home);
+      await current.stop();
+      await kept;
+      // A start that was under way has ended.
+      await current.stop();
+      await removeSocket(plan.home);
     } finally {
-      options.release();
+      release();
     }
   };
   const close = async (): Promise<void> => (closing ??= stop());
-  // Only now: until here the running start has to keep this process alive.
-  it.server.unref();
-  const report = async (): Promise<void> => {
-    const status = await it.server.exited;
-    if (closing === undefined)
-      options.log(`the embedded PostgreSQL ended by itself with status ${status}`);
-  };
-  void report();
-  return { connection: it.connection, close, [Symbol.asyncDispose]: close };
+  return { connection: plan.connection, close, [Symbol.asyncDispose]: close };
+}
+
+/** Tries until the server runs. @returns null if it was closed before */
+async function startAgain(
+  plan: Plan,
+  it: { directory: string; log: (line: string) => void; isOver: () => boolean },
+): Promise<BoundProcess | null> {
+  while (!it.isOver()) {
+    try {
+      const stalePid = await waitForOrphan(plan.home, it.directory);
+      return await startServer({ ...plan, stalePid }, it.log);
+    } catch (error) {
+      it.log(`the embedded PostgreSQL does not start again: ${String(error)}`);
+      await delay(restartEveryMs, undefined, { ref: false });
+    }
+  }
+  return null;
 }
 
 /** Removes the socket directory of the last run, as recorded, and then the record. */
