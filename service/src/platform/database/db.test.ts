@@ -295,8 +295,10 @@ for (const code of [
   "EAI_AGAIN",
   "EHOSTUNREACH",
   "EHOSTDOWN",
+  "EMFILE",
   "ENETUNREACH",
   "ENETDOWN",
+  "ENFILE",
 ])
   test(`a database is away for now where ${code} says that its host is`, () => {
     const fault = (what: string): Error => Object.assign(new Error(`${what} ${code} db`), { code });

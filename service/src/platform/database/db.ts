@@ -187,6 +187,9 @@ const connectionCodes = new Set([
   "ENETDOWN",
   "ENOTFOUND",
   "EAI_AGAIN",
+  // This process, or the machine, has no descriptor left for a connection.
+  "EMFILE",
+  "ENFILE",
 ]);
 const connectionMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
