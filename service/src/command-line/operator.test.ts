@@ -169,10 +169,6 @@ await test("issuers and their keys are listed, keys revoked, and trust is taken 
   assert.equal(distrusted["distrustedFrom"], 1_700_000_000);
 });
 
-await test("whoever is not an identity cannot be deleted", async () => {
-  assert.match(await refusal("user delete somebody"), /address of 20 bytes in hex/);
-});
-
 interface AuditPage {
   readonly items: readonly (Item & { readonly actor: string; readonly recordedAt: number })[];
   readonly nextCursor?: number;
@@ -180,6 +176,33 @@ interface AuditPage {
 
 const audit = async (words: string): Promise<AuditPage> =>
   (await json(`audit list ${words}`.trim())) as AuditPage;
+
+await test("whoever is not an identity can be neither deleted nor logged out", async () => {
+  for (const verb of ["user delete", "user logout"]) {
+    assert.match(await refusal(`${verb} somebody`), /address of 20 bytes in hex/);
+    assert.match(await refusal(`${verb} 0x${"0d".repeat(20)}`), /no such user/);
+  }
+});
+
+await test("a logout of a user ends the sessions of wallets too, says what it ended, and may be called again", async () => {
+  const user = `0x${"c4".repeat(20)}`;
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(sql`insert into svc_user (address, created_at) values (${user}, 1)`);
+  await db.query(sql`
+    insert into wallet_session (token_sha256, user_address, challenge_sha256, created_at, expires_at)
+    values ('\\x01', ${user}, '\\x01', 1, 2)`);
+  const none = { sessions: 0, offline: 0, walletSessions: 0 };
+  const foreseen = await json(`user logout ${user} --dry-run`);
+  assert.deepEqual(foreseen, { wouldLogOut: user, ...none, walletSessions: 1 });
+  const done = await json(`user logout ${user}`);
+  assert.deepEqual(done, { loggedOut: user, ...none, walletSessions: 1 });
+  assert.deepEqual(await json(`user logout ${user}`), { loggedOut: user, ...none });
+  const { items } = await audit(`--about ${user}`);
+  assert.deepEqual(
+    items.map(({ action }) => action),
+    ["user.logout", "user.logout"],
+  );
+});
 
 await test("the audit trail shows what was done to a thing, newest first, whatever the case of its id", async () => {
   const create = `client create --domain ${domain.id} --name Shop --redirect-uri http://localhost:4999/callback`;

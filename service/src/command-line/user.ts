@@ -3,25 +3,49 @@ import { forgetAcquaintances, forgetMemberships } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
 import { cancelBallot, forgetClaims } from "../kyb/index.ts";
 import { forgetOrders } from "../kyc/index.ts";
-import { deleteUser } from "../login/index.ts";
+import { deleteUser, logOutUser } from "../login/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { type Queryable, rehearse } from "../platform/database/db.ts";
 import { deleteBoxesOf, deletePushOf, deleteSessionsOf } from "../wallets/index.ts";
-import { actor, dryRun, UsageError, type Verb } from "./verb.ts";
+import { actor, dryRun, type Input, UsageError, type Verb } from "./verb.ts";
+
+const identity = { name: "identity", description: "The user's address." };
+
+function userOf(input: Input): Address {
+  const user = parseAddress(input.text("identity"));
+  if (user === null) throw new UsageError("identity must be an address of 20 bytes in hex");
+  return user;
+}
 
 export const userVerbs: readonly Verb[] = [
+  {
+    name: "user logout",
+    summary: "Log a user out everywhere, as after the loss of a phone or a laptop.",
+    notes:
+      "Sessions of browsers and of wallets and all tokens end at once, and the clients of a session are told by back-channel logout; whoever checks an access token without asking takes it until it runs out. A login that was approved and has not got its tokens yet goes on. The user logs in again with the wallet, and so does whoever has its key. A business is logged out by its own address.",
+    parameters: [identity],
+    options: { "dry-run": dryRun },
+    example: "user logout 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
+    run: async (shell, input) => {
+      const user = userOf(input);
+      return shell.withContext(async (ctx) => {
+        const run = async (tx: Queryable) => logOutEverywhere(ctx, tx, user);
+        if (!input.flag("dry-run")) return { loggedOut: user, ...(await ctx.db.transaction(run)) };
+        return { wouldLogOut: user, ...(await rehearse(ctx.db, run)) };
+      });
+    },
+  },
   {
     name: "user delete",
     summary:
       "Delete a user with everything stored about them, except the audit trail and their seats in businesses.",
     notes:
       "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled, the deletion is refused; settlement ends within minutes. Roles in organizations go too, the last owner's among them. What businesses keep of a member stays: the seat on the roster, which is on the chain, the name that the others gave the member, and the member's votes until their ballots are deleted.",
-    parameters: [{ name: "identity", description: "The user's address." }],
+    parameters: [identity],
     options: { "dry-run": dryRun },
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {
-      const user = parseAddress(input.text("identity"));
-      if (user === null) throw new UsageError("identity must be an address of 20 bytes in hex");
+      const user = userOf(input);
       return shell.withContext(async (ctx) => {
         const run = async (tx: Queryable) => deleteEverywhere(ctx, tx, user);
         if (!input.flag("dry-run")) return { deleted: user, ...(await ctx.db.transaction(run)) };
@@ -30,6 +54,22 @@ export const userVerbs: readonly Verb[] = [
     },
   },
 ];
+
+/** What a user was logged in to. */
+interface LoggedOut {
+  readonly sessions: number;
+  readonly offline: number;
+  readonly walletSessions: number;
+}
+
+async function logOutEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<LoggedOut> {
+  const ended = await logOutUser(tx, user, ctx.clock.now());
+  const walletSessions = await deleteSessionsOf(tx, user);
+  // Somebody who never logged in may have wallet sessions.
+  if (ended === null && walletSessions === 0) throw new Error("no such user");
+  await ctx.audit.record(tx, { actor, action: "user.logout", subject: user });
+  return { sessions: 0, offline: 0, ...ended, walletSessions };
+}
 
 /** What a deleted user had. */
 interface Deleted {

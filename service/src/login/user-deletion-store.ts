@@ -30,12 +30,6 @@ export async function lockOpenLogins(
       and created_at between ${opened.since} and ${opened.until} order by id for update`);
 }
 
-export async function listOpenSessions(db: Queryable, user: string): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(sql`
-    select id from session where user_address = ${user} and ended_at is null`);
-  return rows.map((row) => row.id);
-}
-
 /**
  * Removes the user's logins that began in this time, in Unix seconds, and takes the user's name out of those of others.
  * Reads all that began in it: an index on users would make every login write it.

@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { Queryable } from "../platform/database/db.ts";
 import { withdrawOpenLogin } from "./business/business-login.ts";
 import { retentionSeconds } from "./retention.ts";
-import { endSession } from "./session/session-end.ts";
+import { endSessionsOf } from "./session/session-end.ts";
 import * as store from "./user-deletion-store.ts";
 
 /** Longer than any login stays open, the difference of clocks included. */
@@ -34,9 +34,7 @@ export async function deleteUser(
   // Finishing a login locks it before its session, so these logins come first. Those that have a code are not among
   // them: redeeming it locks the session first.
   await store.lockOpenLogins(tx, user, opened);
-  for (const sessionId of await store.listOpenSessions(tx, user)) {
-    await endSession(tx, sessionId, now);
-  }
+  await endSessionsOf(tx, user, now);
   for (const day of daysOfLogins(now)) await store.deleteLogins(tx, user, day);
   await store.deleteUser(tx, user);
   return isKnown;

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import type { Address } from "@svc/protocol";
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
 import { sql } from "../../platform/database/db.ts";
 import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { endDelivery, leaseDeliveries, postponeDelivery } from "./back-channel-store.ts";
-import { endSession } from "./session-end.ts";
+import { endSession, logOutUser } from "./session-end.ts";
 import {
   addClient,
   addCode,
@@ -299,6 +300,31 @@ test("a client that the person approved in the session is told though it fetched
   await login.ctx.db.transaction(async (tx) => endSession(tx, sessionId, login.clock.now()));
   assert.equal(await deliverLogouts(login.ctx), 1);
   assert.equal(decodeJwt(sent[0]?.token ?? "")["sid"], sessionId);
+});
+
+test("an operator logs a user out of everything: sessions, and logins that outlived theirs", async () => {
+  const logOut = async (of = user) =>
+    login.ctx.db.transaction(async (tx) => logOutUser(tx, of as Address, login.clock.now()));
+  await logOut();
+  await deliverLogouts(login.ctx);
+  const offline = await logIn();
+  const others = [await logIn(), await logIn()];
+  const code = await addCode(login, client);
+  await login.ctx.db.query(
+    sql`update token_family set session_id = null where session_id = ${offline.sessionId}`,
+  );
+  await login.ctx.db.query(sql`delete from session where id = ${offline.sessionId}`);
+  sent.length = 0;
+  assert.deepEqual(await logOut(), { sessions: 3, offline: 1 });
+  assert.equal(await deliverLogouts(login.ctx), 2);
+  for (const { tokens } of [offline, ...others]) {
+    assert.equal(await isLive(tokens), false);
+    const { body } = await refresh(login, client, tokens["refresh_token"]);
+    assert.equal(body["error"], "invalid_grant");
+  }
+  assert.equal((await redeem(login, client, code)).body["error"], "invalid_grant");
+  assert.deepEqual(await logOut(), { sessions: 0, offline: 0 });
+  assert.equal(await logOut(`0x${"0d".repeat(20)}`), null);
 });
 
 test("a client that does not answer is tried six times, then given up", async () => {

@@ -1,3 +1,4 @@
+import type { Address } from "@svc/protocol";
 import type { Queryable } from "../../platform/database/db.ts";
 import * as store from "./session-end-store.ts";
 
@@ -13,4 +14,34 @@ export async function endSession(tx: Queryable, sessionId: string, now: number):
   await store.revokeSessionFamilies(tx, sessionId, now);
   await store.insertLogouts(tx, { id: sessionId, user, now });
   return true;
+}
+
+/** Ends all browser sessions of a user, as {@link endSession} does. @returns how many */
+export async function endSessionsOf(tx: Queryable, user: Address, now: number): Promise<number> {
+  let ended = 0;
+  for (const sessionId of await store.listOpenSessions(tx, user))
+    if (await endSession(tx, sessionId, now)) ended += 1;
+  return ended;
+}
+
+/** What a user was logged in to. */
+export interface EndedLogins {
+  readonly sessions: number;
+  /** Logins that had tokens and no session any more. */
+  readonly offline: number;
+}
+
+/**
+ * Logs a user out everywhere, in the caller's transaction; clients are told by back-channel logout.
+ *
+ * @returns null for an identity that never logged in
+ */
+export async function logOutUser(
+  tx: Queryable,
+  user: Address,
+  now: number,
+): Promise<EndedLogins | null> {
+  const sessions = await endSessionsOf(tx, user, now);
+  const offline = await store.revokeOffline(tx, user, now);
+  return (await store.isUser(tx, user)) ? { sessions, offline } : null;
 }
