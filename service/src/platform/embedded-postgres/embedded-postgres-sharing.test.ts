@@ -1,6 +1,6 @@
 // Verbs on one directory, with no service that runs its server: one of them starts it for all.
 import assert from "node:assert/strict";
-import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -100,5 +100,21 @@ test("a server that ended by itself is started again, also after tries that fail
   for (let tries = 0; !(await isBack()) && tries < 500; tries += 1) await delay(20);
   assert.ok(hasFailed() && (await isBack()));
   await server.close();
+  assert.equal(await findEmbeddedPostgres(directory), null);
+});
+
+test("a server that is closed while it recovers is not waited for", async () => {
+  const lines: string[] = [];
+  const server = await startEmbeddedPostgres({ directory, log: (line) => lines.push(line) });
+  // A standby recovers for as long as it runs.
+  await writeFile(join(directory, "data/standby.signal"), "");
+  process.kill(await postmasterPid(), "SIGKILL");
+  const isRecovering = (): boolean => lines.some((line) => line.includes("entering standby mode"));
+  // A timer keeps this process alive, which the server does not.
+  for (let tries = 0; !isRecovering() && tries < 500; tries += 1) await delay(20);
+  assert.ok(isRecovering());
+  const before = performance.now();
+  await server.close();
+  assert.ok(performance.now() - before < 20_000);
   assert.equal(await findEmbeddedPostgres(directory), null);
 });

@@ -251,23 +251,24 @@ function running(
 ): EmbeddedPostgres {
   let current = server;
   let closing: Promise<void> | undefined;
-  const isOver = (): boolean => closing !== undefined;
+  const over = new AbortController();
   const keep = async (): Promise<void> => {
-    while (!isOver()) {
+    while (!over.signal.aborted) {
       // Only now: until here the running start has to keep this process alive.
       current.unref();
       const status = await current.exited;
-      if (isOver()) return;
+      if (over.signal.aborted) return;
       log(`the embedded PostgreSQL ended by itself with status ${status}`);
-      current = (await startAgain(plan, { directory, log, isOver })) ?? current;
+      current = (await startAgain(plan, { directory, log, over: over.signal })) ?? current;
     }
   };
   const kept = keep();
   const stop = async (): Promise<void> => {
+    over.abort();
     try {
       await current.stop();
       await kept;
-      // A start that was under way has ended.
+      // A start that was under way may have succeeded.
       await current.stop();
       await removeSocket(plan.home);
     } finally {
@@ -281,14 +282,15 @@ function running(
 /** Tries until the server runs. @returns null if it was closed before */
 async function startAgain(
   plan: Plan,
-  it: { directory: string; log: (line: string) => void; isOver: () => boolean },
+  { directory, log, over }: { directory: string; log: (line: string) => void; over: AbortSignal },
 ): Promise<BoundProcess | null> {
-  while (!it.isOver()) {
+  while (!over.aborted) {
     try {
-      const stalePid = await waitForOrphan(plan.home, it.directory);
-      return await startServer({ ...plan, stalePid }, it.log);
+      const stalePid = await waitForOrphan(plan.home, directory);
+      return await startServer({ ...plan, stalePid, over }, log);
     } catch (error) {
-      it.log(`the embedded PostgreSQL does not start again: ${String(error)}`);
+      if (over.aborted) return null;
+      log(`the embedded PostgreSQL does not start again: ${String(error)}`);
       await delay(restartEveryMs, undefined, { ref: false });
     }
   }
@@ -360,6 +362,8 @@ interface Plan {
   readonly binaries: string;
   readonly stalePid: number | null;
   readonly chosen: readonly string[];
+  /** Ends a start that is under way, which after a crash may take minutes. */
+  readonly over?: AbortSignal;
 }
 
 async function startServer(plan: Plan, log: (line: string) => void): Promise<BoundProcess> {
@@ -402,7 +406,8 @@ async function tryStart(
     },
   );
   try {
-    const timeout = delay(readyWithinMs, "late" as const, { signal: late.signal });
+    const ends = [late.signal, ...(plan.over === undefined ? [] : [plan.over])];
+    const timeout = delay(readyWithinMs, "late" as const, { signal: AbortSignal.any(ends) });
     timeout.catch(() => undefined);
     const outcome = await Promise.race([ready.promise, server.exited, timeout]);
     if (outcome === "ready" && (await tryConnection(plan.connection)) === "ready") return server;
