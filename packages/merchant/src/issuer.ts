@@ -57,11 +57,12 @@ export function openIssuer(options: {
     return parseKeys(body);
   });
 
-  let refetchedAt = -Infinity;
-  const refetched = () => {
-    if (isWithin(refetchSeconds, refetchedAt, now())) return keys.read();
-    refetchedAt = now();
-    return keys.load();
+  // Kept as a promise: whoever comes while it is under way waits for it, and one that failed says nothing of any key.
+  let refetch: { at: number; keys: Promise<JWTVerifyGetKey> } | undefined;
+  const refetched = (): Promise<JWTVerifyGetKey> => {
+    if (refetch === undefined || !isWithin(refetchSeconds, refetch.at, now()))
+      refetch = { at: now(), keys: keys.load() };
+    return refetch.keys;
   };
 
   const key: JWTVerifyGetKey = async (header, token) => {

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { alice, clientId, clientSecret, makeKey, openFakeIssuer } from "../test/fake-issuer.ts";
+import { openMerchant } from "./index.ts";
+
+/** A merchant whose requests for keys get this answer as long as there is one. */
+async function openWorld() {
+  const fake = await openFakeIssuer();
+  const keys: { answer: (() => Response) | undefined; asked: number } = {
+    answer: undefined,
+    asked: 0,
+  };
+  const send: typeof fetch = async (url, init) => {
+    if (url !== `${fake.url}/.well-known/jwks.json`) return fetch(url, init);
+    keys.asked += 1;
+    return keys.answer?.() ?? fetch(url, init);
+  };
+  const merchant = openMerchant({
+    issuer: fake.url,
+    clientId,
+    clientSecret,
+    redirectUri: "http://localhost:4001/callback",
+    fetch: send,
+    now: () => fake.now,
+  });
+  return { fake, keys, merchant, [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose]() };
+}
+
+const away = () => new Response("{}", { status: 503 });
+
+test("tokens of a new key that come at the same moment are all believed, and cost one request", async () => {
+  await using world = await openWorld();
+  const { fake, keys, merchant } = world;
+  await merchant.verifyIdToken(await fake.sign("JWT", fake.idClaims()));
+  const key = await makeKey("rsa-2");
+  fake.keys.push(key);
+  const jwt = await fake.sign("JWT", fake.idClaims(), { key });
+  const tokens = await Promise.all([jwt, jwt, jwt].map((each) => merchant.verifyIdToken(each)));
+  assert.deepEqual(
+    tokens.map(({ user }) => user),
+    [alice, alice, alice],
+  );
+  assert.equal(keys.asked, 2);
+});
+
+test("while a new key cannot be asked for, its tokens are not refused, and the broker is left alone", async () => {
+  await using world = await openWorld();
+  const { fake, keys, merchant } = world;
+  await merchant.verifyIdToken(await fake.sign("JWT", fake.idClaims()));
+  const key = await makeKey("rsa-2");
+  fake.keys.push(key);
+  const jwt = await fake.sign("JWT", fake.idClaims(), { key });
+  keys.answer = away;
+  for (let call = 0; call < 3; call++)
+    await assert.rejects(merchant.verifyIdToken(jwt), { code: "issuer_unreachable" });
+  assert.equal(keys.asked, 2);
+  keys.answer = undefined;
+  fake.now += 30;
+  assert.equal((await merchant.verifyIdToken(jwt)).user, alice);
+});
