@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { alice, clientId, clientSecret, makeKey, openFakeIssuer } from "../test/fake-issuer.ts";
+import {
+  alice,
+  clientId,
+  clientSecret,
+  makeKey,
+  openFakeIssuer,
+  subject,
+} from "../test/fake-issuer.ts";
 import { openMerchant } from "./index.ts";
 
 /** A merchant whose requests for keys get this answer as long as there is one. */
@@ -58,4 +65,15 @@ test("while a new key cannot be asked for, its tokens are not refused, and the b
   keys.answer = undefined;
   fake.now += 30;
   assert.equal((await merchant.verifyIdToken(jwt)).user, alice);
+});
+
+test("a refresh token is not used up as long as the answer could not be verified", async () => {
+  await using world = await openWorld();
+  const { fake, keys, merchant } = world;
+  fake.refreshTokens.add("refresh-1");
+  keys.answer = away;
+  const refresh = () => merchant.login.refresh("refresh-1", { subject });
+  await assert.rejects(refresh(), { code: "issuer_unreachable" });
+  keys.answer = undefined;
+  assert.equal((await refresh()).user, alice);
 });

@@ -27,13 +27,15 @@ interface Discovery {
 /** The broker from a merchant's point of view: where its endpoints are, and which keys it signs with. */
 export interface Issuer {
   discovery: () => Promise<Discovery>;
+  /** Has discovery and keys in the cache, so that a token can be verified as soon as it is there. */
+  prepare: () => Promise<void>;
   /** Finds the key of a token by its `kid`, asking the broker once more for one that is not in the cache. */
   key: JWTVerifyGetKey;
 }
 
 /**
  * Reads discovery and keys when first needed and keeps them for ten minutes. Parallel callers share one request.
- * Both functions throw a MerchantError: issuer_unreachable, response_invalid, or issuer_mismatch when the document
+ * All functions throw a MerchantError: issuer_unreachable, response_invalid, or issuer_mismatch when the document
  * names another issuer than configured.
  */
 export function openIssuer(options: {
@@ -75,7 +77,13 @@ export function openIssuer(options: {
     }
   };
 
-  return { discovery: discovery.read, key };
+  return {
+    discovery: discovery.read,
+    prepare: async () => {
+      await keys.read();
+    },
+    key,
+  };
 }
 
 /** Keeps the answer of `fetchValue`; parallel readers wait for the same request, and a failure is not kept. */

@@ -35,6 +35,8 @@ export async function requestTokens(
   grant: Form,
 ): Promise<TokenResponse> {
   const { tokenEndpoint } = await context.issuer.discovery();
+  // A grant is redeemed once: if the keys came only afterwards, a broker that holds them back would cost the login.
+  await context.issuer.prepare();
   const answer = await postForm(context, tokenEndpoint, grant);
   if (answer.status !== 200) throw refusalOf(answer);
   return parseTokenResponse(answer.body, context.now());
