@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { exportJWK } from "jose";
+
 import {
   alice,
   clientId,
@@ -76,4 +78,25 @@ test("a refresh token is not used up as long as the answer could not be verified
   await assert.rejects(refresh(), { code: "issuer_unreachable" });
   keys.answer = undefined;
   assert.equal((await refresh()).user, alice);
+});
+
+test("a key that is none is a fault of the broker, and says nothing about the token", async () => {
+  await using world = await openWorld();
+  const { fake, keys, merchant } = world;
+  const [key] = fake.keys;
+  assert.ok(key !== undefined);
+  const { n, ...rest } = await exportJWK(key.privateKey);
+  const jwt = await fake.sign("JWT", fake.idClaims());
+  for (const members of [
+    { ...rest, n },
+    { kty: "RSA", e: "AQAB" },
+  ]) {
+    const { kid, alg } = key;
+    keys.answer = () => Response.json({ keys: [{ ...members, kid, alg }] });
+    fake.now += 600;
+    await assert.rejects(merchant.verifyIdToken(jwt), {
+      code: "response_invalid",
+      reason: "jwks_uri",
+    });
+  }
 });

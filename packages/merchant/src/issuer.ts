@@ -142,11 +142,31 @@ function parseDiscovery(document: Record<string, unknown>, issuer: string): Disc
 }
 
 function parseKeys(body: Record<string, unknown> | null): JWTVerifyGetKey {
+  let find: JWTVerifyGetKey;
   try {
-    return createLocalJWKSet(body as unknown as JSONWebKeySet);
+    find = createLocalJWKSet(body as unknown as JSONWebKeySet);
   } catch (cause) {
-    throw new MerchantError("response_invalid", { reason: "jwks_uri", cause });
+    throw keysInvalid(cause);
   }
+  return async (header, token) => {
+    try {
+      return await find(header, token);
+    } catch (cause) {
+      if (saysNoKey(cause)) throw cause;
+      // A key is imported when it is first needed: one that is none says nothing about the token.
+      throw keysInvalid(cause);
+    }
+  };
+}
+
+function keysInvalid(cause: unknown): MerchantError {
+  return new MerchantError("response_invalid", { reason: "jwks_uri", cause });
+}
+
+function saysNoKey(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys
+  );
 }
 
 /** A base URL that paths can be appended to. */
