@@ -36,8 +36,8 @@ export function openChainClient(
   anchors: ChainNode,
   { timeoutMs, confirmations }: Patience,
 ): ChainView {
-  const client = createPublicClient({ transport: transportOf(anchors), ccipRead: false });
   const late = AbortSignal.timeout(timeoutMs);
+  const client = createPublicClient({ transport: transportOf(anchors, late), ccipRead: false });
   const ask = async <T>(question: () => Promise<T>): Promise<T> => before(late, question);
   const call = async (given: { to?: Address; data: Hex; gas?: bigint }): Promise<Hex | null> => {
     try {
@@ -97,7 +97,7 @@ export function openChainClient(
   };
 }
 
-function transportOf(anchors: ChainNode) {
+function transportOf(anchors: ChainNode, late: AbortSignal) {
   if ("client" in anchors) {
     const { client } = anchors;
     return custom({ request: async (call) => client.request(call) }, { retryCount: 1 });
@@ -105,7 +105,8 @@ function transportOf(anchors: ChainNode) {
   return http(anchors.rpcUrl, {
     timeout: requestTimeoutMs,
     retryCount: 1,
-    fetchOptions: { redirect: "error" },
+    // viem's own time-out ends with the head of an answer: a body that never ends would be read for ever.
+    fetchOptions: { redirect: "error", signal: late },
   });
 }
 

@@ -128,6 +128,25 @@ test("a node that redirects is followed nowhere, and no answer", async (t) => {
   assert.deepEqual(new Set(paths), new Set(["/key"]));
 });
 
+test("a node whose answer never ends is left when its time is over", async (t) => {
+  const left = Promise.withResolvers<void>();
+  const server = createServer((_, response) => {
+    response.on("close", left.resolve).write("{");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const view = openChainView({ rpcUrl: `http://127.0.0.1:${port}`, timeoutMs: 50 });
+  await assert.rejects(view.chainId(), { code: "chain_unreachable" });
+  const late = AbortSignal.timeout(5000);
+  await Promise.race([left.promise, once(late, "abort")]);
+  assert.ok(!late.aborted, "the connection is still open");
+});
+
 test("an address of no node is a mistake of the caller, not a node that does not answer", () => {
   for (const rpcUrl of [undefined as never, "", "localhost:8545", "wss://node.example", "node"])
     assert.throws(() => openChainView({ rpcUrl }), {
