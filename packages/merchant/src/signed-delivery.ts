@@ -10,7 +10,7 @@ const toleranceSeconds = 300;
 
 /** One delivery of a webhook, exactly as it came. */
 export interface SignedDelivery {
-  /** The headers of the request: Node's `request.headers` or a `Headers`. Only the service's own signature is read. */
+  /** The headers of the request: Node's `request.headers`, the like, or a `Headers`. Only the signature is read. */
   headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The bytes as received: a body that was parsed and serialised again has other bytes, and never matches. */
   rawBody: Uint8Array;
@@ -77,5 +77,7 @@ function headerOf(headers: SignedDelivery["headers"], headerName: string): strin
     typeof headers.get === "function"
       ? headers.get(headerName)
       : Object.entries(headers).find(([name]) => name.toLowerCase() === headerName)?.[1];
-  return typeof value === "string" ? value : null;
+  // `headersDistinct` of Node and gateways such as AWS's hold a list for each name.
+  const [one, ...others] = [value].flat();
+  return typeof one === "string" && others.length === 0 ? one : null;
 }

@@ -159,8 +159,9 @@ test("the Headers of a framework that brings its own are read", () => {
   assert.ok(deliver(body, { headers }));
 });
 
-test("header names are matched in any case, and as Headers", () => {
+test("header names are matched in any case, as Headers and as lists of values", () => {
   const value = signedHeaders(body, { t })["svc-signature"] ?? "";
+  assert.ok(deliver(body, { headers: { "svc-signature": [value] } }));
   assert.ok(deliver(body, { headers: { "Svc-Signature": value } }));
   assert.ok(deliver(body, { headers: new Headers({ "SVC-SIGNATURE": value }) }));
 });
