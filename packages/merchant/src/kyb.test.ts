@@ -344,6 +344,7 @@ test("an id from outside becomes no other path", async () => {
   // It would be the list of every request's events.
   await assert.rejects(kyb.events("data-requests", ".."), refused);
   await assert.rejects(kyb.deliveries("data-requests", "."), refused);
+  await assert.rejects(kyb.dataRequest("\ud800"), refused);
   assert.deepEqual(calls, []);
 });
 

@@ -394,7 +394,10 @@ function openHooks({ get, post, put }: Wire): Hooks {
 /** One segment of a path: an id from outside must not become another path. */
 function segment(id: string): string {
   // A URL parser removes `.` and `..`, encoded or not. Encoded twice they remain text, which is no request's id.
-  return encodeURIComponent(id).replace(/^\.{1,2}$/, (dots) => "%252E".repeat(dots.length));
+  // Half of a surrogate pair, which JSON can hold, has no encoding.
+  return encodeURIComponent(id.toWellFormed()).replace(/^\.{1,2}$/, (dots) =>
+    "%252E".repeat(dots.length),
+  );
 }
 
 function readProof(entry: Record<string, unknown>): CompanyProof {
