@@ -174,10 +174,11 @@ describe("callbacks that do not fit their login are refused", () => {
     await assert.rejects(merchant.login.finish(callbackUrl, lost), { code: "state_mismatch" });
   });
 
-  test("a callback is refused when the pending login lost its nonce or its state", async () => {
-    await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, nonce: "" }), {
-      code: "state_mismatch",
-    });
+  test("a callback is refused when the pending login lost its nonce, verifier or state", async () => {
+    for (const lost of [{ nonce: "" }, { codeVerifier: "" }])
+      await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, ...lost }), {
+        code: "state_mismatch",
+      });
     callbackUrl.searchParams.set("state", "");
     await assert.rejects(merchant.login.finish(callbackUrl, { ...pending, state: "" }), {
       code: "state_mismatch",

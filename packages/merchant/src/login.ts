@@ -158,8 +158,10 @@ async function finish(
   callbackUrl: string | URL,
   pending: PendingLogin | undefined,
 ): Promise<Login> {
-  // A lost cookie is reported as such; a pending login that has lost its nonce must not switch the check off.
-  if (!pending?.nonce || !pending.state) throw new MerchantError("state_mismatch");
+  // A lost cookie is reported as such; a pending login that has lost its nonce must not switch the check off, and one
+  // without its verifier would use the code up.
+  if (!pending?.nonce || !pending.state || !pending.codeVerifier)
+    throw new MerchantError("state_mismatch");
   if (!URL.canParse(String(callbackUrl), context.redirectUri))
     throw new MerchantError("callback_invalid", { reason: "url" });
   const url = new URL(callbackUrl, context.redirectUri);
