@@ -153,7 +153,8 @@ export interface Merchant {
  */
 export function openMerchant(options: MerchantOptions): Merchant {
   checkOptions(options);
-  const send = options.fetch ?? fetch;
+  // Looked up at each call: programs open the SDK first, and have their fetch replaced by a tracer or test later.
+  const send: typeof fetch = options.fetch ?? ((...call) => fetch(...call));
   const now = options.now ?? machineTime;
   const issuer = openIssuer({ issuer: options.issuer, fetch: send, now });
   const tokens = openTokens({

@@ -62,6 +62,17 @@ test("a client id, secret or API key that is not set is refused when the SDK is 
   }
 });
 
+const tooMany = async () => Response.json({}, { status: 429 });
+
+test("a global fetch that is replaced after the SDK was opened is the one that is called", async (context) => {
+  const { login } = openMerchant(options());
+  const kyb = openKyb({ issuer: fake.url, apiKey: "key" });
+  const { mock } = context.mock.method(globalThis, "fetch", tooMany);
+  await assert.rejects(login.start(), { code: "rate_limited" });
+  await assert.rejects(kyb.pricing(), { code: "rate_limited" });
+  assert.equal(mock.callCount(), 2);
+});
+
 test("a login without openid in its scope is refused at its start, not at its callback", async () => {
   const { login } = openMerchant(options());
   const expected = { code: "configuration_invalid", reason: "scope" };
