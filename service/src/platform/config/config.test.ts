@@ -87,7 +87,13 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["CHAIN_SPEND_CAP", "1e3", /native coin/],
   ["CONTRACT_SALT", "0x12", /64 hex/],
   ["SMTP_URL", "smtp://", /smtp:/],
+  ["SMTP_URL", "smtp://smtp.example.com?requireTLS=false", /end after the port/],
+  ["SMTP_URL", "smtps://user:25/canary@smtp.example.com", /percent-encoded/],
+  ["SMTP_URL", "smtps://user:25#canary@smtp.example.com", /percent-encoded/],
+  ["SMTP_URL", "smtps://user@smtp.example.com", /password/],
   ["MAIL_FROM", `${"a".repeat(310)}@example.com`, /mailbox/],
+  ["MAIL_FROM", "Example <id@example.com", /mailbox/],
+  ["MAIL_FROM", "Example id@example.com", /mailbox/],
 ];
 
 const refuses = (env: string, value: string, says: RegExp): void =>

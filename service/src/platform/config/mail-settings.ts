@@ -1,15 +1,24 @@
 import { setting } from "./setting.ts";
 
+/**
+ * Nothing may follow the port. A query would be options of the library, some of which switch off TLS or write messages
+ * to standard output; and a password with an unencoded `#`, `/` or `?` can read as another server.
+ */
 function smtpUrl(value: string): string {
   const url = URL.parse(value);
   if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === "")
-    throw new Error("must be an smtp:// or smtps:// address");
+    throw new Error("must be an smtp:// or smtps:// address, its password percent-encoded");
+  if (/[?#]/.test(value) || !/^\/?$/.test(url.pathname))
+    throw new Error("must end after the port, and its password be percent-encoded");
+  if ((url.username === "") !== (url.password === ""))
+    throw new Error("must have both a user and a password, or neither");
   return value;
 }
 
 /** One mailbox, as `a@b` or `Name <a@b>`: line breaks would let it inject headers. */
 function mailbox(value: string): string {
-  if (value.length > 320 || !/^(?:[^<>\p{Cc}]* )?<?[^\s<>@,;]+@[^\s<>@,;]+>?$/u.test(value))
+  const [, address = value] = /^(?:[^<>\p{Cc}]* )?<([^<>]+)>$/u.exec(value) ?? [];
+  if (value.length > 320 || !/^[^\s\p{Cc}<>@,;:"()\\]+@[^\s\p{Cc}<>@,;:"()\\]+$/u.test(address))
     throw new Error("must be a mailbox such as id@example.com or Example <id@example.com>");
   return value;
 }
@@ -22,7 +31,7 @@ export const mailSettings = {
     fallback: null,
     parse: smtpUrl,
     description:
-      "The server that takes messages, such as `smtps://user:password@smtp.example.com`; `smtp://` is upgraded by STARTTLS, in `production` always. Unset: in `dev` every message becomes a file below `DATA_DIR/mail`; in `production` the verification of e-mail addresses is switched off.",
+      "The server that takes messages, such as `smtps://user:password@smtp.example.com` (port 465 unless given); `smtp://` (port 587) is upgraded by STARTTLS, in `production` always. Unset: in `dev` every message becomes a file below `DATA_DIR/mail`; in `production` the verification of e-mail addresses is switched off.",
     secret: true,
   }),
   mailFrom: setting({
