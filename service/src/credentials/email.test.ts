@@ -10,7 +10,7 @@ import { inspect } from "node:util";
 import { SMTPServer } from "smtp-server";
 import { parseConfig } from "../platform/config/config.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { createMailer, type Message } from "../platform/mail.ts";
+import { createMailer, type Mailer, type Message } from "../platform/mail.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";
 import { purgeVerifications, sendMessages, startVerification } from "./email.ts";
 import { openTestCredentials, someUser, type TestCredentials } from "./test-credentials.ts";
@@ -35,6 +35,16 @@ async function begin(user: string, email: string, more: object = {}) {
   assert.equal(message?.to, email);
   const code = /: (\d{6})$/m.exec(message.text)?.[1] ?? assert.fail("no code in the message");
   return { id: body["verificationId"], expiresAt: body["expiresAt"], code, message };
+}
+
+/** A mailer as it is with a mail server on this machine. */
+function mailerTo(port: number): Mailer {
+  const given = {
+    SMTP_URL: `smtp://127.0.0.1:${port}`,
+    MAIL_FROM: "Example: codes <id@example.com>",
+  };
+  const config = { ...parseConfig(given), baseUrl: "https://id.example.com" };
+  return createMailer({ ...ctx, config }) ?? assert.fail();
 }
 
 const ascending = (a: number, b: number): number => a - b;
@@ -204,6 +214,7 @@ await test("a message that the server does not take is tried again, four times a
   failing.advance(600);
   await sendMessages(failing.ctx, mailer);
   assert.equal(tried.length, 4, "a code that is over is not sent");
+  assert.equal(new Set(tried.map(({ id }) => id)).size, 1, "a copy is known as one");
 });
 
 await test("two processes hand a message over once", async () => {
@@ -238,16 +249,17 @@ await test("a message that the server is slow to take holds up none that comes a
 });
 
 await test("with a mail server the message goes there by SMTP, to the one address", async () => {
-  const received: { from: string; to: string[]; text: string }[] = [];
+  const received: { from: string; to: string[]; client: string; text: string }[] = [];
   const server = new SMTPServer({
     disabledCommands: ["AUTH", "STARTTLS"],
-    onData(stream, { envelope }, callback) {
+    onData(stream, { envelope, hostNameAppearsAs }, callback) {
       const chunks: Buffer[] = [];
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
       stream.on("end", () => {
         received.push({
           from: envelope.mailFrom === false ? "" : envelope.mailFrom.address,
           to: envelope.rcptTo.map(({ address }) => address),
+          client: hostNameAppearsAs,
           text: Buffer.concat(chunks).toString(),
         });
         callback();
@@ -257,26 +269,27 @@ await test("with a mail server the message goes there by SMTP, to the one addres
   server.listen(0, "127.0.0.1");
   await once(server.server, "listening");
   const { port } = server.server.address() as AddressInfo;
-  const config = parseConfig({
-    SMTP_URL: `smtp://127.0.0.1:${port}`,
-    MAIL_FROM: "Example <id@example.com>",
-  });
-  const mailer = createMailer({ ...ctx, config }) ?? assert.fail();
-  await mailer.send({ to: "alice@example.com", subject: "123456 is your code", text: "Hello" });
+  const mailer = mailerTo(port);
+  const id = "01968f3e-0000-7000-8000-000000000001";
+  const message = { id, to: "alice@example.com", subject: "123456 is your code", text: "Hello" };
+  await mailer.send(message);
   mailer.close();
   server.close(() => undefined);
   assert.equal(received.length, 1);
-  assert.equal(received[0]?.from, "id@example.com");
-  assert.deepEqual(received[0]?.to, ["alice@example.com"]);
-  assert.match(received[0]?.text ?? "", /^Subject: 123456 is your code\r$/m);
-  assert.match(received[0]?.text ?? "", /^To: alice@example\.com\r$/m);
+  const { from, to, client, text = "" } = received[0] ?? {};
+  assert.deepEqual([from, to], ["id@example.com", ["alice@example.com"]]);
+  assert.equal(client, "id.example.com", "the server is told a name that is a host's");
+  assert.match(text, /^From: "Example: codes" <id@example\.com>\r$/m);
+  assert.match(text, /^Subject: 123456 is your code\r$/m);
+  assert.match(text, /^To: alice@example\.com\r$/m);
+  assert.match(text, new RegExp(`^Message-ID: <${id}@example\\.com>\\r$`, "m"));
 });
 
 await test("in dev without a mail server a message becomes a file that only its owner reads", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-mail-"));
   const config = parseConfig({ DATA_DIR: directory });
   const mailer = createMailer({ ...ctx, config }) ?? assert.fail();
-  await mailer.send({ to: "alice@example.com", subject: "s", text: "t" });
+  await mailer.send({ id: "1", to: "alice@example.com", subject: "s", text: "t" });
   const [name = ""] = await readdir(join(directory, "mail"));
   const path = join(directory, "mail", name);
   assert.match(await readFile(path, "utf8"), /^To: alice@example\.com\n/);

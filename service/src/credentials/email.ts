@@ -173,7 +173,7 @@ async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Pro
   const to = ctx.seal.open(due.emailSealed, placeIn(emailColumn, id)).toString();
   const code = ctx.seal.open(due.codeSealed, placeIn(codeColumn, id)).toString();
   try {
-    await mailer.send({ to, subject: `${code} is your code`, text: messageText(user, code) });
+    await mailer.send({ id, to, subject: `${code} is your code`, text: messageText(user, code) });
   } catch (error) {
     const pause = retrySeconds[due.attempts - 1];
     await store.noteNotSent(ctx.db, id, pause === undefined ? null : ctx.clock.now() + pause);

@@ -1,10 +1,13 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { domainToASCII } from "node:url";
 import type { Transporter } from "nodemailer";
 import type { Ctx } from "./context.ts";
 
 /** A message to one person. Subject and text are ours; only the address was chosen by somebody else. */
 export interface Message {
+  /** The same at every attempt, so a mailbox that gets the message twice can show it once; not secret. */
+  readonly id: string;
   readonly to: string;
   readonly subject: string;
   readonly text: string;
@@ -36,6 +39,7 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
     const { createTransport } = await import("nodemailer");
     return createTransport({
       url: given.url,
+      name: clientNameOf(ctx.config.baseUrl),
       requireTLS: ctx.config.profile === "production",
       connectionTimeout: connectTimeoutMs,
       greetingTimeout: connectTimeoutMs,
@@ -45,21 +49,39 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
       disableUrlAccess: true,
     });
   };
+  const from = readMailbox(given.from);
+  const domain = domainToASCII(from.address.slice(from.address.lastIndexOf("@") + 1));
   return {
-    async send({ to, subject, text }) {
+    async send({ id, to, subject, text }) {
       opened ??= open();
       const transport = await opened;
-      // As an object, the address is used as it is and never parsed as a list of several.
+      // As objects, addresses are used as they are and never parsed as a list or a group of several.
       await transport.sendMail({
-        from: given.from,
+        from,
         to: { name: "", address: to },
         subject,
         text,
+        messageId: `<${id}@${domain}>`,
         headers: { "auto-submitted": "auto-generated" },
       });
     },
     close: () => void opened?.then((transport) => transport.close()),
   };
+}
+
+/**
+ * The name of ours that the server is told; undefined leaves the machine's. That of a container is no host name, and
+ * there are servers, such as Google's relay, that turn clients away who do not say one.
+ */
+function clientNameOf(baseUrl: string): string | undefined {
+  const { hostname } = new URL(baseUrl);
+  return /\.[a-z][a-z0-9-]*$/.test(hostname) ? hostname : undefined;
+}
+
+/** Reads `a@b`, `Name <a@b>` or `"Name" <a@b>`, as `MAIL_FROM` was checked to be. */
+function readMailbox(text: string): { name: string; address: string } {
+  const [, name = "", address = text] = /^(.*?) ?<(.*)>$/.exec(text) ?? [];
+  return { name: name.replace(/^"(.*)"$/, "$1"), address };
 }
 
 function openCatcher(ctx: Pick<Ctx, "config" | "clock" | "random" | "log">): Mailer {
