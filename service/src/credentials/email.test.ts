@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -283,6 +283,26 @@ await test("with a mail server the message goes there by SMTP, to the one addres
   assert.match(text, /^Subject: 123456 is your code\r$/m);
   assert.match(text, /^To: alice@example\.com\r$/m);
   assert.match(text, new RegExp(`^Message-ID: <${id}@example\\.com>\\r$`, "m"));
+});
+
+await test("a server that says more and more is left after a minute", async (t) => {
+  const minute = new AbortController();
+  t.mock.method(AbortSignal, "timeout", (ms: number) => {
+    assert.equal(ms, 60_000);
+    return minute.signal;
+  });
+  const server = createServer((socket) => {
+    t.after(() => socket.destroy());
+    socket.on("error", () => undefined);
+    socket.write("220 mail.example.com\r\n");
+    socket.once("data", () => socket.write("250-one more\r\n", () => minute.abort()));
+  });
+  t.after(() => server.close());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const sent = mailerTo(port).send({ id: "1", to: "a@example.com", subject: "s", text: "t" });
+  await assert.rejects(sent, { name: "AbortError" });
 });
 
 await test("in dev without a mail server a message becomes a file that only its owner reads", async () => {

@@ -21,6 +21,8 @@ export interface Mailer {
 
 const connectTimeoutMs = 10_000;
 const silenceTimeoutMs = 20_000;
+/** For everything together: a server that always says a little more is never silent. */
+const messageTimeoutMs = 60_000;
 
 /**
  * How messages are sent: the configured server; without one, in `dev`, files of mode 0600 below `DATA_DIR/mail`; in
@@ -63,6 +65,7 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
         text,
         messageId: `<${id}@${domain}>`,
         headers: { "auto-submitted": "auto-generated" },
+        signal: AbortSignal.timeout(messageTimeoutMs),
       });
     },
     close: () => void opened?.then((transport) => transport.close()),
