@@ -215,6 +215,17 @@ await test("a message that the server does not take is tried again, four times a
   await sendMessages(failing.ctx, mailer);
   assert.equal(tried.length, 4, "a code that is over is not sent");
   assert.equal(new Set(tried.map(({ id }) => id)).size, 1, "a copy is known as one");
+  const refusing = {
+    ...mailer,
+    send: async (): Promise<void> => {
+      throw Object.assign(new Error("535"), { code: "EAUTH", responseCode: 535, permanent: true });
+    },
+  };
+  assert.equal((await start(someUser(), "never@example.com", failing)).status, 202);
+  await sendMessages(failing.ctx, refusing);
+  failing.advance(60);
+  await sendMessages(failing.ctx, mailer);
+  assert.equal(tried.length, 4, "what is refused for good is not tried again");
 });
 
 await test("two processes hand a message over once", async () => {

@@ -146,7 +146,7 @@ const retrySeconds = [10, 30, 60];
 
 /**
  * Sends the messages that are due, until none is due or under way: one that the server is slow to take holds up no other.
- * A message that the server does not accept is tried again within two minutes.
+ * A message that the server does not accept is tried again within two minutes, unless it is refused for good.
  */
 export async function sendMessages(
   ctx: Ctx,
@@ -168,6 +168,18 @@ export async function sendMessages(
   );
 }
 
+/** What `nodemailer` says of a failure, beside what the server said. */
+interface MailError {
+  readonly code?: unknown;
+  /** Of the system or of TLS, such as `ECONNREFUSED` or `CERT_HAS_EXPIRED`. */
+  readonly originalCode?: unknown;
+  /** The command that failed, without its arguments. */
+  readonly command?: unknown;
+  readonly responseCode?: unknown;
+  /** Whether the answer was of the kind 5yz. */
+  readonly permanent?: unknown;
+}
+
 async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Promise<void> {
   const { id, user } = due;
   const to = ctx.seal.open(due.emailSealed, placeIn(emailColumn, id)).toString();
@@ -175,12 +187,13 @@ async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Pro
   try {
     await mailer.send({ id, to, subject: `${code} is your code`, text: messageText(user, code) });
   } catch (error) {
-    const pause = retrySeconds[due.attempts - 1];
-    await store.noteNotSent(ctx.db, id, pause === undefined ? null : ctx.clock.now() + pause);
     // The error itself may quote the address.
-    const { code: reason, responseCode } = error as { code?: unknown; responseCode?: unknown };
-    const about = { verificationId: id, attempt: due.attempts, reason, responseCode };
-    ctx.log.warn(about, "a message was not taken");
+    const { code: reason, originalCode, command, responseCode, permanent } = error as MailError;
+    // What is refused for good is refused again (RFC 5321 section 4.2.1), and servers shut out clients who keep asking.
+    const pause = permanent === true ? undefined : retrySeconds[due.attempts - 1];
+    await store.noteNotSent(ctx.db, id, pause === undefined ? null : ctx.clock.now() + pause);
+    const about = { verificationId: id, attempt: due.attempts, reason, originalCode };
+    ctx.log.warn({ ...about, command, responseCode }, "a message was not taken");
     return;
   }
   await store.noteSent(ctx.db, id, ctx.clock.now());
