@@ -281,8 +281,9 @@ test("where the pages list the scopes, they name each that the service grants", 
 
 test("every setting that the pages name exists", () => {
   const known = new Set<string>(Object.values(settings).map(({ env }) => env));
-  // Of the wallet, of the tests, of documents to sign, of the field catalogues, and why orders fail.
-  known.add("WALLET_PASSPHRASE").add("TEST_DATABASE_URL").add("TYPED_DATA");
+  // Of the wallet, of the tests, of Node, of documents to sign, of the field catalogues, and why orders fail.
+  known.add("WALLET_PASSPHRASE").add("TEST_DATABASE_URL").add("NODE_EXTRA_CA_CERTS");
+  known.add("TYPED_DATA");
   for (const name of [
     ...fieldNames,
     ...parentNames,
