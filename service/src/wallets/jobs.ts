@@ -9,7 +9,7 @@ export function walletJobs(ctx: Ctx): readonly Job[] {
   return [
     { name: "wallet-sessions", everySeconds: 600, run: async () => purgeWalletSessions(ctx) },
     { name: "mailbox", everySeconds: 60, run: async () => purgeMailbox(ctx) },
-    { name: "push", everySeconds: 2, run: async () => sendHints(ctx) },
+    { name: "push", everySeconds: 2, run: async (closing) => sendHints(ctx, closing) },
     { name: "push-retention", everySeconds: 3600, run: async () => purgeHints(ctx) },
     { name: "push-devices", everySeconds: 3600, run: async () => purgeDevices(ctx) },
   ];

@@ -107,7 +107,10 @@ const statuses: Record<string, number> = {
   "/unknown": 404,
   "/refused": 403,
   "/busy": 503,
+  "/page": 404,
 };
+/** More than is read of an answer. */
+const page = "x".repeat(8_000);
 
 /** The push service. */
 async function openReceiver() {
@@ -115,7 +118,7 @@ async function openReceiver() {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
     hints.push({ path: request.url ?? "", headers: request.headers, body });
-    response.writeHead(statuses[request.url ?? ""] ?? 201).end();
+    response.writeHead(statuses[request.url ?? ""] ?? 201).end(request.url === "/page" ? page : "");
   };
   const server = createServer((request, response) => {
     void answer(request, response);
@@ -220,7 +223,7 @@ await test("a device that its push service forgot is forgotten, and others are t
   }
   const paths = receiver.hints.splice(0).map(({ path }) => path);
   const twice = ["/busy", "/device", "/refused"].flatMap((path) => [path, path]);
-  assert.deepEqual(paths.toSorted(), [...twice, "/gone", "/unknown"].toSorted());
+  assert.deepEqual(paths.toSorted(), [...twice, "/gone", "/page", "/unknown"].toSorted());
   for (const { endpoint } of devices) await ask("DELETE", "/w/push", { endpoint }, token);
 });
 
@@ -301,6 +304,8 @@ const countUnlooked = async (): Promise<number | undefined> => {
 await test("of many votes that open at once each is looked at once, and a device is told while there are any", async () => {
   for (let at = 10; at < 60; at += 1) await openVote(`V${at}`);
   assert.equal(await countUnlooked(), 50);
+  await sendHints(ctx, AbortSignal.abort());
+  assert.equal(await countUnlooked(), 50, "a process that ends begins nothing more");
   await sendHints(ctx);
   assert.equal(await countUnlooked(), 0);
   assert.ok(receiver.hints.splice(0).length > 0);

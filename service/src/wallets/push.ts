@@ -96,9 +96,12 @@ export async function unsubscribePush(
 /**
  * Tells members' devices that something waits: once for each member and vote, and again if the voting starts again,
  * whether or not a hint arrived. Devices that their push service no longer knows are deleted.
+ *
+ * @param closing no further round begins once it is aborted: devices that hang make each take ten seconds
  */
-export async function sendHints(ctx: Ctx): Promise<void> {
+export async function sendHints(ctx: Ctx, closing?: AbortSignal): Promise<void> {
   for (;;) {
+    if (closing?.aborted === true) return;
     const { due, isLast } = await takeHints(ctx);
     await sendAll(ctx, due);
     if (isLast) return;
@@ -173,8 +176,9 @@ async function sendHint(ctx: Ctx, { id, subscriptionSealed }: store.DueHint): Pr
     timeoutMs,
     responseBytesMax: answerBytesMax,
   });
-  const isGone = result.kind === "answered" && (result.status === 404 || result.status === 410);
-  if (isGone) await store.deleteSubscription(ctx.db, id);
+  // Some services answer with a page that is longer than what is read.
+  const status = result.kind === "answered" ? result.status : result.head?.status;
+  if (status === 404 || status === 410) await store.deleteSubscription(ctx.db, id);
 }
 
 async function encryptHint(
