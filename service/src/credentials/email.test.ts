@@ -296,17 +296,17 @@ await test("with a mail server the message goes there by SMTP, to the one addres
   assert.match(text, new RegExp(`^Message-ID: <${id}@example\\.com>\\r$`, "m"));
 });
 
-await test("a server that says more and more is left after a minute", async (t) => {
-  const minute = new AbortController();
+await test("a server that says more and more is left before the message is due again", async (t) => {
+  const limit = new AbortController();
   t.mock.method(AbortSignal, "timeout", (ms: number) => {
-    assert.equal(ms, 60_000);
-    return minute.signal;
+    assert.ok(ms < 120_000, "before the message is due again");
+    return limit.signal;
   });
   const server = createServer((socket) => {
     t.after(() => socket.destroy());
     socket.on("error", () => undefined);
     socket.write("220 mail.example.com\r\n");
-    socket.once("data", () => socket.write("250-one more\r\n", () => minute.abort()));
+    socket.once("data", () => socket.write("250-one more\r\n", () => limit.abort()));
   });
   t.after(() => server.close());
   server.listen(0, "127.0.0.1");

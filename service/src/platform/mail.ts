@@ -19,10 +19,12 @@ export interface Mailer {
   close(): void;
 }
 
-const connectTimeoutMs = 10_000;
-const silenceTimeoutMs = 20_000;
+/** For the connection, the greeting and TLS: a server that asks DNS in vain about us greets after 20 s or so. */
+const connectTimeoutMs = 30_000;
+/** Exchange may keep its answer to a whole message for 30 s, and whoever does not wait sends the message again. */
+const silenceTimeoutMs = 45_000;
 /** For everything together: a server that always says a little more is never silent. */
-const messageTimeoutMs = 60_000;
+const messageTimeoutMs = 90_000;
 
 /**
  * How messages are sent: the configured server; without one, in `dev`, files of mode 0600 below `DATA_DIR/mail`; in
