@@ -381,6 +381,8 @@ test("an endpoint whose secret does not open gets nothing unsigned and no quaran
     webhooks.advance(3600);
   }
   assert.equal(receiver.received.length, 0);
+  const { attempts } = await listed(webhooks, event.streamId);
+  assert.ok(attempts > 1 && attempts < 13, `${attempts} attempts: they keep to the schedule`);
   assert.equal((await getEndpoint(db, webhooks.clientDomainId)).active, true);
   assert.match(lines.join(""), /the secrets of an endpoint do not open/);
   await db.query(sql`update kyb_endpoint_secret set secret_sealed = substr(secret_sealed, 2)`);

@@ -30,7 +30,10 @@ export async function readTargets(
   ]);
   const endpoints = new Map(rows.map((row) => [row.id, openTarget(ctx, row)]));
   return ({ channel, keyId, url, endpointId }) => {
-    if (channel === "kyb") return endpoints.get(endpointId) ?? "held";
+    if (channel === "kyb") {
+      const target = endpoints.get(endpointId);
+      return target === undefined ? "held" : target;
+    }
     const secret = keyId === null ? undefined : keys.get(keyId);
     if (secret === undefined || url === null) return null;
     return { url, resets: null, secrets: [{ version: 1, secret }] };
