@@ -1,4 +1,3 @@
-import { bytesOfHex } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { addressOfPrivateKey, signDigest } from "../platform/cryptography/secp256k1.ts";
 import { placeIn } from "../platform/cryptography/seal.ts";
@@ -16,10 +15,7 @@ export async function openSigner(ctx: Ctx): Promise<Signer> {
     signerKey === null ? await readOrMakeKey(ctx) : Uint8Array.from(Buffer.from(signerKey, "hex"));
   return {
     address: addressOfPrivateKey(key),
-    async sign(transaction) {
-      const digest = bytesOfHex(digestOf(transaction)) ?? new Uint8Array();
-      return withSignature(transaction, signDigest(digest, key));
-    },
+    sign: async (transaction) => withSignature(transaction, signDigest(digestOf(transaction), key)),
     [Symbol.asyncDispose]: async () => void key.fill(0),
   };
 }

@@ -1,4 +1,4 @@
-import { type Address, bytesOfHex, type Hex, isRecord } from "@svc/protocol";
+import { type Address, type Hex, isRecord } from "@svc/protocol";
 import type { TransactionSerializedEIP1559 } from "viem";
 import { numberToHex, parseTransaction } from "viem/utils";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
@@ -58,11 +58,10 @@ function rebuild(
   try {
     const { r, s, yParity } = parseTransaction(raw as TransactionSerializedEIP1559);
     if (r === undefined || s === undefined || (yParity !== 0 && yParity !== 1)) return null;
-    const digest = bytesOfHex(digestOf(transaction)) ?? new Uint8Array();
     const signature: Hex = `0x${digits(r)}${digits(s)}${yParity === 0 ? "1b" : "1c"}`;
     return {
       ...withSignature(transaction, { r, s, yParity }),
-      signer: recoverAddress(digest, signature),
+      signer: recoverAddress(digestOf(transaction), signature),
     };
   } catch {
     // Not a transaction at all.

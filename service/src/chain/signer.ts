@@ -28,8 +28,8 @@ export interface Signer extends AsyncDisposable {
 }
 
 /** What is signed: an EIP-1559 transaction without signature. */
-export function digestOf(transaction: UnsignedTransaction): Hex32 {
-  return keccak256(serializeTransaction(asSerializable(transaction)));
+export function digestOf(transaction: UnsignedTransaction): Uint8Array {
+  return keccak256(serializeTransaction(asSerializable(transaction)), "bytes");
 }
 
 export function withSignature(
