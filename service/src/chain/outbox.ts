@@ -190,7 +190,7 @@ async function finishKind(
   const now = ctx.clock.now();
   const fresh = await ctx.db.transaction(async (tx) => {
     const ids = await store.markFinal(tx, marks, now);
-    const done = marks.filter((mark) => ids.has(mark.id)).map(announced);
+    const done = marks.filter((mark) => ids.has(mark.id));
     if (done.length > 0) await handler?.(tx, done);
     return done;
   });
@@ -199,11 +199,6 @@ async function finishKind(
     if (each.status === "reverted")
       ctx.chain.metrics.raise("reverted", { kind: each.kind, hash: each.hash });
   }
-}
-
-function announced(mark: Mark): FinalTransaction {
-  const { id, kind, subjectId, hash, signer, status, blockNumber, blockTime } = mark;
-  return { id, kind, subjectId, hash, signer, status, blockNumber, blockTime };
 }
 
 /** Stores what was observed, if it is new. */
