@@ -1,6 +1,7 @@
 import { type Hex32, isRecord } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { type AnvilProcess, startAnvilProcess } from "./anvil-process.ts";
+import { hashOf } from "./chain-view.ts";
 import type { LockSession } from "./embedded-lock-store.ts";
 import * as store from "./embedded-store.ts";
 import type { Ipc } from "./ipc.ts";
@@ -237,8 +238,6 @@ async function startNode(ctx: Ctx, identity: store.EmbeddedIdentity): Promise<An
 
 /** A block as the node tells it. @throws when it does not */
 function headOf(block: unknown): { number: number; hash: Hex32 } {
-  const { hash = null, number = null } = isRecord(block) ? block : {};
-  if (typeof hash !== "string" || !/^0x[0-9a-f]{64}$/.test(hash))
-    throw new Error("the chain's node tells no block");
-  return { number: Number(number), hash: hash as Hex32 };
+  const { hash, number } = isRecord(block) ? block : {};
+  return { number: Number(number), hash: hashOf(hash) };
 }
