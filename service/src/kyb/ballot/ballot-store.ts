@@ -1,49 +1,13 @@
-import {
-  type Address,
-  type BusinessCategory,
-  type Hex,
-  hexOfBytes,
-  type Hex32,
-} from "@svc/protocol";
+import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
-import type { Ballot, BallotKind, MemberApproval } from "./ballot.ts";
-
-interface BallotRow {
-  id: string;
-  kind: BallotKind;
-  business: Address;
-  category: BusinessCategory;
-  hash: Buffer | null;
-  client_domain_id: string | null;
-  epoch: number;
-  voters: Address[];
-  needed: number;
-  valid_until: number;
-  expires_at: number;
-  status: Ballot["status"];
-}
+import type { Ballot, MemberApproval } from "./ballot.ts";
 
 const ballotColumns = columns`
-  id, kind, business, category, hash, client_domain_id, epoch, voters, needed, valid_until, expires_at, status`;
-
-function toBallot(row: BallotRow): Ballot {
-  return {
-    id: row.id,
-    kind: row.kind,
-    business: row.business,
-    category: row.category,
-    hash: row.hash === null ? null : hexOfBytes(row.hash),
-    clientDomainId: row.client_domain_id,
-    epoch: row.epoch,
-    voters: row.voters,
-    needed: row.needed,
-    validUntil: row.valid_until,
-    expiresAt: row.expires_at,
-    status: row.status,
-  };
-}
+  ballot.id, ballot.kind, ballot.business, ballot.category, '0x' || encode(ballot.hash, 'hex') as hash,
+  ballot.client_domain_id as "clientDomainId", ballot.epoch, ballot.voters, ballot.needed,
+  ballot.valid_until as "validUntil", ballot.expires_at as "expiresAt", ballot.status`;
 
 const bytesOrNull = (hex: Hex | null): Buffer | null => (hex === null ? null : bufferOfHex(hex));
 
@@ -69,10 +33,10 @@ export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | nu
   await tx.query(
     sql`select 1 from business where address = (select business from ballot where id = ${id}) for share`,
   );
-  const [row] = await tx.query<BallotRow>(
+  const [row] = await tx.query<Ballot>(
     sql`select ${ballotColumns} from ballot where id = ${id} for update`,
   );
-  return row === undefined ? null : toBallot(row);
+  return row ?? null;
 }
 
 /** Whether members or rules have changed since the ballot began. */
@@ -85,11 +49,10 @@ export async function isOfEarlierEpoch(db: Queryable, id: string): Promise<boole
 
 /** Locks ballots that have expired. Those that somebody is voting on just now are left for later. */
 export async function lockDueBallots(tx: Queryable, now: number, limit: number): Promise<Ballot[]> {
-  const rows = await tx.query<BallotRow>(
+  return tx.query<Ballot>(
     sql`select ${ballotColumns} from ballot where status = 'open' and expires_at < ${now}
       order by expires_at limit ${limit} for update skip locked`,
   );
-  return rows.map(toBallot);
 }
 
 /** Passed as a value where another column finds the row: {@link sql} tells why. */
@@ -97,11 +60,10 @@ const open = "open";
 
 /** Locks the open ballots of a business, in the order of their ids. */
 export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
-  const rows = await tx.query<BallotRow>(
+  return tx.query<Ballot>(
     sql`select ${ballotColumns}
       from ballot where business = ${business} and status = ${open} order by id for update`,
   );
-  return rows.map(toBallot);
 }
 
 /** Fixes the hash that approvals name; the first approval decides it. */
@@ -211,11 +173,11 @@ export interface InboxRow {
   readonly requester: StoredRequester | null;
 }
 
-interface InboxColumns extends BallotRow {
-  business_name: string;
-  organization_name: string | null;
-  domain: string | null;
-  proved_at: number | null;
+interface InboxColumns extends Ballot {
+  readonly businessName: string;
+  readonly organizationName: string | null;
+  readonly domain: string | null;
+  readonly provedAt: number | null;
 }
 
 /**
@@ -230,10 +192,8 @@ export async function listInbox(
   page: { hasAgreed: boolean; after: string; limit: number; now: number },
 ): Promise<InboxRow[]> {
   const rows = await db.query<InboxColumns>(
-    sql`select ballot.id, ballot.kind, ballot.business, ballot.category, ballot.hash, ballot.client_domain_id,
-        ballot.epoch, ballot.voters, ballot.needed, ballot.valid_until, ballot.expires_at, ballot.status,
-        business.name as business_name, organization.name as organization_name, client_domain.domain,
-        client_domain.proved_at
+    sql`select ${ballotColumns}, business.name as "businessName", organization.name as "organizationName",
+        client_domain.domain, client_domain.proved_at as "provedAt"
       from business_member
         join ballot on ballot.business = business_member.business and ballot.status = 'open'
         join business on business.address = ballot.business
@@ -247,13 +207,13 @@ export async function listInbox(
           where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch and ballot_vote.member = ${member})
       order by ballot.id limit ${page.limit}`,
   );
-  return rows.map((row) => {
-    const { organization_name: organizationName, domain } = row;
-    const requester =
-      organizationName === null || domain === null
-        ? null
-        : { organizationName, domain, provedAt: row.proved_at };
-    return { ballot: toBallot(row), businessName: row.business_name, requester };
+  return rows.map(({ businessName, organizationName, domain, provedAt, ...ballot }) => {
+    const isAsked = organizationName !== null && domain !== null;
+    return {
+      ballot,
+      businessName,
+      requester: isAsked ? { organizationName, domain, provedAt } : null,
+    };
   });
 }
 

@@ -1,40 +1,19 @@
 import type { Address } from "@svc/protocol";
-import type { Environment } from "../../accounts/index.ts";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
-import { type Business, type BusinessStatus, charterOfBytes } from "./business.ts";
+import { type Business, charterOfBytes } from "./business.ts";
 
-interface BusinessRow {
-  address: Address;
-  environment: Environment;
-  name: string;
-  status: BusinessStatus;
-  creator: Address;
-  charter: Buffer;
-  epoch: number;
-  nonce: number;
-  verified_at: number | null;
-  registered_at: number | null;
-  successor: Address | null;
+interface BusinessRow extends Omit<Business, "charter"> {
+  readonly charter: Buffer;
 }
 
 const businessColumns = columns`
-  address, environment, name, status, creator, charter, epoch, nonce, verified_at, registered_at, successor`;
+  address, environment, name, status, creator, charter, epoch, nonce, verified_at as "verifiedAt",
+  registered_at as "registeredAt", successor`;
 
-function toBusiness(row: BusinessRow): Business {
-  return {
-    address: row.address,
-    environment: row.environment,
-    name: row.name,
-    status: row.status,
-    creator: row.creator,
-    charter: charterOfBytes(row.charter),
-    epoch: row.epoch,
-    nonce: row.nonce,
-    verifiedAt: row.verified_at,
-    registeredAt: row.registered_at,
-    successor: row.successor,
-  };
-}
+const toBusiness = (row: BusinessRow): Business => ({
+  ...row,
+  charter: charterOfBytes(row.charter),
+});
 
 /** The business at an address, whatever its status. */
 export async function findBusiness(db: Queryable, address: Address): Promise<Business | null> {

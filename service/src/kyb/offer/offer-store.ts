@@ -1,30 +1,13 @@
-import { type Address, hexOfBytes } from "@svc/protocol";
-import type { Environment } from "../../accounts/index.ts";
+import type { Address } from "@svc/protocol";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
-import type { Offer, OfferKind } from "./offer.ts";
-
-interface OfferRow {
-  id: string;
-  client_domain_id: string;
-  organization_id: string;
-  environment: Environment;
-  kind: OfferKind;
-  requester: string;
-  created_at: number;
-  expires_at: number;
-  cancelled_at: number | null;
-  claimed_at: number | null;
-  business: string | null;
-  claimant: string | null;
-  request_id: string | null;
-  digest: Buffer | null;
-  request_sealed: Buffer | null;
-}
+import type { Offer } from "./offer.ts";
 
 const offerColumns = columns`
-  id, client_domain_id, organization_id, environment, kind, requester, created_at, expires_at, cancelled_at,
-  claimed_at, business, claimant, request_id, digest, request_sealed`;
+  id, client_domain_id as "clientDomainId", organization_id as "organizationId", environment, kind, requester,
+  created_at as "createdAt", expires_at as "expiresAt", cancelled_at as "cancelledAt", claimed_at as "claimedAt",
+  business, claimant, request_id as "requestId", '0x' || encode(digest, 'hex') as digest,
+  request_sealed as "requestSealed"`;
 
 /** An offer with its sealed request; null once that has been purged. */
 export interface StoredOffer {
@@ -32,26 +15,10 @@ export interface StoredOffer {
   readonly requestSealed: Buffer | null;
 }
 
-function toStored(row: OfferRow): StoredOffer {
-  return {
-    offer: {
-      id: row.id,
-      clientDomainId: row.client_domain_id,
-      organizationId: row.organization_id,
-      environment: row.environment,
-      kind: row.kind,
-      requester: row.requester,
-      createdAt: row.created_at,
-      expiresAt: row.expires_at,
-      cancelledAt: row.cancelled_at,
-      claimedAt: row.claimed_at,
-      business: row.business,
-      claimant: row.claimant,
-      requestId: row.request_id,
-      digest: row.digest === null ? null : hexOfBytes(row.digest),
-    },
-    requestSealed: row.request_sealed,
-  };
+type OfferRow = Offer & Pick<StoredOffer, "requestSealed">;
+
+function toStored({ requestSealed, ...offer }: OfferRow): StoredOffer {
+  return { offer, requestSealed };
 }
 
 export async function insertOffer(

@@ -5,7 +5,7 @@ import type { KybContext } from "../kyb-context.ts";
 import type { DataTerms } from "../request/data-request-terms.ts";
 import type { SignedDocument } from "../request/document.ts";
 
-export type OfferKind = "data_request" | "signature_request";
+type OfferKind = "data_request" | "signature_request";
 export type OfferStatus = "OPEN" | "CLAIMED" | "CANCELLED" | "EXPIRED";
 
 /** A request that the person who scans it can take for a business of theirs. */

@@ -1,53 +1,14 @@
-import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
-import type { Environment } from "../../accounts/index.ts";
+import type { Address, Hex32 } from "@svc/protocol";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { lastUlid } from "../../platform/ids.ts";
 import type { SignatureReason, SignatureRequest, SignatureStatus } from "./signature-request.ts";
 
-interface RequestRow {
-  id: string;
-  client_domain_id: string;
-  organization_id: string;
-  environment: Environment;
-  business: Address;
-  message_kind: "TEXT" | "TYPED_DATA";
-  digest: Buffer;
-  purpose: string;
-  status: SignatureStatus;
-  reason: SignatureReason | null;
-  sequence: number;
-  created_at: number;
-  expires_at: number;
-  recordings: number;
-  transaction_hash: Buffer | null;
-  signed_at: number | null;
-}
-
 const requestColumns = columns`
-  id, client_domain_id, organization_id, environment, business, message_kind, digest, purpose, status, reason,
-  sequence, created_at, expires_at, recordings, transaction_hash, signed_at`;
-
-function toRequest(row: RequestRow): SignatureRequest {
-  return {
-    id: row.id,
-    clientDomainId: row.client_domain_id,
-    organizationId: row.organization_id,
-    environment: row.environment,
-    business: row.business,
-    messageKind: row.message_kind,
-    digest: hexOfBytes(row.digest),
-    purpose: row.purpose,
-    status: row.status,
-    reason: row.reason,
-    sequence: row.sequence,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    recordings: row.recordings,
-    transactionHash: row.transaction_hash === null ? null : hexOfBytes(row.transaction_hash),
-    signedAt: row.signed_at,
-  };
-}
+  id, client_domain_id as "clientDomainId", organization_id as "organizationId", environment, business,
+  message_kind as "messageKind", '0x' || encode(digest, 'hex') as digest, purpose, status, reason, sequence,
+  created_at as "createdAt", expires_at as "expiresAt", recordings,
+  '0x' || encode(transaction_hash, 'hex') as "transactionHash", signed_at as "signedAt"`;
 
 /** Passed as a value where another column finds the row: {@link sql} tells why. */
 const pending = "pending_approval";
@@ -67,10 +28,10 @@ export async function insertRequest(
 }
 
 export async function findRequest(db: Queryable, id: string): Promise<SignatureRequest | null> {
-  const [row] = await db.query<RequestRow>(
+  const [row] = await db.query<SignatureRequest>(
     sql`select ${requestColumns} from signature_request where id = ${id}`,
   );
-  return row === undefined ? null : toRequest(row);
+  return row ?? null;
 }
 
 /** Newest first. @param page.before lists requests before this id */
@@ -81,7 +42,7 @@ export async function listRequests(
 ): Promise<SignatureRequest[]> {
   const { status, before, limit } = { ...page, before: page.before ?? lastUlid };
   // Two statements, because a single one would have one plan, which reads every request of the client domain.
-  const rows = await db.query<RequestRow>(
+  return db.query<SignatureRequest>(
     status === null
       ? sql`select ${requestColumns} from signature_request
           where client_domain_id = ${clientDomainId} and id < ${before}
@@ -90,7 +51,6 @@ export async function listRequests(
           where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
           order by id desc limit ${limit}`,
   );
-  return rows.map(toRequest);
 }
 
 /** The documents that are still stored, in their sealed form. */
@@ -119,14 +79,14 @@ export async function endRequest(
     now: number;
   },
 ): Promise<SignatureRequest | null> {
-  const [row] = await tx.query<RequestRow>(
+  const [row] = await tx.query<SignatureRequest>(
     sql`update signature_request set status = ${ended.status}, reason = ${ended.reason}, ended_at = ${ended.now},
         sequence = sequence + 1, has_failed_recording = false
       where id = ${ended.id} and status = ${pending}
         and (approved_at is null or ${ended.status} <> 'cancelled')
       returning ${requestColumns}`,
   );
-  return row === undefined ? null : toRequest(row);
+  return row ?? null;
 }
 
 /** Records that enough members have refused, which is announced later. */
@@ -181,13 +141,13 @@ export async function markSigned(
   tx: Queryable,
   signed: { id: string; transactionHash: Hex32; at: number; now: number },
 ): Promise<SignatureRequest | null> {
-  const [row] = await tx.query<RequestRow>(
+  const [row] = await tx.query<SignatureRequest>(
     sql`update signature_request set status = 'signed', sequence = sequence + 1, ended_at = ${signed.now},
         signed_at = ${signed.at}, transaction_hash = ${bufferOfHex(signed.transactionHash)}, has_failed_recording = false
       where id = ${signed.id} and status = ${pending}
       returning ${requestColumns}`,
   );
-  return row === undefined ? null : toRequest(row);
+  return row ?? null;
 }
 
 /** The businesses whose documents these are, in order. */
@@ -215,12 +175,10 @@ export async function listFailedRecordings(
   db: Queryable,
   { after, limit }: { after: string; limit: number },
 ): Promise<(SignatureRequest & { failedBlock: number })[]> {
-  const rows = await db.query<RequestRow & { failed_block: number }>(
-    sql`select ${requestColumns},
-        coalesce(failed_block, 0) as failed_block
+  return db.query<SignatureRequest & { failedBlock: number }>(
+    sql`select ${requestColumns}, coalesce(failed_block, 0) as "failedBlock"
       from signature_request where has_failed_recording and id > ${after} order by id limit ${limit}`,
   );
-  return rows.map((row) => Object.assign(toRequest(row), { failedBlock: row.failed_block }));
 }
 
 /**
