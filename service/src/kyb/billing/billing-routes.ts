@@ -3,9 +3,10 @@ import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { chargeRecordOf, listCharges, readAccount } from "./billing.ts";
+import { chargeRecordOf, readAccount } from "./billing.ts";
 import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { listCharges } from "./charge-store.ts";
 import { currency, listPrices } from "./pricing.ts";
 
 const chf = (description: string) =>
@@ -111,7 +112,7 @@ function chargesRoute(ctx: KybContext, scope: Http): void {
     },
     async (request) => {
       const { limit, before } = readPage(request.query, parseUlid);
-      const rows = await listCharges(ctx, callerOf(request), { before, limit: limit + 1 });
+      const rows = await listCharges(ctx.db, callerOf(request), { before, limit: limit + 1 });
       return pageOf(rows, limit, chargeRecordOf);
     },
   );

@@ -1,7 +1,6 @@
-import type { Address, BusinessFieldName } from "@svc/protocol";
-import { type ApiKey, type Balance, readBalance } from "../../accounts/index.ts";
+import type { Address } from "@svc/protocol";
+import { type ApiKey, readBalance } from "../../accounts/index.ts";
 import { chfOfRappen } from "../../platform/money.ts";
-import * as store from "./charge-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { currency, type PriceLine } from "./pricing.ts";
 
@@ -21,10 +20,7 @@ export async function readAccount(
   ctx: Pick<KybContext, "db">,
   { organizationId, environment }: Pick<ApiKey, "organizationId" | "environment">,
 ) {
-  return accountOf(await readBalance(ctx, { organizationId, environment }));
-}
-
-function accountOf(balance: Balance) {
+  const balance = await readBalance(ctx, { organizationId, environment });
   return {
     currency,
     totalChf: chfOfRappen(balance.paidInRappen),
@@ -36,25 +32,8 @@ function accountOf(balance: Balance) {
   };
 }
 
-/** Charges of all client domains of the caller's organization, newest first. */
-export async function listCharges(
-  ctx: Pick<KybContext, "db">,
-  { organizationId, environment }: Pick<ApiKey, "organizationId" | "environment">,
-  page: { before: string | null; limit: number },
-): Promise<Charge[]> {
-  return store.listCharges(ctx.db, { organizationId, environment }, page);
-}
-
 /** A charge as it is sent; its lines are the lines of the quote whose fields were released. */
-export function chargeRecordOf(charge: Charge): {
-  chargeId: string;
-  requestId: string;
-  businessWalletAddress: Address;
-  chargedAt: number;
-  currency: string;
-  totalCents: number;
-  lines: { field: BusinessFieldName; tier: string; cents: number }[];
-} {
+export function chargeRecordOf(charge: Charge) {
   return {
     chargeId: charge.id,
     requestId: charge.requestId,

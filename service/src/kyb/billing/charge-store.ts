@@ -4,7 +4,7 @@ import { type Queryable, sql } from "../../platform/database/db.ts";
 import { lastUlid } from "../../platform/ids.ts";
 import type { Charge } from "./billing.ts";
 
-/** Newest first. @param page.before lists charges before this id */
+/** Charges of all client domains of an organization, newest first. @param page.before lists charges before this id */
 export async function listCharges(
   db: Queryable,
   { organizationId, environment }: Purse,

@@ -3,6 +3,7 @@ import type { Http } from "../../platform/http/http.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
 import { type DataRequest, linesOf, recordOf } from "./data-request.ts";
+import { listRequests } from "./data-request-store.ts";
 import {
   dataMembers,
   fieldMembers,
@@ -10,13 +11,7 @@ import {
   readAskedFields,
   readTerms,
 } from "./data-request-terms.ts";
-import {
-  cancelDataRequest,
-  getDataRequest,
-  listDataRequests,
-  quoteFields,
-  requestData,
-} from "./data-requests.ts";
+import { cancelDataRequest, getDataRequest, quoteFields, requestData } from "./data-requests.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { currency, totalOf } from "../billing/pricing.ts";
@@ -82,7 +77,7 @@ function dataRequestKind(ctx: KybContext): RequestKind<DataRequest> {
     record: requestRecord,
     status,
     show: recordOf,
-    list: async (key, page) => listDataRequests(ctx, key, page),
+    list: async ({ clientDomainId }, page) => listRequests(ctx.db, clientDomainId, page),
     get: async (key, id) => getDataRequest(ctx, key, id),
     cancel: async (tx, of) => cancelDataRequest(ctx, tx, of),
   };

@@ -154,15 +154,6 @@ export async function getDataRequest(
   return found;
 }
 
-/** Newest first. */
-export async function listDataRequests(
-  ctx: Pick<KybContext, "db">,
-  key: Pick<ApiKey, "clientDomainId">,
-  page: { status: string | null; before: string | null; limit: number },
-): Promise<DataRequest[]> {
-  return store.listRequests(ctx.db, key.clientDomainId, page);
-}
-
 /** Ends an open request, in the caller's transaction. @throws {Problem} request_not_found, request_not_open */
 export async function cancelDataRequest(
   ctx: KybContext,

@@ -111,15 +111,6 @@ export async function getSignatureRequest(
   return found;
 }
 
-/** Newest first. */
-export async function listSignatureRequests(
-  ctx: Pick<KybContext, "db">,
-  key: Pick<ApiKey, "clientDomainId">,
-  page: { status: string | null; before: string | null; limit: number },
-): Promise<SignatureRequest[]> {
-  return store.listRequests(ctx.db, key.clientDomainId, page);
-}
-
 /** Ends an open request, in the caller's transaction. @throws {Problem} request_not_found, request_not_open */
 export async function cancelSignatureRequest(
   ctx: KybContext,

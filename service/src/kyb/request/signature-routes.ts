@@ -13,9 +13,9 @@ import { isSigned, recordOf, signatureOf, type SignatureRequest } from "./signat
 import {
   cancelSignatureRequest,
   getSignatureRequest,
-  listSignatureRequests,
   requestSignature,
 } from "./signature-requests.ts";
+import { listRequests } from "./signature-store.ts";
 
 const path = "/api/v1/kyb/signature-requests";
 /** The document in JSON may be twice its size in bytes. */
@@ -100,7 +100,7 @@ function signatureKind(ctx: KybContext): RequestKind<SignatureRequest> {
     record: requestRecord,
     status,
     show: recordOf,
-    list: async (key, page) => listSignatureRequests(ctx, key, page),
+    list: async ({ clientDomainId }, page) => listRequests(ctx.db, clientDomainId, page),
     get: async (key, id) => getSignatureRequest(ctx, key, id),
     cancel: async (tx, of) => cancelSignatureRequest(ctx, tx, of),
   };
