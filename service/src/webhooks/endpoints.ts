@@ -19,16 +19,16 @@ type EndpointContext = Pick<Ctx, "clock" | "random" | "seal" | "config">;
  * Registers or replaces the endpoint of a client domain. Its old secrets end at once, and so does a quarantine: what was
  * held goes to the new address.
  *
- * @param given.ownHosts our own hosts, which no endpoint may name
  * @throws {Problem} invalid_request for an address that the policy refuses (decisions section 7, Address policy)
  */
 export async function registerEndpoint(
   ctx: EndpointContext,
   tx: Queryable,
-  given: { clientDomainId: string; url: string; ownHosts: readonly string[] },
+  given: { clientDomainId: string; url: string },
 ): Promise<EndpointWithSecret> {
-  const { clientDomainId, ownHosts } = given;
-  const url = parsePublicUrl(given.url, { profile: ctx.config.profile, ownHosts });
+  const { clientDomainId } = given;
+  const { profile, baseUrl } = ctx.config;
+  const url = parsePublicUrl(given.url, { profile, ownHosts: [new URL(baseUrl).host] });
   if ("refused" in url) throw invalidRequest(`url must be a public https URL (${url.refused})`);
   const id = idOf(clientDomainId);
   const endpoint = await store.saveEndpoint(tx, {

@@ -109,9 +109,7 @@ export async function openTestWebhooks(
     event: (given) => eventOf(ctx, { clientDomainId, ...given }),
     kybEvent: (given = {}) => kybEventOf(ctx, { clientDomainId, ...given }),
     async register(url) {
-      return ctx.db.transaction(async (tx) =>
-        registerEndpoint(ctx, tx, { clientDomainId, url, ownHosts: [] }),
-      );
+      return ctx.db.transaction(async (tx) => registerEndpoint(ctx, tx, { clientDomainId, url }));
     },
     async deliver() {
       await sender.pump();

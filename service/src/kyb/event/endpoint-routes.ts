@@ -81,8 +81,7 @@ function registerRoute(ctx: KybContext, scope: Http): void {
     },
     async (request, reply) => {
       const key = callerOf(request);
-      const ownHosts = [new URL(ctx.config.baseUrl).host];
-      const given = { clientDomainId: key.clientDomainId, url: request.body.url, ownHosts };
+      const given = { clientDomainId: key.clientDomainId, url: request.body.url };
       return idempotently(ctx, { request, reply }, async (tx) => {
         const body = await registerEndpoint(ctx, tx, given);
         await recordChange(ctx, tx, { key, verb: "register", url: body.url });
