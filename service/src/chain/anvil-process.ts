@@ -43,9 +43,10 @@ export async function startAnvilProcess(
   genesis: Genesis,
   log: (line: string) => void,
 ): Promise<AnvilProcess> {
+  const binary = binaryPath();
   const directory = makeNodeDirectory(genesisOf(genesis));
   const { socketPath: path } = directory;
-  const child = startBoundProcess([binaryPath(), ...flagsOf(genesis, directory)], {
+  const child = startBoundProcess([binary, ...flagsOf(genesis, directory)], {
     account: null,
     log,
     environment: { HOME: directory.path },
