@@ -91,11 +91,9 @@ function offerSignatureRoute(ctx: KybContext, scope: Http): void {
     async (request, reply) => {
       const key = callerOf(request);
       const { body } = request;
-      const { document, digest } = readDocument(body);
       const asked: OfferedRequest = {
         kind: "signature_request",
-        document,
-        digest,
+        ...readDocument(body),
         purpose: readPurpose(body.purpose),
         expiresInSeconds: body.expiresInSeconds ?? null,
       };

@@ -3,7 +3,7 @@ import type { Environment } from "../../accounts/index.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import type { KybContext } from "../kyb-context.ts";
 import type { DataTerms } from "../request/data-request-terms.ts";
-import type { SignedDocument } from "../request/document.ts";
+import type { ReadDocument } from "../request/document.ts";
 
 type OfferKind = "data_request" | "signature_request";
 export type OfferStatus = "OPEN" | "CLAIMED" | "CANCELLED" | "EXPIRED";
@@ -32,13 +32,11 @@ export interface Offer {
 /** What is asked of the business that takes the offer, sealed with the offer. */
 export type OfferedRequest =
   | ({ readonly kind: "data_request" } & DataTerms)
-  | {
+  | (ReadDocument & {
       readonly kind: "signature_request";
-      readonly document: SignedDocument;
-      readonly digest: Hex32;
       readonly purpose: string;
       readonly expiresInSeconds: number | null;
-    };
+    });
 
 const windowSeconds = { min: 300, default: 1800, max: 3600 };
 const macBytes = 16;

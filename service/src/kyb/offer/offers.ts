@@ -216,25 +216,16 @@ async function begin(
 ): Promise<{ id: string; expiresAt: number }> {
   const { request, business } = given;
   const requester = await readRequester(ctx, tx, given.offer.clientDomainId);
-  if (request.kind === "data_request") {
-    const { fields, optionalFields, purpose, reference } = request;
-    const asked = { business, fields, optionalFields, purpose, reference };
-    checkEntitled(requester, "kyb:data-request");
-    try {
-      return await requestData(ctx, tx, { requester, request: asked });
-    } catch (error) {
-      throw error instanceof Problem && error.status === 402 ? new Problem(error.reason) : error;
-    }
+  if (request.kind === "signature_request") {
+    checkEntitled(requester, "kyb:signature");
+    return requestSignature(ctx, tx, { requester, request: { ...request, business } });
   }
-  checkEntitled(requester, "kyb:signature");
-  const { document, digest, purpose, expiresInSeconds } = request;
-  const asked = {
-    business,
-    read: { document, digest },
-    purpose,
-    expiresInSeconds: expiresInSeconds ?? undefined,
-  };
-  return requestSignature(ctx, tx, { requester, request: asked });
+  checkEntitled(requester, "kyb:data-request");
+  try {
+    return await requestData(ctx, tx, { requester, request: { ...request, business } });
+  } catch (error) {
+    throw error instanceof Problem && error.status === 402 ? new Problem(error.reason) : error;
+  }
 }
 
 /** Deletes what was asked a day after an offer is over. */

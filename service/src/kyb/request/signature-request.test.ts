@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { clampWindow } from "./signature-request.ts";
 
 test("members have 5 minutes to 24 hours to vote, and 24 hours where nothing else was asked", () => {
-  const rows: [number | undefined, number][] = [
-    [undefined, 86_400],
+  const rows: [number | null, number][] = [
+    [null, 86_400],
     [-1, 300],
     [0, 300],
     [1, 300],

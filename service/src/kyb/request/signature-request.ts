@@ -53,7 +53,7 @@ export function isSigned(request: SignatureRequest): request is SignedRequest {
 const windowSeconds = { min: 300, max: 86_400 };
 
 /** How long members may vote: as requested, but clamped (service document, Limits). */
-export function clampWindow(asked: number | undefined): number {
+export function clampWindow(asked: number | null): number {
   return Math.min(Math.max(asked ?? windowSeconds.max, windowSeconds.min), windowSeconds.max);
 }
 

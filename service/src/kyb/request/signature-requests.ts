@@ -29,11 +29,10 @@ export const documentColumn: SealedColumn = {
 };
 
 /** A request to be made. */
-export interface NewSignatureRequest {
+export interface NewSignatureRequest extends ReadDocument {
   readonly business: Address;
-  readonly read: ReadDocument;
   readonly purpose: string;
-  readonly expiresInSeconds?: number | undefined;
+  readonly expiresInSeconds: number | null;
 }
 
 const retentionSeconds = 30 * 86_400;
@@ -54,7 +53,7 @@ export async function requestSignature(
   const business = await holdBusiness(tx, request.business);
   checkKnown(business, requester);
   await refuseUnheard(tx, requester);
-  refuseDocument(request.read.document, signingRequesterOf(ctx, requester));
+  refuseDocument(request.document, signingRequesterOf(ctx, requester));
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
   await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();
@@ -65,8 +64,8 @@ export async function requestSignature(
     organizationId,
     environment,
     business: business.address,
-    messageKind: request.read.document.messageKind,
-    digest: request.read.digest,
+    messageKind: request.document.messageKind,
+    digest: request.digest,
     purpose: request.purpose,
     status: "pending_approval",
     reason: null,
@@ -77,7 +76,7 @@ export async function requestSignature(
     transactionHash: null,
     signedAt: null,
   };
-  const written = Buffer.from(JSON.stringify(request.read.document));
+  const written = Buffer.from(JSON.stringify(request.document));
   await store.insertRequest(tx, made, ctx.seal.seal(written, placeIn(documentColumn, id)));
   await openBallot(ctx, tx, {
     id,

@@ -138,9 +138,9 @@ function createRoute(ctx: KybContext, scope: Http): void {
       const { body } = request;
       const given = {
         business: readAddress("businessWalletAddress", body.businessWalletAddress),
-        read: readDocument(body),
+        ...readDocument(body),
         purpose: readPurpose(body.purpose),
-        expiresInSeconds: body.expiresInSeconds,
+        expiresInSeconds: body.expiresInSeconds ?? null,
       };
       return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
         const made = await requestSignature(ctx, tx, { requester, request: given });
