@@ -37,16 +37,13 @@ export async function makeAttempt(
 ): Promise<{ ended: store.Ended; outcome: Outcome | null }> {
   const begunAtMs = Math.floor(ctx.clock.nowMs());
   const number = delivery.attempts + 1;
-  const isKyb = delivery.channel === "kyb";
-  const kybEndpointId = isKyb ? delivery.endpointId : null;
-  const kybEndpointResets = isKyb ? (given.target?.resets ?? null) : null;
   const common = {
     eventId: delivery.eventId,
     lease: given.lease,
     number,
     begunAtMs,
-    kybEndpointId,
-    kybEndpointResets,
+    kybEndpointId: delivery.channel === "kyb" ? delivery.endpointId : null,
+    kybEndpointResets: given.target?.resets ?? null,
   };
   const { purgeAt } = delivery;
   if (purgeAt === null || purgeAt * 1000 <= begunAtMs)
