@@ -2,7 +2,8 @@ import type { Hex32 } from "@svc/protocol";
 import type { AskedName } from "../credentials/index.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
-import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
+import type { Order } from "./order-row.ts";
+import { orderColumns } from "./order-store.ts";
 
 /** A link that was given out, with its order. */
 export interface OpenedToken {
@@ -20,42 +21,37 @@ export interface OpenedToken {
   readonly approvedSignature: Buffer | null;
 }
 
-interface TokenColumns extends OrderColumns {
-  token_attempt: number;
-  token_expiration: number;
-  token_callback: string;
-  requester: string;
-  offered: AskedName[];
-  request_object: string | null;
-  organization_name: string;
-  approved_signature: Buffer | null;
-}
+/** A link, with the members of its order beside its own. */
+type TokenRow = Omit<OpenedToken, "tokenSha256" | "order" | "attempt" | "expiration" | "callback"> &
+  Order & { tokenAttempt: number; tokenExpiration: number; tokenCallback: string };
 
 export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<OpenedToken | null> {
-  const [row] = await db.query<TokenColumns>(
-    sql`select kyc_order.*, kyc_token.attempt as token_attempt, kyc_token.expiration as token_expiration,
-        kyc_token.callback as token_callback, kyc_token.requester, kyc_token.offered, kyc_token.request_object,
-        organization.name as organization_name, kyc_consent.signature as approved_signature
+  const [row] = await db.query<TokenRow>(
+    sql`select ${orderColumns}, kyc_token.attempt as "tokenAttempt", kyc_token.expiration as "tokenExpiration",
+        kyc_token.callback as "tokenCallback", kyc_token.requester, kyc_token.offered,
+        kyc_token.request_object as "requestObject", organization.name as "organizationName",
+        kyc_consent.signature as "approvedSignature"
       from kyc_token
         join kyc_order on kyc_order.id = kyc_token.order_id
         join organization on organization.id = kyc_order.organization_id
         left join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_token.attempt
       where kyc_token.token_sha256 = ${tokenSha256}`,
   );
-  return row === undefined
-    ? null
-    : {
-        tokenSha256,
-        order: toOrder(row),
-        attempt: row.token_attempt,
-        expiration: row.token_expiration,
-        callback: row.token_callback,
-        requester: row.requester,
-        offered: row.offered,
-        requestObject: row.request_object,
-        organizationName: row.organization_name,
-        approvedSignature: row.approved_signature,
-      };
+  if (row === undefined) return null;
+  const { tokenAttempt, tokenExpiration, tokenCallback, requester, offered, ...more } = row;
+  const { requestObject, organizationName, approvedSignature, ...order } = more;
+  return {
+    tokenSha256,
+    order,
+    attempt: tokenAttempt,
+    expiration: tokenExpiration,
+    callback: tokenCallback,
+    requester,
+    offered,
+    requestObject,
+    organizationName,
+    approvedSignature,
+  };
 }
 
 /** Passed as a value where another column finds the row: {@link sql} tells why. */

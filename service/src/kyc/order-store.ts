@@ -1,10 +1,22 @@
 import type { Address } from "@svc/protocol";
 import type { AskedName } from "../credentials/index.ts";
-import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
+import { columns, type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { FailureReason, Status } from "./order.ts";
-import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
+import type { Order } from "./order-row.ts";
+
+/** The members of an {@link Order}, from the table or from a part of the statement that is named like it. */
+export const orderColumns = columns`
+  kyc_order.id, encode(kyc_order.reference_key, 'hex') as "referenceKey", kyc_order.package_id as "packageId",
+  kyc_order.client_domain_id as "clientDomainId", kyc_order.organization_id as "organizationId",
+  kyc_order.environment, kyc_order.user_address as "user", kyc_order.required, kyc_order.optional,
+  kyc_order.attempt, kyc_order.status, kyc_order.status_at as "statusAt", kyc_order.scanned_at as "scannedAt",
+  kyc_order.failure_reason as "failureReason", kyc_order.sequence, kyc_order.callback, kyc_order.expiration,
+  kyc_order.reference, kyc_order.purpose, kyc_order.return_url as "returnUrl",
+  kyc_order.created_at as "createdAt", kyc_order.mismatches, '0x' || encode(kyc_order.salt, 'hex') as salt,
+  '0x' || encode(kyc_order.initiated_tx_hash, 'hex') as "initiatedTxHash",
+  '0x' || encode(kyc_order.confirm_tx_hash, 'hex') as "confirmTxHash"`;
 
 /** What is known of a package when a request names its Source Key. */
 export interface AskedPackage {
@@ -42,18 +54,18 @@ export async function findAskedPackage(
 const bytesOfKey = (referenceKey: string): Buffer => Buffer.from(referenceKey, "hex");
 
 export async function findOrder(db: Queryable, referenceKey: string): Promise<Order | null> {
-  const [row] = await db.query<OrderColumns>(
-    sql`select * from kyc_order where reference_key = ${bytesOfKey(referenceKey)}`,
+  const [row] = await db.query<Order>(
+    sql`select ${orderColumns} from kyc_order where reference_key = ${bytesOfKey(referenceKey)}`,
   );
-  return row === undefined ? null : toOrder(row);
+  return row ?? null;
 }
 
 /** As {@link findOrder}, with the order locked until the transaction ends. */
 export async function lockOrder(tx: Queryable, referenceKey: string): Promise<Order | null> {
-  const [row] = await tx.query<OrderColumns>(
-    sql`select * from kyc_order where reference_key = ${bytesOfKey(referenceKey)} for update`,
+  const [row] = await tx.query<Order>(
+    sql`select ${orderColumns} from kyc_order where reference_key = ${bytesOfKey(referenceKey)} for update`,
   );
-  return row === undefined ? null : toOrder(row);
+  return row ?? null;
 }
 
 /** A link that is given out. */
@@ -87,7 +99,7 @@ export type NewOrder = Omit<
  * @returns null where another call was faster, and where the user has no credential any more
  */
 export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order | null> {
-  const [row] = await tx.query<OrderColumns>(
+  const [row] = await tx.query<Order>(
     sql`with held as materialized (
         select from credential where user_address = ${order.user} and document <> 'COMPANY' limit 1 for key share
       ), ordered as (
@@ -106,9 +118,9 @@ export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order
         insert into kyc_order_status (order_id, sequence, attempt, status, created_at)
         select id, sequence, attempt, status, status_at from ordered
       )
-      select * from ordered`,
+      select ${orderColumns} from ordered as kyc_order`,
   );
-  return row === undefined ? null : toOrder(row);
+  return row ?? null;
 }
 
 /**
@@ -133,7 +145,7 @@ export type Renewal = Pick<
 
 /** Begins the next attempt of an order that was locked and has ended. */
 export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number): Promise<Order> {
-  const [row] = await tx.query<OrderColumns>(
+  const [row] = await tx.query<Order>(
     sql`with ordered as (
         update kyc_order set attempt = attempt + 1, status = 'PENDING', status_at = ${now}, failure_reason = null,
           sequence = sequence + 1, callback = ${renewal.callback}, expiration = ${renewal.expiration},
@@ -147,10 +159,10 @@ export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number)
         insert into kyc_order_status (order_id, sequence, attempt, status, created_at)
         select id, sequence, attempt, status, status_at from ordered
       )
-      select * from ordered`,
+      select ${orderColumns} from ordered as kyc_order`,
   );
   if (row === undefined) throw new Error("the order was locked and has ended");
-  return toOrder(row);
+  return row;
 }
 
 /** Passed as a value where another column finds the row: {@link sql} tells why. */
@@ -161,12 +173,12 @@ export async function renewPending(
   tx: Queryable,
   given: Pick<Renewal, "id" | "callback" | "expiration">,
 ): Promise<Order> {
-  const [row] = await tx.query<OrderColumns>(
+  const [row] = await tx.query<Order>(
     sql`update kyc_order set callback = ${given.callback}, expiration = ${given.expiration}
-      where id = ${given.id} and status = ${pending} returning *`,
+      where id = ${given.id} and status = ${pending} returning ${orderColumns}`,
   );
   if (row === undefined) throw new Error("the order was locked and is PENDING");
-  return toOrder(row);
+  return row;
 }
 
 export async function insertToken(tx: Queryable, token: NewToken): Promise<void> {
@@ -269,10 +281,9 @@ export async function listOrders(
   filter: OrderFilter,
   page: { before: string | null; limit: number },
 ): Promise<Order[]> {
-  const rows = await db.query<OrderColumns>(
+  return db.query<Order>(
     filteredOrders(filter, { before: page.before ?? lastUuid, limit: page.limit }),
   );
-  return rows.map(toOrder);
 }
 
 /** One statement per filter: a single one for all of them would be planned once, and scan every order. */
@@ -281,15 +292,15 @@ function filteredOrders(
   { before, limit }: { before: string; limit: number },
 ): Statement {
   if (user !== null)
-    return sql`select * from kyc_order
+    return sql`select ${orderColumns} from kyc_order
       where user_address = ${user} and client_domain_id = ${clientDomainId}
         and (${status}::text is null or status = ${status}) and id < ${before}
       order by id desc limit ${limit}`;
   if (status !== null)
-    return sql`select * from kyc_order
+    return sql`select ${orderColumns} from kyc_order
       where client_domain_id = ${clientDomainId} and status = ${status} and id < ${before}
       order by id desc limit ${limit}`;
-  return sql`select * from kyc_order where client_domain_id = ${clientDomainId} and id < ${before}
+  return sql`select ${orderColumns} from kyc_order where client_domain_id = ${clientDomainId} and id < ${before}
     order by id desc limit ${limit}`;
 }
 
@@ -299,15 +310,12 @@ export async function listOrdersOf(
   user: Address,
   page: { before: string | null; limit: number },
 ): Promise<(Order & { organizationName: string; domain: string })[]> {
-  const rows = await db.query<OrderColumns & { organization_name: string; domain: string }>(
-    sql`select kyc_order.*, organization.name as organization_name, client_domain.domain
+  return db.query<Order & { organizationName: string; domain: string }>(
+    sql`select ${orderColumns}, organization.name as "organizationName", client_domain.domain
       from kyc_order
         join client_domain on client_domain.id = kyc_order.client_domain_id
         join organization on organization.id = kyc_order.organization_id
       where user_address = ${user} and kyc_order.id < ${page.before ?? lastUuid}
       order by kyc_order.id desc limit ${page.limit}`,
-  );
-  return rows.map((row) =>
-    Object.assign(toOrder(row), { organizationName: row.organization_name, domain: row.domain }),
   );
 }

@@ -2,7 +2,8 @@ import type { Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import type { Step } from "./order.ts";
-import { type Order, type OrderColumns, toOrder } from "./order-row.ts";
+import type { Order } from "./order-row.ts";
+import { orderColumns } from "./order-store.ts";
 
 /** The same transition for any number of orders. */
 export interface Move {
@@ -29,7 +30,7 @@ const bytea = (hash: Hex32 | undefined): Buffer | null =>
 export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
   const { from, to, failureReason } = move.step;
   const isEnd = to === "CONFIRMED" || to === "FAILED";
-  const rows = await tx.query<OrderColumns>(
+  return tx.query<Order>(
     sql`with locked as (
         select kyc_order.id from kyc_order
           join unnest(${move.orders.map(({ id }) => id)}::uuid[], ${move.orders.map(({ attempt }) => attempt)}::integer[])
@@ -62,9 +63,8 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
         ) as ended
         where kyc_package.id = ended.package_id
       )
-      select * from moved`,
+      select ${orderColumns} from moved as kyc_order`,
   );
-  return rows.map(toOrder);
 }
 
 /**
@@ -73,9 +73,9 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
  * @returns the orders with the new sequence number
  */
 export async function addSequence(tx: Queryable, orderIds: readonly string[]): Promise<Order[]> {
-  const rows = await tx.query<OrderColumns>(
+  return tx.query<Order>(
     sql`with held as (select id from kyc_order where id = any(${orderIds}::uuid[]) order by id for update)
-      update kyc_order set sequence = sequence + 1 where id = any(array(select id from held)) returning *`,
+      update kyc_order set sequence = sequence + 1 where id = any(array(select id from held))
+      returning ${orderColumns}`,
   );
-  return rows.map(toOrder);
 }
