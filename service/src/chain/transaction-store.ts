@@ -208,43 +208,18 @@ export async function saveSigned(
   return rows.length;
 }
 
-interface SentRow {
-  readonly id: string;
-  readonly kind: string;
-  readonly subject_id: string;
-  readonly signer: Address;
-  readonly nonce: number;
-  readonly hashes: Hex32[];
-  readonly mined_block_hash: Hex32 | null;
-  readonly foreign_since: number | null;
-  readonly signed_at: number;
-  readonly sent_at: number;
-}
-
 /** By nonce; also of accounts that sent before today's operator. */
 export async function listSent(
   db: Queryable,
   { limit, only }: { limit: number; only: string | null },
 ): Promise<(SentTransaction & { readonly signer: Address })[]> {
-  const rows = await db.query<SentRow>(sql`
-    select id::text, kind, subject_id, signer, nonce, foreign_since, signed_at, sent_at,
-      '0x' || encode(mined_block_hash, 'hex') as mined_block_hash,
+  return db.query<SentTransaction & { readonly signer: Address }>(sql`
+    select id::text, kind, subject_id as "subjectId", signer, nonce, foreign_since as "foreignSince",
+      signed_at as "signedAt", sent_at as "sentAt", '0x' || encode(mined_block_hash, 'hex') as "minedBlockHash",
       array(select '0x' || encode(h.hash, 'hex') from chain_transaction_hash h
         where h.transaction_id = t.id order by h.signed_at desc, h.hash) as hashes
     from chain_transaction t where status = 'sent' and (${only}::text is null or kind = ${only})
     order by nonce limit ${limit}`);
-  return rows.map((row) => ({
-    id: row.id,
-    kind: row.kind,
-    subjectId: row.subject_id,
-    signer: row.signer,
-    nonce: row.nonce,
-    hashes: row.hashes,
-    minedBlockHash: row.mined_block_hash,
-    foreignSince: row.foreign_since,
-    signedAt: row.signed_at,
-    sentAt: row.sent_at,
-  }));
 }
 
 export interface FinalMark {

@@ -3,20 +3,8 @@ import type { Endpoint } from "./endpoint.ts";
 import type { SecretRow } from "./endpoint-secret.ts";
 import type { Health } from "./quarantine.ts";
 
-interface EndpointRow {
-  readonly url: string;
-  readonly secret_version: number;
-  readonly is_active: boolean;
-  readonly created_at: number;
-}
-
-const endpointColumns = columns`url, secret_version, is_active, created_at`;
-
-function endpointOf([row]: readonly EndpointRow[]): Endpoint | null {
-  if (row === undefined) return null;
-  const { url, secret_version: secretVersion, is_active: active, created_at: createdAt } = row;
-  return { url, secretVersion, active, createdAt };
-}
+const endpointColumns = columns`
+  url, secret_version as "secretVersion", is_active as active, created_at as "createdAt"`;
 
 /** The channel on which {@link wakeReconciling} notifies. */
 export const heldChannel = "webhook_held";
@@ -26,7 +14,7 @@ export async function saveEndpoint(
   tx: Queryable,
   given: { id: string; clientDomainId: string; url: string; now: number },
 ): Promise<Endpoint> {
-  const rows = await tx.query<EndpointRow>(sql`
+  const [endpoint] = await tx.query<Endpoint>(sql`
     insert into kyb_endpoint as e (id, client_domain_id, url, secret_version, created_at)
     values (${given.id}, ${given.clientDomainId}, ${given.url}, 1, ${given.now})
     on conflict (id) do update set url = excluded.url, secret_version = e.secret_version + 1, is_active = true,
@@ -34,34 +22,31 @@ export async function saveEndpoint(
       resumed_at_ms = case when e.is_active then e.resumed_at_ms else ${given.now * 1000}::bigint end,
       failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
     returning ${endpointColumns}`);
-  const endpoint = endpointOf(rows);
-  if (endpoint === null) throw new Error("the endpoint was not saved");
+  if (endpoint === undefined) throw new Error("the endpoint was not saved");
   return endpoint;
 }
 
 export async function findEndpoint(tx: Queryable, id: string): Promise<Endpoint | null> {
-  return endpointOf(
-    await tx.query<EndpointRow>(sql`select ${endpointColumns} from kyb_endpoint where id = ${id}`),
-  );
+  const [endpoint] = await tx.query<Endpoint>(sql`
+    select ${endpointColumns} from kyb_endpoint where id = ${id}`);
+  return endpoint ?? null;
 }
 
 /** Takes the version of one more secret; null where there is no endpoint. */
 export async function raiseSecretVersion(tx: Queryable, id: string): Promise<Endpoint | null> {
-  return endpointOf(
-    await tx.query<EndpointRow>(sql`
-      update kyb_endpoint set secret_version = secret_version + 1 where id = ${id}
-      returning ${endpointColumns}`),
-  );
+  const [endpoint] = await tx.query<Endpoint>(sql`
+    update kyb_endpoint set secret_version = secret_version + 1 where id = ${id}
+    returning ${endpointColumns}`);
+  return endpoint ?? null;
 }
 
 /** Ends a quarantine; null where there is none. */
 export async function reactivate(tx: Queryable, id: string, now: number): Promise<Endpoint | null> {
-  return endpointOf(
-    await tx.query<EndpointRow>(sql`
-      update kyb_endpoint set is_active = true, is_resuming = true, resets = resets + 1, resumed_at_ms = ${now * 1000},
-        failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
-      where id = ${id} and not is_active returning ${endpointColumns}`),
-  );
+  const [endpoint] = await tx.query<Endpoint>(sql`
+    update kyb_endpoint set is_active = true, is_resuming = true, resets = resets + 1, resumed_at_ms = ${now * 1000},
+      failures = 0, failing_since_ms = null, refusals = 0, refused_since_ms = null
+    where id = ${id} and not is_active returning ${endpointColumns}`);
+  return endpoint ?? null;
 }
 
 /** The next number of a test event; null where there is no endpoint. */
@@ -235,17 +220,6 @@ export async function holdWaiting(db: Queryable, id: string, limit: number): Pro
   return rows.length;
 }
 
-interface HealthRow {
-  readonly id: string;
-  readonly is_active: boolean;
-  readonly is_resuming: boolean;
-  readonly failures: number;
-  readonly failing_since_ms: number | null;
-  readonly refusals: number;
-  readonly refused_since_ms: number | null;
-  readonly resets: number;
-}
-
 /** What is known of an endpoint since its owner made it begin anew for the last time. */
 interface KnownHealth {
   readonly id: string;
@@ -255,21 +229,11 @@ interface KnownHealth {
 
 /** Of those endpoints of these ids that there are; nobody else changes it until the transaction ends. */
 export async function lockHealth(tx: Queryable, ids: readonly string[]): Promise<KnownHealth[]> {
-  const rows = await tx.query<HealthRow>(sql`
-    select id, resets, is_active, is_resuming, failures, failing_since_ms, refusals, refused_since_ms
+  const rows = await tx.query<Health & Pick<KnownHealth, "id" | "resets">>(sql`
+    select id, resets, is_active as "isActive", is_resuming as "isResuming", failures,
+      failing_since_ms as "failingSinceMs", refusals, refused_since_ms as "refusedSinceMs"
     from kyb_endpoint where id = any(${ids}::uuid[]) order by id for no key update`);
-  return rows.map((row) => ({
-    id: row.id,
-    resets: row.resets,
-    health: {
-      isActive: row.is_active,
-      isResuming: row.is_resuming,
-      failures: row.failures,
-      failingSinceMs: row.failing_since_ms,
-      refusals: row.refusals,
-      refusedSinceMs: row.refused_since_ms,
-    },
-  }));
+  return rows.map(({ id, resets, ...health }) => ({ id, resets, health }));
 }
 
 export async function saveHealth(
