@@ -86,8 +86,9 @@ type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
 
 /**
  * Claims deliveries that are due, endpoint by endpoint, so that a long queue at one endpoint hides no other. Of a
- * stream's untried events only the first is taken, and events that were held for an endpoint go out oldest first. The
- * row `webhook_turn` lets one claim run at a time, since a claim counts what the others have under way.
+ * stream's untried events only the first is taken, and events that were held for an endpoint go out oldest first: the
+ * functions of the database that see to it are explained in `migrations/0053_endpoint_resumed.sql`. The row
+ * `webhook_turn` lets one claim run at a time, since a claim counts what the others have under way.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const rows = await db.query<ClaimRow>(plannedAnew(claimStatement(given)));
