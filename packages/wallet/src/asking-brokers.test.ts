@@ -238,6 +238,7 @@ await test("what was shown and cannot be read is shown again, also while a broke
   assert.ok(key !== undefined);
   await storage.put(key, "damaged");
   const again = /cannot be read: look at the inbox again/;
+  await wallet.describe("svc:?attr=email&type=text");
   for (const _ of [1, 2])
     await refuses(wallet.vote("01J", { vote: "reject" }), "invalid_request", again);
   await wallet.inbox();

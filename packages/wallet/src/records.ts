@@ -88,7 +88,8 @@ export async function listMended(
   return listReadable(ctx, folder, async (key) => ctx.storage.remove(key));
 }
 
-async function listReadable(
+/** As `readRecords`, but a record that cannot be read is left out. @param onDamaged called with its key */
+export async function listReadable(
   ctx: RecordContext,
   folder: RecordFolder,
   onDamaged: (key: StorageKey) => unknown,

@@ -87,7 +87,7 @@ await test("what was shown is forgotten once it has ended", async () => {
   assert.equal((await storage.list("shown")).length, 1);
 });
 
-await test("a damaged record of what was shown is removed without a word when another link is shown", async () => {
+await test("where what was shown cannot be read, the link is to be looked at again, whatever else is shown", async () => {
   fresh();
   const told: string[] = [];
   const storage = { ...memoryStorage(), tellDamaged: (key: string) => void told.push(key) };
@@ -97,18 +97,7 @@ await test("a damaged record of what was shown is removed without a word when an
   assert.ok(key !== undefined);
   await storage.put(key, "");
   await wallet.describe(foreign);
-  assert.equal(await storage.get(key), null);
   assert.deepEqual(told, []);
-});
-
-await test("where what was shown cannot be read, the link is to be looked at again", async () => {
-  fresh();
-  const storage = memoryStorage();
-  const wallet = await aliceWallet({ storage });
-  await wallet.describe(fields.link());
-  const [key] = await storage.list("shown");
-  assert.ok(key !== undefined);
-  await storage.put(key, "");
   await refuses(wallet.approve(fields.link()), "invalid_request", /look at the link again/);
   await wallet.describe(fields.link());
   await wallet.approve(fields.link());

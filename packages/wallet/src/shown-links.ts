@@ -2,7 +2,7 @@
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord, type Link } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
-import { getRecord, linkKey, listMended, putRecord } from "./records.ts";
+import { getRecord, linkKey, listReadable, putRecord } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { Said } from "./request.ts";
 import type { VerifiedObject } from "./requester.ts";
@@ -42,7 +42,8 @@ export async function rememberSaid(
     ...fee,
     until,
   });
-  for (const { key, value } of await listMended(ctx, "shown"))
+  // A record that cannot be read stays: what it was about is not approved until it is shown again.
+  for (const { key, value } of await listReadable(ctx, "shown", () => undefined))
     if (isRecord(value) && typeof value["until"] === "number" && value["until"] < now)
       await ctx.storage.remove(key);
 }
