@@ -19,7 +19,7 @@ import type { GovernanceItem, InboxItem, InboxKind, InvitationItem } from "./inb
 import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
-import { questionOf, releasedOptional, sayAsker, type Question } from "./question.ts";
+import { questionOf, releasedOptional, sayAsker } from "./question.ts";
 import { getRecord, listMended, putRecord, recordKey, type RecordContext } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { readShown } from "./shown-items.ts";
@@ -125,7 +125,7 @@ export async function castVoteOn(
   const body =
     decision.vote === "reject"
       ? await refuse(ctx, found)
-      : await approve(ctx, { found, item: readable(item), decision });
+      : await approve(ctx, { broker, item: readable(item), decision });
   const expiresAt = item?.expiresAt ?? (await ctx.now());
   // Written before the vote is sent: a broker that accepts it could prevent an entry that is written only after its
   // answer.
@@ -133,17 +133,6 @@ export async function castVoteOn(
   const business = item?.business.address ?? null;
   const vote = { broker, kind, business, expiresAt, body, noted };
   return outcomeOf(ctx, { id, vote, answer: await send(ctx, id, vote) });
-}
-
-/** What the wallet would sign for an item, checked; used when the item has to be a particular one. */
-async function askQuestion(
-  ctx: WalletContext,
-  { broker, item }: FoundItem,
-  decision: Pick<Decision, "without">,
-): Promise<Question & { readonly chainId: number }> {
-  const chainId = await chainIdOf(ctx, broker);
-  const { without = [] } = decision;
-  return { ...questionOf(readable(item), { broker, chainId }, { without }), chainId };
 }
 
 function readable(item: InboxItem | null): InboxItem {
@@ -164,20 +153,20 @@ async function refuse(
 
 async function approve(
   ctx: WalletContext,
-  { found, item, decision }: { found: FoundItem; item: InboxItem; decision: Decision },
+  { broker, item, decision }: { broker: string; item: InboxItem; decision: Decision },
 ): Promise<Readonly<Record<string, unknown>>> {
   const { without = [], accept } = decision;
   checkWithheld(item, without);
-  const question = await askQuestion(ctx, found, decision);
-  if (question.refusal !== null) throw new WalletRefusal("invalid_request", question.refusal);
+  const chainId = await chainIdOf(ctx, broker);
+  const { hash, concerns, refusal } = questionOf(item, { broker, chainId }, { without });
+  if (refusal !== null) throw new WalletRefusal("invalid_request", refusal);
   if (item.expiresAt < (await ctx.now())) throw new WalletRefusal("expired", "the vote has ended");
-  const open = question.concerns.filter((concern) => accept?.has(concern) !== true);
-  if (open.length > 0) throw new ConcernsRefusal(open, sayAsker(item, found));
+  const open = concerns.filter((concern) => accept?.has(concern) !== true);
+  if (open.length > 0) throw new ConcernsRefusal(open, sayAsker(item, { broker }));
   if (item.kind === "invitation")
     return { vote: "approve", signature: await signInvitation(ctx, item) };
-  const { hash, chainId } = question;
   if (hash === null) throw new WalletRefusal("invalid_request", "there is nothing to approve");
-  await checkMembership(ctx, found.broker, item);
+  await checkMembership(ctx, broker, item);
   const { category, epoch, validUntil, business } = item;
   if (validUntil > item.expiresAt + chainGraceSeconds)
     throw new WalletRefusal("invalid_request", "the approval would last longer than votes do");
