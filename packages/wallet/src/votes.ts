@@ -20,7 +20,14 @@ import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
 import { questionOf, releasedOptional, sayAsker } from "./question.ts";
-import { getRecord, listMended, putRecord, recordKey, type RecordContext } from "./records.ts";
+import {
+  getMended,
+  getRecord,
+  listMended,
+  putRecord,
+  recordKey,
+  type RecordContext,
+} from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { readShown } from "./shown-items.ts";
 import { hashedKey, type StorageKey } from "./storage.ts";
@@ -310,8 +317,7 @@ async function findNoted(
   id: string,
   body: SentVote["body"],
 ): Promise<Noted | null> {
-  const key = keyOfVote(ctx, id);
-  const kept = (await listMended(ctx, "vote")).find((each) => each.key === key)?.value;
+  const kept = await getMended(ctx, keyOfVote(ctx, id));
   const { body: sent, noted } = isRecord(kept) ? kept : {};
   if (JSON.stringify(sent) !== JSON.stringify(body) || !isRecord(noted)) return null;
   return noted as unknown as Noted;
