@@ -1,17 +1,16 @@
 import {
   base64urlOfBytes,
   bytesOfBase64url,
-  bytesOfText,
   canonicalJson,
   isRecord,
   parseAddress,
-  textOfBytes,
   type Address,
   type Hex,
 } from "@svc/protocol";
+import { openText, sealText } from "./box.ts";
 import { openIdentity, type Identity, type IdentitySecret } from "./identity.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { checkNewPassphrase, cipherOfPassphrase, ownBytes } from "./passphrase-cipher.ts";
+import { checkNewPassphrase, cipherOfPassphrase } from "./passphrase-cipher.ts";
 import type { StorageKey, WalletStorage } from "./storage.ts";
 
 /**
@@ -26,11 +25,14 @@ interface SealedIdentity {
   readonly address: Address;
   /** base64url of 16 bytes. */
   readonly salt: string;
-  /** base64url of 12 bytes. */
+  /** base64url of 12 bytes; with `sealed` behind it, what `sealText` writes. */
   readonly nonce: string;
   /** base64url of ciphertext and tag. */
   readonly sealed: string;
 }
+
+/** The characters of a nonce: 12 bytes fill them, so that what follows is base64url too. */
+const nonceLength = 16;
 
 export interface VaultEntry {
   readonly name: string;
@@ -75,18 +77,16 @@ async function sealedText(
   given: VaultEntry & { secret: IdentitySecret; passphrase: string },
 ): Promise<string> {
   const { name, address, secret, passphrase } = given;
-  const [salt, nonce] = [random(16), random(12)];
+  const salt = random(16);
   const cipher = await cipherOfPassphrase(passphrase, salt);
-  const content = bytesOfText(JSON.stringify(secret));
-  const options = algorithmOf({ name, address, nonce });
-  const sealed = await crypto.subtle.encrypt(options, cipher, ownBytes(content));
+  const box = await sealText(JSON.stringify(secret), { cipher, about: aboutOf(given) }, random);
   const file: SealedIdentity = {
     version: 1,
     name,
     address,
     salt: base64urlOfBytes(salt),
-    nonce: base64urlOfBytes(nonce),
-    sealed: base64urlOfBytes(new Uint8Array(sealed)),
+    nonce: box.slice(0, nonceLength),
+    sealed: box.slice(nonceLength),
   };
   return JSON.stringify(file);
 }
@@ -194,17 +194,14 @@ export async function unsealSecret(
   { name, passphrase }: { name: string; passphrase: string },
 ): Promise<IdentitySecret> {
   const file = await requireFile(storage, name);
-  const [salt, nonce, sealed] = [file.salt, file.nonce, file.sealed].map(bytesOfBase64url);
-  if (!salt || !nonce || !sealed || file.name !== name) throw damaged(name);
+  const box = file.nonce + file.sealed;
+  const salt = bytesOfBase64url(file.salt);
+  if (salt === null || bytesOfBase64url(box) === null || file.name !== name) throw damaged(name);
   const cipher = await cipherOfPassphrase(passphrase, salt);
-  const options = algorithmOf({ name, address: file.address, nonce });
-  let content: ArrayBuffer;
-  try {
-    content = await crypto.subtle.decrypt(options, cipher, ownBytes(sealed));
-  } catch {
+  const content = await openText(box, { cipher, about: aboutOf(file) });
+  if (content === null)
     throw new WalletRefusal("wrong_passphrase", `the passphrase does not open ${name}`);
-  }
-  const secret = parseSecret(textOfBytes(new Uint8Array(content)) ?? "");
+  const secret = parseSecret(content);
   if (secret === null || (await openIdentity(secret)).address !== file.address) throw damaged(name);
   return secret;
 }
@@ -259,11 +256,5 @@ function damaged(what: string): WalletRefusal {
   return new WalletRefusal("damaged_state", `the vault cannot be read at ${what}`);
 }
 
-function algorithmOf({ name, address, nonce }: VaultEntry & { nonce: Uint8Array }): {
-  name: string;
-  iv: Uint8Array<ArrayBuffer>;
-  additionalData: Uint8Array<ArrayBuffer>;
-} {
-  const additionalData = bytesOfText(canonicalJson(["svc-wallet-vault-v1", name, address]));
-  return { name: "AES-GCM", iv: ownBytes(nonce), additionalData: ownBytes(additionalData) };
-}
+const aboutOf = ({ name, address }: VaultEntry): string =>
+  canonicalJson(["svc-wallet-vault-v1", name, address]);
