@@ -235,7 +235,7 @@ export function describeCommon(
     concerns,
     codeNeeded: false,
     connection: link.connection,
-    expiresAt: Math.min(link.deadline, verified?.object.exp ?? link.deadline),
+    expiresAt: link.deadline,
     data: {
       ...(request === "" ? {} : { id: request }),
       ...(purpose === undefined ? {} : { purpose }),
@@ -258,7 +258,7 @@ export function sayTerms(
   return [
     ...(purpose === undefined ? [] : [`The reason given: ${JSON.stringify(purpose)}.`]),
     callback === null ? sayRoute(what, link) : sayCallback(what, callback, domain),
-    `It can be answered until ${sayTime(Math.min(link.deadline, verified?.object.exp ?? link.deadline))}.`,
+    `It can be answered until ${sayTime(link.deadline)}.`,
   ];
 }
 
