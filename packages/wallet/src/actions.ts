@@ -2,7 +2,7 @@ import { linkInUniversal, parseLink, returnTypeOf, type Link } from "@svc/protoc
 import { accessAction } from "./actions/access.ts";
 import { dataTransferAction } from "./actions/data-transfer.ts";
 import { loginAction } from "./actions/login.ts";
-import { isOffer, openOffer } from "./actions/offer.ts";
+import { isOffer, openOffer, type OfferLink } from "./actions/offer.ts";
 import { shareAction } from "./actions/share.ts";
 import { signAction, typedDataAction } from "./actions/signature.ts";
 import { transactionAction } from "./actions/transaction.ts";
@@ -54,9 +54,7 @@ export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenR
 }
 
 /** Whether a link has an action that offers can have; an offer always has a connection. */
-function isOfferAction(
-  link: Link,
-): link is Extract<Link, { action: "request" | "sign" }> & { connection: string } {
+function isOfferAction(link: Link): link is OfferLink {
   return (link.action === "request" || link.action === "sign") && link.connection !== undefined;
 }
 

@@ -3,7 +3,6 @@ import {
   isOfferConnection,
   businessAttribute,
   returnTypeOf,
-  type Link,
   type RequestLink,
   type SignLink,
 } from "@svc/protocol";
@@ -26,7 +25,7 @@ import { shownText } from "../shown-text.ts";
 import { membersOf, refusalOfAnswer } from "../transport.ts";
 
 /** An offer to a business, at its broker (decisions, section 6, Offers). */
-type OfferLink = (RequestLink | SignLink) & { readonly connection: string };
+export type OfferLink = (RequestLink | SignLink) & { readonly connection: string };
 
 /**
  * Whether a link is an offer: a person who scans it accepts it for a business of theirs, without signing anything. The
@@ -34,8 +33,7 @@ type OfferLink = (RequestLink | SignLink) & { readonly connection: string };
  *
  * @throws {WalletRefusal} unsupported for `attr=business` that leads elsewhere
  */
-export async function isOffer(ctx: WalletContext, link: Link): Promise<boolean> {
-  if (link.action !== "request" && link.action !== "sign") return false;
+export async function isOffer(ctx: WalletContext, link: OfferLink): Promise<boolean> {
   const broker = await findBroker(ctx, link);
   const isAtBroker = broker !== null && isOfferConnection(link.connection, broker);
   const isReserved = link.action === "request" && link.attributes.includes(businessAttribute);
