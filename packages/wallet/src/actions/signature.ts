@@ -1,6 +1,5 @@
 import {
   bytesOfHex,
-  hashTypedData,
   hexOfBytes,
   personalDigest,
   refusalOf,
@@ -9,7 +8,6 @@ import {
   textOfBytes,
   typedDataDigest,
   warningsOf,
-  type Hex,
   type SignLink,
   type TdLink,
   type TypedDataDocument,
@@ -85,11 +83,12 @@ async function openSignature<L extends TdLink | SignLink>(
 
 function typedDataContent(link: TdLink): Content {
   const document: TypedDataDocument = { ...link.data, types: link.types };
+  const digest = typedDataDigest(document);
   return {
-    digest: typedDataDigest(document),
+    digest,
     ask: `sign the document ${link.data.primaryType}`,
     words: sayTypedData(document),
-    data: { ...link.data, types: link.types, hash: hashTypedData(document) },
+    data: { ...document, hash: hexOfBytes(digest) },
   };
 }
 
@@ -108,7 +107,7 @@ function messageContent(link: SignLink): Content {
     data: {
       bytes: link.data,
       ...(readable === null ? {} : { text: readable }),
-      hash: hexOfBytes(digest) satisfies Hex,
+      hash: hexOfBytes(digest),
     },
   };
 }
