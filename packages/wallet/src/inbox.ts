@@ -10,28 +10,24 @@ import { questionOf, type Origin } from "./question.ts";
 import { rememberShown, rememberUnseen } from "./shown-items.ts";
 import { shownText } from "./shown-text.ts";
 
-/** One thing that waits for this identity's vote. */
-export interface InboxEntry {
+/** One thing that waits for this identity's vote, as its broker sent it. */
+export interface FoundItem {
   readonly id: string;
   readonly kind: string;
   /** Origin of the broker that has it. */
   readonly broker: string;
   /** Null if the broker sent something that this wallet cannot read: it can be rejected, but not approved. */
   readonly item: InboxItem | null;
+}
+
+/** The same, as it is shown. */
+export interface InboxEntry extends FoundItem {
   /** In plain words, one statement per line. */
   readonly words: readonly string[];
   /** What has to be accepted in addition to the approval. */
   readonly concerns: readonly Concern[];
   /** Why this wallet does not approve it; absent if it may. */
   readonly refusal?: string;
-}
-
-/** An entry as its broker sent it. */
-export interface FoundItem {
-  readonly id: string;
-  readonly kind: string;
-  readonly broker: string;
-  readonly item: InboxItem | null;
 }
 
 /** A page is about 1 MiB, even if it holds documents of 64 KiB each; all pages are kept until they are shown. */
