@@ -1,4 +1,3 @@
-import { isRecord } from "@svc/protocol";
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { restoreBackup, writeBackup, type Restored } from "../backup.ts";
@@ -28,15 +27,9 @@ export const backupVerbs: readonly Verb[] = [
     },
     example: "backup --as alice --file alice.backup",
     async run(home, input) {
-      const {
-        name,
-        secret,
-        passphrase: known,
-      } = await findSecret(home, {
-        name: input.optional("as"),
-        passphraseFile: input.optional("passphrase-file"),
-      });
       const file = input.optional("passphrase-file");
+      const choice = { name: input.optional("as"), passphraseFile: file };
+      const { name, secret, passphrase: known } = await findSecret(home, choice);
       const prompt = { question: "New passphrase for the backup: ", isNew: true } as const;
       const given = known ?? (await findPassphrase(home, file, prompt));
       const passphrase = given ?? newMnemonic();
@@ -85,8 +78,8 @@ async function readBackup(given: string): Promise<string> {
   } catch (cause) {
     throw new WalletRefusal("invalid_input", `${given} cannot be read`, { cause });
   }
-  const members = membersOf(content);
-  return isRecord(members) && typeof members["backup"] === "string" ? members["backup"] : content;
+  const { backup } = membersOf(content);
+  return typeof backup === "string" ? backup : content;
 }
 
 /**
