@@ -8,10 +8,7 @@ export interface Page<T> {
   nextCursor?: string;
 }
 
-/**
- * Opens an answer of the KYC or KYB endpoints, or an object in one. A member that is wrong is thrown as
- * `response_invalid`.
- */
+/** Opens an answer of the broker, or an object in one. A member that is wrong is thrown as `response_invalid`. */
 export function openAnswer(answer: Record<string, unknown>): Members {
   return openMembers(answer, invalid);
 }

@@ -1,5 +1,5 @@
-import { isRecord } from "@svc/protocol";
 import { explanationOf } from "./answer.ts";
+import { invalid, openAnswer } from "./api-answer.ts";
 import { oauthError } from "./callback.ts";
 import { callIssuer, type IssuerAnswer } from "./issuer-call.ts";
 import type { Issuer } from "./issuer.ts";
@@ -69,24 +69,15 @@ export function refusalOf(answer: IssuerAnswer): MerchantError {
 }
 
 /** RFC 6749 section 5.1. */
-function parseTokenResponse(body: unknown, now: number): TokenResponse {
-  const members = isRecord(body) ? body : {};
-  const text = (name: string): string => {
-    const value = members[name];
-    if (typeof value !== "string" || value === "")
-      throw new MerchantError("response_invalid", { reason: name });
-    return value;
-  };
-  if (text("token_type").toLowerCase() !== "bearer")
-    throw new MerchantError("response_invalid", { reason: "token_type" });
-  const lifetimeSeconds = members["expires_in"];
-  if (typeof lifetimeSeconds !== "number" || !(lifetimeSeconds > 0)) {
-    throw new MerchantError("response_invalid", { reason: "expires_in" });
-  }
+function parseTokenResponse(body: IssuerAnswer["body"], now: number): TokenResponse {
+  const members = openAnswer(body ?? {});
+  if (members.text("token_type").toLowerCase() !== "bearer") throw invalid("token_type");
+  const lifetimeSeconds = members.all["expires_in"];
+  if (typeof lifetimeSeconds !== "number" || !(lifetimeSeconds > 0)) throw invalid("expires_in");
   return {
-    idToken: text("id_token"),
-    accessToken: text("access_token"),
-    ...(members["refresh_token"] !== undefined && { refreshToken: text("refresh_token") }),
+    idToken: members.text("id_token"),
+    accessToken: members.text("access_token"),
+    ...(members.has("refresh_token") && { refreshToken: members.text("refresh_token") }),
     expiresAt: now + Math.floor(lifetimeSeconds),
   };
 }
