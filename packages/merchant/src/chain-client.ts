@@ -51,7 +51,7 @@ export function openChainClient(
   };
 
   const findEvent: ChainView["findEvent"] = async (hash, event) => {
-    const receipt = await findReceipt(async () => client.getTransactionReceipt({ hash }));
+    const receipt = await client.getTransactionReceipt({ hash }).catch(nullIfUnknown);
     if (receipt?.status !== "success" || receipt.transactionHash !== hash) return null;
     if (!receipt.logs.some((log) => !log.removed && isEvent(log, event))) return null;
     const { blockNumber, blockHash } = receipt;
@@ -132,19 +132,14 @@ function nameOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : "unknown";
 }
 
-async function findReceipt(
-  get: () => Promise<TransactionReceipt>,
-): Promise<TransactionReceipt | null> {
-  try {
-    return await get();
-  } catch (error) {
-    if (isOf(error, TransactionReceiptNotFoundError)) return null;
-    throw error;
-  }
+/** For a transaction that the node does not know, or that no block has. */
+function nullIfUnknown(error: unknown): null {
+  if (error instanceof BaseError && error.walk(saysUnknown) !== null) return null;
+  throw error;
 }
 
-function isOf(error: unknown, kind: abstract new (...given: never[]) => Error): boolean {
-  return error instanceof BaseError && error.walk((each) => each instanceof kind) !== null;
+function saysUnknown(error: unknown): boolean {
+  return error instanceof TransactionReceiptNotFoundError;
 }
 
 /** The JSON-RPC code of a call that reverted. */
