@@ -150,7 +150,7 @@ export function fieldsHash(names: readonly string[]): Hex32 {
 export function leavesHash(leaves: readonly Hex32[]): Hex32 {
   const words = new Uint8Array(64 + leaves.length * 32);
   words[31] = 32;
-  new DataView(words.buffer).setUint32(60, leaves.length);
+  writeInteger(words, 32, leaves.length);
   for (const [index, leaf] of leaves.entries()) words.set(bytes32(leaf), 64 + index * 32);
   return hexOfBytes(keccak256(words));
 }

@@ -3,7 +3,6 @@ import type { FieldName } from "../attributes.ts";
 import {
   base64OfBytes,
   bytesOfBase64,
-  bytesOfHex,
   bytesOfText,
   hasTooManyValues,
   hexOfBytes,
@@ -11,6 +10,7 @@ import {
   textOfBytes,
 } from "../encoding.ts";
 import type { Hex32 } from "../encoding.ts";
+import { bytesOfSize } from "../words.ts";
 import { ResultRefused, textMember } from "./members.ts";
 import type { Members, ResultFault } from "./members.ts";
 
@@ -25,12 +25,16 @@ export interface Info {
 
 const infosLengthMax = 8_388_608;
 
-/** Writes `infos`: Base64 of the JSON array of triples whose `data` and `pepper` are Base64 in turn. */
+/**
+ * Writes `infos`: Base64 of the JSON array of triples whose `data` and `pepper` are Base64 in turn.
+ *
+ * @throws {TypeError} when a pepper is not 32 bytes
+ */
 export function encodeInfos(infos: readonly Info[]): string {
   const triples = infos.map(({ field, data, pepper }) => ({
     field,
     data: base64OfBytes(bytesOfText(data)),
-    pepper: base64OfBytes(pepperBytes(pepper)),
+    pepper: base64OfBytes(bytesOfSize(pepper, 32)),
   }));
   return base64OfBytes(bytesOfText(JSON.stringify(triples)));
 }
@@ -90,10 +94,4 @@ function readInfo(triple: unknown, at: string): Info {
 function textOfBase64(text: string): string | null {
   const bytes = bytesOfBase64(text);
   return bytes === null ? null : textOfBytes(bytes);
-}
-
-function pepperBytes(pepper: Hex32): Uint8Array {
-  const bytes = bytesOfHex(pepper);
-  if (bytes?.length !== 32) throw new TypeError("a pepper is 32 bytes");
-  return bytes;
 }
