@@ -90,8 +90,8 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   for (const [name, values] of Object.entries(call.query ?? {}))
     for (const value of [values].flat())
       if (value !== undefined) url.searchParams.append(name, String(value));
-  // Serialised before anything is sent: a body that cannot be serialised is not a failure of the broker.
   checkIdempotencyKey(call.idempotencyKey);
+  // Serialised before anything is sent: a body that cannot be serialised is not a failure of the broker.
   const body = JSON.stringify(call.body, writeBigInt);
   const hasBody = body !== undefined;
   try {

@@ -126,14 +126,12 @@ export function optionalAttributes(parameters: Parameters, name: string): readon
   return [...attributes];
 }
 
-/**
- * Reads `attr` where it is required. `business` is reserved: it may only be the single element, and only in `request`.
- */
 export function requiredAttributes(parameters: Parameters, name: string): readonly string[] {
   if (!parameters.has(name)) throw new LinkRefused(name, "is missing");
   return optionalAttributes(parameters, name);
 }
 
+/** The reserved name may only be the single element, and only in `request`. */
 export function refuseBusiness(attributes: readonly string[], name: string): void {
   if (attributes.includes(businessAttribute)) {
     throw new LinkRefused(name, `holds the reserved name ${businessAttribute}`);
