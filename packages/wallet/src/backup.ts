@@ -1,4 +1,4 @@
-import { base64urlOfBytes, bytesOfBase64url, isRecord } from "@svc/protocol";
+import { base64urlOfBytes, bytesOfBase64url } from "@svc/protocol";
 import { openText, sealText } from "./box.ts";
 import { keepCredential, listHeld, type HeldCredential } from "./held-credential.ts";
 import { restoreHistory, savedEntryOf, type SavedEntry } from "./history.ts";
@@ -11,6 +11,7 @@ import {
   type StoredRecord,
 } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
+import { membersOf } from "./transport.ts";
 import { parseSecret, type VaultContext, type VaultEntry } from "./vault.ts";
 
 /** What a backup holds: everything that would be lost with a device. */
@@ -103,11 +104,10 @@ async function openBackup(text: string, passphrase: string): Promise<Content> {
   const json = await openText(box, { cipher, about: prefix });
   if (json === null)
     throw new WalletRefusal("wrong_passphrase", "the passphrase does not open the backup");
-  const content: unknown = JSON.parse(json);
-  if (!isRecord(content)) throw new WalletRefusal("invalid_input", "the backup is empty");
-  // It was sealed by somebody who knows the passphrase, so its parts are trusted as this wallet's own.
-  const { name, credentials, history } = content as unknown as Content;
+  // The message of a parser would quote what it cannot read, such as words.
+  const content = membersOf(json);
   const secret = parseSecret(JSON.stringify(content["secret"] ?? null));
   if (secret === null) throw new WalletRefusal("invalid_input", "the backup holds no identity");
-  return { name, secret, credentials, history };
+  // It was sealed by somebody who knows the passphrase, so its parts are trusted as this wallet's own.
+  return { ...(content as unknown as Content), secret };
 }

@@ -219,4 +219,8 @@ await test("a backup opens with its passphrase alone, and not once a character w
   await refuses(restore(flipped), "wrong_passphrase");
   for (const none of ["", "svc-wallet-backup-v1", `${text}.x`, text.replace("-v1", "-v2")])
     await refuses(restore(none), "invalid_input");
+  const [version = "", salt = ""] = text.split(".");
+  const cipher = await cipherOfPassphrase(passphrase, bytesOfBase64url(salt) ?? new Uint8Array());
+  const words = await sealText("abandon ability able", { cipher, about: version }, random);
+  await refuses(restore(`${version}.${salt}.${words}`), "invalid_input", /holds no identity/);
 });
