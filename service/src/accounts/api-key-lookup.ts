@@ -106,24 +106,16 @@ function proveKey(ctx: Ctx, known: KnownKey, text: string): void {
 }
 
 function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {
-  const { id, organization_id: organizationId, client_domain_id: clientDomainId } = row;
-  if (clientDomainId === null || row.domain === null || row.environment === null)
-    return { mac: row.mac, provedSha256: null, key: { id, organizationId }, domain: null };
+  const { id, organizationId, clientDomainId, mac, domain, environment, provedAt } = row;
+  if (clientDomainId === null || domain === null || environment === null)
+    return { mac, provedSha256: null, key: { id, organizationId }, domain: null };
+  const { readsPerSecond, createsPerSecond } = row;
+  const entitlements = entitlementsWith(row.entitlements);
+  const limits = { readsPerSecond, createsPerSecond };
   return {
-    mac: row.mac,
+    mac,
     provedSha256: null,
-    key: {
-      id,
-      organizationId,
-      clientDomainId,
-      domain: row.domain,
-      environment: row.environment,
-      entitlements: entitlementsWith(row.entitlements),
-      limits: { readsPerSecond: row.reads_per_second, createsPerSecond: row.creates_per_second },
-    },
-    domain: {
-      proof: proofNeeded(row.domain, ctx.config.profile),
-      provedAt: row.proved_at,
-    },
+    key: { id, organizationId, clientDomainId, domain, environment, entitlements, limits },
+    domain: { proof: proofNeeded(domain, ctx.config.profile), provedAt },
   };
 }

@@ -15,16 +15,16 @@ export interface ApiKeyRow {
 
 /** A live key with the domain it serves, in one row. */
 export interface LiveApiKeyRow {
-  id: string;
-  organization_id: string;
-  client_domain_id: string | null;
-  mac: Buffer;
-  domain: string | null;
-  environment: Environment | null;
-  proved_at: number | null;
-  entitlements: string[];
-  reads_per_second: number | null;
-  creates_per_second: number | null;
+  readonly id: string;
+  readonly organizationId: string;
+  readonly clientDomainId: string | null;
+  readonly mac: Buffer;
+  readonly domain: string | null;
+  readonly environment: Environment | null;
+  readonly provedAt: number | null;
+  readonly entitlements: readonly string[];
+  readonly readsPerSecond: number | null;
+  readonly createsPerSecond: number | null;
 }
 
 const keyColumns = columns`
@@ -33,10 +33,11 @@ const keyColumns = columns`
 
 export async function findLiveApiKey(db: Queryable, id: string): Promise<LiveApiKeyRow | null> {
   const [row] = await db.query<LiveApiKeyRow>(
-    sql`select api_key.id, api_key.organization_id, client_domain_id, mac, domain, environment, proved_at,
+    sql`select api_key.id, api_key.organization_id as "organizationId", client_domain_id as "clientDomainId", mac,
+        domain, environment, proved_at as "provedAt",
         array(select entitlement from organization_entitlement
           where organization_entitlement.organization_id = api_key.organization_id) as entitlements,
-        reads_per_second, creates_per_second
+        reads_per_second as "readsPerSecond", creates_per_second as "createsPerSecond"
       from api_key join organization on organization.id = api_key.organization_id
         left join client_domain on client_domain.id = client_domain_id
       where api_key.id = ${id} and revoked_at is null`,

@@ -1,43 +1,22 @@
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
-import { type ClientDomain, type Environment, type Profile, proofNeeded } from "./client-domain.ts";
+import { type ClientDomain, type Profile, proofNeeded } from "./client-domain.ts";
 
-export interface DomainRow {
-  id: string;
-  organization_id: string;
-  domain: string;
-  environment: Environment;
-  proof_token: string;
-  proved_at: number | null;
-  checked_at: number | null;
-  failing_since: number | null;
-  callback_hosts: string[] | null;
-  created_at: number;
-}
+/** A domain as it is stored: the profile decides what has to be proved. */
+export type DomainRow = Omit<ClientDomain, "proof">;
 
 const domainColumns = columns`
-  id, organization_id, domain, environment, proof_token, proved_at, checked_at, failing_since, callback_hosts,
-  created_at`;
+  id, organization_id as "organizationId", domain, environment, proof_token as "proofToken", proved_at as "provedAt",
+  checked_at as "checkedAt", failing_since as "failingSince", callback_hosts as "callbackHosts",
+  created_at as "createdAt"`;
 
 export function toDomain(row: DomainRow, profile: Profile): ClientDomain {
-  return {
-    id: row.id,
-    organizationId: row.organization_id,
-    domain: row.domain,
-    environment: row.environment,
-    proof: proofNeeded(row.domain, profile),
-    proofToken: row.proof_token,
-    provedAt: row.proved_at,
-    checkedAt: row.checked_at,
-    failingSince: row.failing_since,
-    callbackHosts: row.callback_hosts,
-    createdAt: row.created_at,
-  };
+  return { ...row, proof: proofNeeded(row.domain, profile) };
 }
 
 /** @returns false if the organization already has this domain in this environment */
 export async function insertDomain(
   tx: Queryable,
-  domain: Omit<ClientDomain, "proof" | "callbackHosts">,
+  domain: Omit<DomainRow, "callbackHosts">,
 ): Promise<boolean> {
   const rows = await tx.query(
     sql`insert into client_domain (id, organization_id, domain, environment, proof_token, created_at)
@@ -62,15 +41,13 @@ export async function renameDomain(tx: Queryable, id: string, domain: string): P
   return rows.length > 0;
 }
 
-/** @returns false if there is no such domain */
 export async function setCallbackHosts(
   tx: Queryable,
   given: { id: string; hosts: readonly string[] | null },
-): Promise<boolean> {
-  const rows = await tx.query(
-    sql`update client_domain set callback_hosts = ${given.hosts}::text[] where id = ${given.id} returning id`,
+): Promise<void> {
+  await tx.query(
+    sql`update client_domain set callback_hosts = ${given.hosts}::text[] where id = ${given.id}`,
   );
-  return rows.length > 0;
 }
 
 export async function findDomain(db: Queryable, id: string): Promise<DomainRow | null> {
@@ -98,22 +75,21 @@ export interface CheckResult {
   readonly id: string;
   readonly isProved: boolean;
   readonly now: number;
-  /** Null for a domain that was never proved: it is checked only on request. */
+  /** Not stored while the domain has never been proved: it is checked only on request. */
   readonly nextCheckAt: number;
   /** The lease under which the check ran; null for a check on request. */
   readonly leaseId: string | null;
 }
+
+type KnownProof = Pick<ClientDomain, "provedAt" | "failingSince">;
 
 /**
  * Records a check. A check that has lost its lease meanwhile changes nothing.
  *
  * @returns what was known before, or null if nothing was written
  */
-export async function recordCheck(
-  tx: Queryable,
-  check: CheckResult,
-): Promise<{ provedAt: number | null; failingSince: number | null } | null> {
-  const [row] = await tx.query<{ proved_at: number | null; failing_since: number | null }>(
+export async function recordCheck(tx: Queryable, check: CheckResult): Promise<KnownProof | null> {
+  const [before] = await tx.query<KnownProof>(
     sql`with before as (
         select id, proved_at, failing_since from client_domain
         where id = ${check.id} and (${check.leaseId}::uuid is null or lease_id = ${check.leaseId}::uuid)
@@ -126,9 +102,9 @@ export async function recordCheck(
         lease_id = null,
         leased_until = null
       from before where client_domain.id = before.id
-      returning before.proved_at, before.failing_since`,
+      returning before.proved_at as "provedAt", before.failing_since as "failingSince"`,
   );
-  return row === undefined ? null : { provedAt: row.proved_at, failingSince: row.failing_since };
+  return before ?? null;
 }
 
 /** Takes domains whose check is due; two processes never take the same one. */
@@ -137,15 +113,14 @@ export async function leaseDueDomains(
   lease: { id: string; now: number; until: number; limit: number },
 ): Promise<DomainRow[]> {
   return db.query<DomainRow>(
-    sql`with due as (
+    sql`with due (due_id) as (
         select id from client_domain
         where check_due_at <= ${lease.now} and (leased_until is null or leased_until <= ${lease.now})
         order by check_due_at limit ${lease.limit}
         for update skip locked)
-      update client_domain as domain set lease_id = ${lease.id}, leased_until = ${lease.until}
-      from due where domain.id = due.id
-      returning domain.id, organization_id, domain.domain, environment, proof_token, proved_at, checked_at,
-        failing_since, callback_hosts, created_at`,
+      update client_domain set lease_id = ${lease.id}, leased_until = ${lease.until}
+      from due where id = due_id
+      returning ${domainColumns}`,
   );
 }
 

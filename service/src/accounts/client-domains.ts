@@ -114,8 +114,7 @@ export async function limitCallbackHosts(
   const hosts = given.hosts === null ? null : parseCallbackHosts(given.hosts, ctx.config.profile);
   const { id } = await getDomain(ctx, given.id);
   await ctx.db.transaction(async (tx) => {
-    if (!(await store.setCallbackHosts(tx, { id, hosts })))
-      throw new Problem("client_domain_not_found");
+    await store.setCallbackHosts(tx, { id, hosts });
     await ctx.audit.record(tx, {
       actor,
       action: "client-domain.callback-hosts",
@@ -210,7 +209,7 @@ async function recordCheck(
   ctx: Ctx,
   tx: Queryable,
   check: { domain: ClientDomain; found: ProofFound | null; leaseId: string | null },
-): Promise<{ provedAt: number | null; failingSince: number | null } | null> {
+): ReturnType<typeof store.recordCheck> {
   const now = ctx.clock.now();
   const isProved = check.found !== null;
   const before = await store.recordCheck(tx, {

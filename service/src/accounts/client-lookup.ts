@@ -44,28 +44,22 @@ export async function openClients(ctx: Ctx): Promise<Clients> {
 
 function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
   const { profile } = ctx.config;
-  const settings = store.toSettings(row);
+  const { secretIds, secretHashes, provedAt, ...client } = row;
   const proof = proofNeeded(row.domain, profile);
-  const isProved = isVerified({ proof, provedAt: row.proved_at }, ctx.clock.now());
-  const secrets = row.secret_ids.flatMap((id, index) => {
-    const sha256 = row.secret_hashes[index];
+  const secrets = secretIds.flatMap((id, index) => {
+    const sha256 = secretHashes[index];
     return sha256 === undefined ? [] : [Object.freeze({ id, sha256 })];
   });
   return Object.freeze({
-    ...settings,
-    redirectUris: Object.freeze(settings.redirectUris),
-    postLogoutRedirectUris: Object.freeze(settings.postLogoutRedirectUris),
-    audiences: Object.freeze(settings.audiences),
+    ...client,
+    redirectUris: Object.freeze(row.redirectUris),
+    postLogoutRedirectUris: Object.freeze(row.postLogoutRedirectUris),
+    audiences: Object.freeze(row.audiences),
     // Optional PKCE must not survive in a database that once served `dev` (decisions section 2, PKCE), and a client
     // without any other proof may not have it.
     pkceRequired:
-      settings.pkceRequired || profile === "production" || settings.authenticationMethod === "none",
-    id: row.id,
-    clientDomainId: row.client_domain_id,
-    organizationId: row.organization_id,
-    environment: row.environment,
-    domain: isProved ? row.domain : null,
-    loginsPerClientMinute: row.logins_per_client_minute,
+      row.pkceRequired || profile === "production" || row.authenticationMethod === "none",
+    domain: isVerified({ proof, provedAt }, ctx.clock.now()) ? row.domain : null,
     secrets: Object.freeze(secrets),
   });
 }

@@ -20,98 +20,56 @@ export interface SecretRow {
   readonly lastUsedAt: number | null;
 }
 
-interface SettingsColumns {
-  name: string;
-  authentication_method: ClientSettings["authenticationMethod"];
-  redirect_uris: string[];
-  post_logout_redirect_uris: string[];
-  audiences: string[];
-  backchannel_logout_uri: string | null;
-  jwks: ClientSettings["jwks"];
-  jwks_uri: string | null;
-  number_matching: boolean;
-  pkce_required: boolean;
-  dpop_required: boolean;
-  pushed_request_required: boolean;
-  id_token_algorithm: ClientSettings["idTokenAlgorithm"];
-  acr_minimum: ClientSettings["acrMinimum"];
-}
-
-interface ClientColumns extends SettingsColumns {
-  id: string;
-  client_domain_id: string;
-  created_at: number;
-  disabled_at: number | null;
-}
-
 /** What the login engine needs of a client, its domain and its secrets, in one row. */
-export interface LiveClientRow extends SettingsColumns {
-  id: string;
-  client_domain_id: string;
-  organization_id: string;
-  domain: string;
-  environment: Environment;
-  proved_at: number | null;
-  logins_per_client_minute: number | null;
-  secret_ids: string[];
-  secret_hashes: Buffer[];
+export interface LiveClientRow extends ClientSettings {
+  readonly id: string;
+  readonly clientDomainId: string;
+  readonly organizationId: string;
+  readonly domain: string;
+  readonly environment: Environment;
+  readonly provedAt: number | null;
+  readonly loginsPerClientMinute: number | null;
+  readonly secretIds: readonly string[];
+  readonly secretHashes: readonly Buffer[];
 }
 
-export function toSettings(row: SettingsColumns): ClientSettings {
-  return {
-    name: row.name,
-    authenticationMethod: row.authentication_method,
-    redirectUris: row.redirect_uris,
-    postLogoutRedirectUris: row.post_logout_redirect_uris,
-    audiences: row.audiences,
-    backchannelLogoutUri: row.backchannel_logout_uri,
-    jwks: row.jwks,
-    jwksUri: row.jwks_uri,
-    numberMatching: row.number_matching,
-    pkceRequired: row.pkce_required,
-    dpopRequired: row.dpop_required,
-    pushedRequestRequired: row.pushed_request_required,
-    idTokenAlgorithm: row.id_token_algorithm,
-    acrMinimum: row.acr_minimum,
-  };
-}
+const settingsColumns = columns`
+  oauth_client.name, authentication_method as "authenticationMethod", redirect_uris as "redirectUris",
+  post_logout_redirect_uris as "postLogoutRedirectUris", audiences, backchannel_logout_uri as "backchannelLogoutUri",
+  jwks, jwks_uri as "jwksUri", number_matching as "numberMatching", pkce_required as "pkceRequired",
+  dpop_required as "dpopRequired", pushed_request_required as "pushedRequestRequired",
+  id_token_algorithm as "idTokenAlgorithm", acr_minimum as "acrMinimum"`;
 
+/** What a {@link ClientRow} has beside its settings. */
 const clientColumns = columns`
-  id, client_domain_id, name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-  backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required, pushed_request_required,
-  id_token_algorithm, acr_minimum, created_at, disabled_at`;
+  id, client_domain_id as "clientDomainId", created_at as "createdAt", disabled_at as "disabledAt"`;
+
+type ClientColumns = Omit<ClientRow, "settings"> & ClientSettings;
 
 function toClientRow(row: ClientColumns): ClientRow {
-  return {
-    id: row.id,
-    clientDomainId: row.client_domain_id,
-    settings: toSettings(row),
-    createdAt: row.created_at,
-    disabledAt: row.disabled_at,
-  };
+  const { id, clientDomainId, createdAt, disabledAt, ...settings } = row;
+  return { id, clientDomainId, settings, createdAt, disabledAt };
 }
 
 /** The row of an enabled client, secrets included; a single call, for the hot path's cache. */
 export async function findLiveClient(db: Queryable, id: string): Promise<LiveClientRow | null> {
   const [row] = await db.query<LiveClientRow>(
-    sql`select client.id, client_domain_id, organization_id, domain, environment, proved_at,
-        logins_per_client_minute, client.name, authentication_method, redirect_uris, post_logout_redirect_uris, audiences,
-        backchannel_logout_uri, jwks, jwks_uri, number_matching, pkce_required, dpop_required,
-        pushed_request_required, id_token_algorithm, acr_minimum,
+    sql`select oauth_client.id, client_domain_id as "clientDomainId", organization_id as "organizationId", domain,
+        environment, proved_at as "provedAt", logins_per_client_minute as "loginsPerClientMinute", ${settingsColumns},
         array(select secret.id::text from client_secret as secret
-          where client_id = client.id and revoked_at is null order by secret.id) as secret_ids,
+          where client_id = oauth_client.id and revoked_at is null order by secret.id) as "secretIds",
         array(select sha256 from client_secret as secret
-          where client_id = client.id and revoked_at is null order by secret.id) as secret_hashes
-      from oauth_client as client join client_domain on client_domain.id = client_domain_id
+          where client_id = oauth_client.id and revoked_at is null order by secret.id) as "secretHashes"
+      from oauth_client join client_domain on client_domain.id = client_domain_id
         join organization on organization.id = organization_id
-      where client.id = ${id} and disabled_at is null`,
+      where oauth_client.id = ${id} and disabled_at is null`,
   );
   return row ?? null;
 }
 
 export async function findClient(db: Queryable, id: string): Promise<ClientRow | null> {
   const [row] = await db.query<ClientColumns>(
-    sql`select ${clientColumns} from oauth_client where id = ${id}`,
+    sql`select ${clientColumns}, ${settingsColumns} from oauth_client where id = ${id}`,
   );
   return row === undefined ? null : toClientRow(row);
 }
@@ -119,14 +77,14 @@ export async function findClient(db: Queryable, id: string): Promise<ClientRow |
 /** Locks the client, so that changes to it and its secrets take turns. */
 export async function lockClient(tx: Queryable, id: string): Promise<ClientRow | null> {
   const [row] = await tx.query<ClientColumns>(
-    sql`select ${clientColumns} from oauth_client where id = ${id} for update`,
+    sql`select ${clientColumns}, ${settingsColumns} from oauth_client where id = ${id} for update`,
   );
   return row === undefined ? null : toClientRow(row);
 }
 
 export async function listClients(db: Queryable, clientDomainId: string): Promise<ClientRow[]> {
   const rows = await db.query<ClientColumns>(
-    sql`select ${clientColumns}
+    sql`select ${clientColumns}, ${settingsColumns}
       from oauth_client where client_domain_id = ${clientDomainId} order by created_at, id`,
   );
   return rows.map(toClientRow);
@@ -206,15 +164,10 @@ export async function disableClient(tx: Queryable, id: string, now: number): Pro
 }
 
 export async function listLiveSecrets(db: Queryable, clientId: string): Promise<SecretRow[]> {
-  const rows = await db.query<{ id: string; created_at: number; last_used_at: number | null }>(
-    sql`select id, created_at, last_used_at from client_secret
+  return db.query<SecretRow>(
+    sql`select id, created_at as "createdAt", last_used_at as "lastUsedAt" from client_secret
       where client_id = ${clientId} and revoked_at is null order by created_at, id`,
   );
-  return rows.map((row) => ({
-    id: row.id,
-    createdAt: row.created_at,
-    lastUsedAt: row.last_used_at,
-  }));
 }
 
 export async function insertSecret(

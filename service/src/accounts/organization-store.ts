@@ -1,22 +1,6 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { firstUuid } from "../platform/ids.ts";
-import type { Organization, OrganizationMember, Role } from "./organization.ts";
-
-interface OrganizationRow {
-  id: string;
-  name: string;
-  created_at: number;
-}
-
-interface MemberRow {
-  user_address: string;
-  role: Role;
-  created_at: number;
-}
-
-function toOrganization(row: OrganizationRow): Organization {
-  return { id: row.id, name: row.name, createdAt: row.created_at };
-}
+import type { Organization, OrganizationMember } from "./organization.ts";
 
 export async function insertOrganization(tx: Queryable, organization: Organization): Promise<void> {
   await tx.query(
@@ -26,10 +10,10 @@ export async function insertOrganization(tx: Queryable, organization: Organizati
 }
 
 export async function findOrganization(db: Queryable, id: string): Promise<Organization | null> {
-  const [row] = await db.query<OrganizationRow>(
-    sql`select id, name, created_at from organization where id = ${id}`,
+  const [organization] = await db.query<Organization>(
+    sql`select id, name, created_at as "createdAt" from organization where id = ${id}`,
   );
-  return row === undefined ? null : toOrganization(row);
+  return organization ?? null;
 }
 
 /** Locks the organization, so that changes to its members, domains and keys take turns. @returns whether it exists */
@@ -43,27 +27,21 @@ export async function listOrganizations(
   db: Queryable,
   page: { after: string | null; limit: number },
 ): Promise<Organization[]> {
-  const rows = await db.query<OrganizationRow>(
-    sql`select id, name, created_at from organization
+  return db.query<Organization>(
+    sql`select id, name, created_at as "createdAt" from organization
       where id > ${page.after ?? firstUuid}
       order by id limit ${page.limit}`,
   );
-  return rows.map(toOrganization);
 }
 
 export async function listMembers(
   db: Queryable,
   organizationId: string,
 ): Promise<OrganizationMember[]> {
-  const rows = await db.query<MemberRow>(
-    sql`select user_address, role, created_at from organization_member
+  return db.query<OrganizationMember>(
+    sql`select user_address as "user", role, created_at as "createdAt" from organization_member
       where organization_id = ${organizationId} order by created_at, user_address`,
   );
-  return rows.map((row) => ({
-    user: row.user_address,
-    role: row.role,
-    createdAt: row.created_at,
-  }));
 }
 
 export async function upsertMember(

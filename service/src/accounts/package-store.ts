@@ -1,36 +1,15 @@
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { KycPackage } from "./package.ts";
 
-interface PackageRow {
-  id: string;
-  client_domain_id: string;
-  name: string;
-  source_key: string;
-  fields: string[] | null;
-  transfers_total: number;
-  transfers_held: number;
-  transfers_consumed: number;
-  price_rappen: string;
-  created_at: number;
-}
+type PackageRow = Omit<KycPackage, "priceRappen"> & { readonly priceRappen: string };
 
 const packageColumns = columns`
-  id, client_domain_id, name, source_key, fields, transfers_total, transfers_held, transfers_consumed,
-  price_rappen::text as price_rappen, created_at`;
+  id, client_domain_id as "clientDomainId", name, source_key as "sourceKey", fields,
+  transfers_total as "transfersTotal", transfers_held as "transfersHeld", transfers_consumed as "transfersConsumed",
+  price_rappen::text as "priceRappen", created_at as "createdAt"`;
 
 function toPackage(row: PackageRow): KycPackage {
-  return {
-    id: row.id,
-    clientDomainId: row.client_domain_id,
-    name: row.name,
-    sourceKey: row.source_key,
-    fields: row.fields,
-    transfersTotal: row.transfers_total,
-    transfersHeld: row.transfers_held,
-    transfersConsumed: row.transfers_consumed,
-    priceRappen: BigInt(row.price_rappen),
-    createdAt: row.created_at,
-  };
+  return { ...row, priceRappen: BigInt(row.priceRappen) };
 }
 
 export async function insertPackage(
@@ -61,7 +40,7 @@ export async function findPackage(db: Queryable, id: string): Promise<KycPackage
 
 export interface SealedKeyRow {
   readonly id: string;
-  readonly signing_key_sealed: Buffer;
+  readonly sealed: Buffer;
 }
 
 export async function listSigningKeys(
@@ -69,7 +48,7 @@ export async function listSigningKeys(
   ids: readonly string[],
 ): Promise<SealedKeyRow[]> {
   return db.query<SealedKeyRow>(
-    sql`select id, signing_key_sealed from kyc_package where id = any(${ids}::uuid[])`,
+    sql`select id, signing_key_sealed as sealed from kyc_package where id = any(${ids}::uuid[])`,
   );
 }
 
@@ -80,10 +59,10 @@ export async function setNextKey(tx: Queryable, id: string, sealed: Buffer): Pro
 
 /** The successor of the signing key; locks the package. */
 export async function findNextKey(tx: Queryable, id: string): Promise<Buffer | null> {
-  const [row] = await tx.query<{ next_signing_key_sealed: Buffer | null }>(
-    sql`select next_signing_key_sealed from kyc_package where id = ${id} for update`,
+  const [row] = await tx.query<{ sealed: Buffer | null }>(
+    sql`select next_signing_key_sealed as sealed from kyc_package where id = ${id} for update`,
   );
-  return row?.next_signing_key_sealed ?? null;
+  return row?.sealed ?? null;
 }
 
 /** Replaces the signing key by its successor, sealed again for that column. */

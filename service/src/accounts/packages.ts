@@ -115,7 +115,7 @@ export async function readSigningKeys(
 ): Promise<ReadonlyMap<string, string>> {
   const rows = await store.listSigningKeys(ctx.db, ids);
   const keys = new Map<string, string>();
-  for (const { id, signing_key_sealed: sealed } of rows) {
+  for (const { id, sealed } of rows) {
     try {
       keys.set(id, ctx.seal.open(sealed, placeIn(signingKeyColumn, id)).toString());
     } catch (error) {

@@ -2,11 +2,11 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 import type { Environment } from "./client-domain.ts";
 
 export interface RequesterRow {
-  organization_id: string;
-  environment: Environment;
-  domain: string;
-  proved_at: number | null;
-  entitlements: string[];
+  readonly organizationId: string;
+  readonly environment: Environment;
+  readonly domain: string;
+  readonly provedAt: number | null;
+  readonly entitlements: readonly string[];
 }
 
 export async function findRequesterRow(
@@ -14,7 +14,7 @@ export async function findRequesterRow(
   clientDomainId: string,
 ): Promise<RequesterRow | null> {
   const [row] = await db.query<RequesterRow>(
-    sql`select organization_id, environment, domain, proved_at,
+    sql`select organization_id as "organizationId", environment, domain, proved_at as "provedAt",
         array(select entitlement from organization_entitlement
           where organization_entitlement.organization_id = client_domain.organization_id) as entitlements
       from client_domain where id = ${clientDomainId}`,

@@ -28,13 +28,12 @@ export async function readRequester(
 ): Promise<Requester> {
   const row = await findRequesterRow(db, clientDomainId);
   if (row === null) throw new Error("client domains are never deleted");
+  const { provedAt, entitlements, ...own } = row;
   const proof = proofNeeded(row.domain, ctx.config.profile);
   return {
-    organizationId: row.organization_id,
+    ...own,
     clientDomainId,
-    domain: row.domain,
-    verified: isVerified({ proof, provedAt: row.proved_at }, ctx.clock.now()),
-    environment: row.environment,
-    entitlements: entitlementsWith(row.entitlements),
+    verified: isVerified({ proof, provedAt }, ctx.clock.now()),
+    entitlements: entitlementsWith(entitlements),
   };
 }
