@@ -2,58 +2,6 @@ import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { Attempt, AttemptFailure, Channel } from "./attempt.ts";
 import type { Acr } from "../authorization/acr.ts";
 
-interface Row {
-  id: string;
-  client_id: string;
-  request: Attempt["request"];
-  status: Attempt["status"];
-  failure: AttemptFailure | null;
-  browser_sha256: Buffer;
-  browser_network: string;
-  created_at: number;
-  expires_at: number;
-  restarts: number;
-  is_static: boolean;
-  is_contested: boolean;
-  channel: Channel | null;
-  session_text: string | null;
-  connection: string | null;
-  claimed_by: string | null;
-  claim_sha256: string | null;
-  digits: string | null;
-  request_object: string | null;
-  acr: Acr | null;
-  business: string | null;
-  gathering_since: number | null;
-}
-
-function attemptOf(row: Row): Attempt {
-  return {
-    id: row.id,
-    clientId: row.client_id,
-    request: row.request,
-    status: row.status,
-    failure: row.failure,
-    browserSha256: row.browser_sha256,
-    browserNetwork: row.browser_network,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    restarts: row.restarts,
-    isStatic: row.is_static,
-    isContested: row.is_contested,
-    channel: row.channel,
-    sessionText: row.session_text,
-    connection: row.connection,
-    claimedBy: row.claimed_by,
-    claimSha256: row.claim_sha256,
-    digits: row.digits,
-    requestObject: row.request_object,
-    acr: row.acr,
-    business: row.business,
-    gatheringSince: row.gathering_since,
-  };
-}
-
 /** What the first row of an attempt holds. */
 export type NewAttempt = Pick<
   Attempt,
@@ -99,12 +47,14 @@ export async function restartAttempt(
 }
 
 export async function findAttempt(db: Queryable, id: string): Promise<Attempt | null> {
-  const [row] = await db.query<Row>(sql`
-    select id, client_id, request, status, failure, browser_sha256, browser_network, created_at, expires_at, restarts,
-      is_static, is_contested, channel, session_text, connection, claimed_by, claim_sha256, digits, request_object, acr,
-      business, gathering_since
+  const [attempt] = await db.query<Attempt>(sql`
+    select id, client_id as "clientId", request, status, failure, browser_sha256 as "browserSha256",
+      browser_network as "browserNetwork", created_at as "createdAt", expires_at as "expiresAt", restarts,
+      is_static as "isStatic", is_contested as "isContested", channel, session_text as "sessionText", connection,
+      claimed_by as "claimedBy", claim_sha256 as "claimSha256", digits, request_object as "requestObject", acr, business,
+      gathering_since as "gatheringSince"
     from login where id = ${id}`);
-  return row === undefined ? null : attemptOf(row);
+  return attempt ?? null;
 }
 
 /** Those of these attempts that have left the states in which a page may wait for long. */

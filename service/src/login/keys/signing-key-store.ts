@@ -10,28 +10,12 @@ export interface SigningKeyRow {
   readonly startsAt: number;
 }
 
-interface Columns {
-  kid: string;
-  purpose: KeyPurpose;
-  public_jwk: Record<string, string>;
-  private_sealed: Buffer;
-  created_at: number;
-  starts_at: number;
-}
-
 /** Every key that was not revoked, oldest first. */
 export async function listKeys(db: Queryable): Promise<SigningKeyRow[]> {
-  const rows = await db.query<Columns>(sql`
-    select kid, purpose, public_jwk, private_sealed, created_at, starts_at from signing_key
-    where revoked_at is null order by purpose, starts_at`);
-  return rows.map((row) => ({
-    kid: row.kid,
-    purpose: row.purpose,
-    publicJwk: row.public_jwk,
-    privateSealed: row.private_sealed,
-    createdAt: row.created_at,
-    startsAt: row.starts_at,
-  }));
+  return db.query<SigningKeyRow>(sql`
+    select kid, purpose, public_jwk as "publicJwk", private_sealed as "privateSealed", created_at as "createdAt",
+      starts_at as "startsAt"
+    from signing_key where revoked_at is null order by purpose, starts_at`);
 }
 
 /** Takes the slot (purpose, starts_at) unless another process was first. */

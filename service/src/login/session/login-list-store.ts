@@ -56,12 +56,12 @@ export async function findLoginOf(
   user: string,
   { id, now }: { id: string; now: number },
 ): Promise<{ sessionId: string | null } | null> {
-  const [row] = await db.query<{ session_id: string | null }>(sql`
-    select session_id from token_family
+  const [login] = await db.query<{ sessionId: string | null }>(sql`
+    select session_id as "sessionId" from token_family
     where id = ${id} and user_address = ${user} and revoked_at is null and expires_at > ${now}
     union all
     select id from session where id = ${id} and user_address = ${user} and ended_at is null`);
-  return row === undefined ? null : { sessionId: row.session_id };
+  return login ?? null;
 }
 
 /** Revokes a family alone. Back-channel logout follows from a session's end. */

@@ -1,4 +1,4 @@
-import { type Queryable, sql } from "../../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import type { AuthorizationCode } from "./authorization-code.ts";
 import type { ClaimSource } from "../business/business-claims.ts";
 import { type SeatAnswer, seatOf } from "../business/business-seat.ts";
@@ -21,35 +21,19 @@ export interface FamilyRow extends ClaimSource {
   readonly expiresAt: number;
 }
 
-interface FamilyColumns {
-  user_address: string | null;
-  session_id: string | null;
-  scope: string;
-  audience: string[];
-  business: string | null;
-  claims: Record<string, unknown>;
-  acr: string | null;
-  authenticated_at: number | null;
-  dpop_jkt: string | null;
-  expires_at: number;
-  seat: SeatAnswer | null;
+/** As a statement answers with it. */
+type Answered<Row extends FamilyRow> = Omit<Row, "seat"> & { readonly seat: SeatAnswer | null };
+
+/** What one that spends answers with in addition. */
+interface Spent {
+  /** Null where it found no family. */
+  readonly id: string | null;
+  readonly spent: readonly string[];
 }
 
-function familyRowOf(row: FamilyColumns): FamilyRow {
-  return {
-    userAddress: row.user_address,
-    sessionId: row.session_id,
-    scope: row.scope,
-    audience: row.audience,
-    business: row.business,
-    claims: row.claims,
-    seat: seatOf(row.seat),
-    acr: row.acr,
-    authenticatedAt: row.authenticated_at,
-    dpopJkt: row.dpop_jkt,
-    expiresAt: row.expires_at,
-  };
-}
+const familyColumns = columns`
+  user_address as "userAddress", business, session_id as "sessionId", scope, audience, claims, acr,
+  authenticated_at as "authenticatedAt", dpop_jkt as "dpopJkt", expires_at as "expiresAt"`;
 
 /** The result of a statement, and the one-time values that it spent because they were fresh. */
 export interface Spending<T> {
@@ -90,14 +74,7 @@ export type RedeemedCode = FamilyRow & {
  */
 export async function redeemCode(db: Queryable, code: Redemption): Promise<Spending<RedeemedCode>> {
   const once = columnsOf(code.oneTime);
-  const [row] = await db.query<
-    FamilyColumns & {
-      id: string | null;
-      nonce: string | null;
-      wants_refresh: boolean;
-      spent: string[];
-    }
-  >(sql`
+  const [answer] = await db.query<Answered<RedeemedCode> & Spent>(sql`
     with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds),
     redeemed as (
       update login set family_id = ${code.familyId}::uuid
@@ -113,7 +90,7 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         and (business is null or lock_seat(business, claimed_by))
       returning id, client_id, claimed_by, business, claims, session_id, acr, approved_at, request ->> 'scope' as scope,
         array(select jsonb_array_elements_text(request -> 'audience')) as audience, request ->> 'nonce' as nonce,
-        (request ->> 'wantsRefresh')::boolean as wants_refresh,
+        (request ->> 'wantsRefresh')::boolean as "hasRefresh",
         case when business is null then ${code.refreshAbsoluteSeconds}::bigint
           else least(${code.refreshAbsoluteSeconds}::bigint, ${code.businessAbsoluteSeconds}::bigint) end as refresh_seconds),
     family as (
@@ -121,22 +98,17 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
         dpop_jkt, created_at, expires_at, refresh_sha256, refresh_expires_at)
       select ${code.familyId}::uuid, client_id, claimed_by, business, claims, session_id, scope, audience, acr, approved_at,
         ${code.dpopJkt}::text, ${code.now}::bigint,
-        ${code.now}::bigint + case when wants_refresh then refresh_seconds else ${code.accessSeconds}::bigint end,
-        case when wants_refresh then ${code.refreshSha256}::bytea end,
-        case when wants_refresh then ${code.now}::bigint + least(${code.refreshIdleSeconds}::bigint, refresh_seconds) end
+        ${code.now}::bigint + case when "hasRefresh" then refresh_seconds else ${code.accessSeconds}::bigint end,
+        case when "hasRefresh" then ${code.refreshSha256}::bytea end,
+        case when "hasRefresh" then ${code.now}::bigint + least(${code.refreshIdleSeconds}::bigint, refresh_seconds) end
       from redeemed
-      returning user_address, token_family.business, token_family.session_id, token_family.scope, token_family.audience,
-        token_family.claims, token_family.acr, authenticated_at, dpop_jkt, expires_at)
-    select redeemed.id, nonce, wants_refresh, user_address, family.business, family.session_id, family.scope, family.audience,
-      family.claims, family.acr, authenticated_at, dpop_jkt, expires_at, (select kinds from spent) as spent,
-      seat_of(family.business, user_address) as seat
+      returning ${familyColumns})
+    select redeemed.id, nonce, "hasRefresh", family.*, (select kinds from spent) as spent,
+      seat_of(family.business, "userAddress") as seat
     from (values (1)) as always left join (redeemed cross join family) on true`);
-  const spent = row?.spent ?? [];
-  if (row === undefined || row.id === null) return { row: null, spent };
-  return {
-    row: { ...familyRowOf(row), nonce: row.nonce, hasRefresh: row.wants_refresh },
-    spent,
-  };
+  if (answer === undefined) return { row: null, spent: [] };
+  const { id, spent, seat, ...row } = answer;
+  return { row: id === null ? null : { ...row, seat: seatOf(seat) }, spent };
 }
 
 /** What is known about a code that could not be redeemed. */
@@ -152,29 +124,13 @@ export interface CodeRow {
 }
 
 export async function findCode(db: Queryable, code: AuthorizationCode): Promise<CodeRow | null> {
-  const [row] = await db.query<{
-    client_id: string;
-    redirect_uri: string;
-    code_challenge: string | null;
-    audience: string[];
-    dpop_jkt: string | null;
-    code_expires_at: number;
-    family_id: string | null;
-  }>(sql`
-    select client_id, request ->> 'redirectUri' as redirect_uri, request ->> 'codeChallenge' as code_challenge,
-      array(select jsonb_array_elements_text(request -> 'audience')) as audience, request ->> 'dpopJkt' as dpop_jkt,
-      code_expires_at, family_id
+  const [row] = await db.query<CodeRow>(sql`
+    select client_id as "clientId", request ->> 'redirectUri' as "redirectUri",
+      request ->> 'codeChallenge' as "codeChallenge",
+      array(select jsonb_array_elements_text(request -> 'audience')) as audience, request ->> 'dpopJkt' as "dpopJkt",
+      code_expires_at as "expiresAt", family_id as "familyId"
     from login where id = ${code.loginId} and code_sha256 = ${code.sha256}`);
-  if (row === undefined) return null;
-  return {
-    clientId: row.client_id,
-    redirectUri: row.redirect_uri,
-    codeChallenge: row.code_challenge,
-    audience: row.audience,
-    dpopJkt: row.dpop_jkt,
-    expiresAt: row.code_expires_at,
-    familyId: row.family_id,
-  };
+  return row ?? null;
 }
 
 export interface Rotation {
@@ -210,7 +166,7 @@ export async function rotateRefreshToken(
 ): Promise<Spending<FamilyRow>> {
   const once = columnsOf(rotation.oneTime);
   const { now } = rotation;
-  const [row] = await db.query<FamilyColumns & { id: string | null; spent: string[] }>(sql`
+  const [answer] = await db.query<Answered<FamilyRow> & Spent>(sql`
     with spent as (select spend_once(${once.kinds}, ${once.hashes}, ${once.expiries}) as kinds),
     rotated as (
       update token_family set generation = ${rotation.generation}, refresh_sha256 = ${rotation.newSha256},
@@ -225,11 +181,12 @@ export async function rotateRefreshToken(
           or (${rotation.dpopJkt}::text is not null and ${rotation.mayChangeKey}::boolean))
         and (select cardinality(kinds) from spent) = ${once.count}
         and (business is null or seat_of(business, user_address) is not null)
-      returning id, user_address, business, session_id, scope, audience, claims, acr, authenticated_at, dpop_jkt, expires_at)
-    select rotated.*, (select kinds from spent) as spent, seat_of(business, user_address) as seat
+      returning id, ${familyColumns})
+    select rotated.*, (select kinds from spent) as spent, seat_of(business, "userAddress") as seat
     from (values (1)) as always left join rotated on true`);
-  const spent = row?.spent ?? [];
-  return { row: row === undefined || row.id === null ? null : familyRowOf(row), spent };
+  if (answer === undefined) return { row: null, spent: [] };
+  const { id, spent, seat, ...row } = answer;
+  return { row: id === null ? null : { ...row, seat: seatOf(seat) }, spent };
 }
 
 /** A family with the state of its refresh token. */
@@ -244,35 +201,14 @@ export interface RefreshRow extends FamilyRow {
   readonly revokedAt: number | null;
 }
 
-interface RefreshColumns extends FamilyColumns {
-  client_id: string;
-  refresh_sha256: Buffer | null;
-  refresh_expires_at: number | null;
-  previous_sha256: Buffer | null;
-  successor_sealed: Buffer | null;
-  rotated_at_ms: number | null;
-  created_at: number;
-  revoked_at: number | null;
-}
-
 export async function findRefresh(db: Queryable, familyId: string): Promise<RefreshRow | null> {
-  const [row] = await db.query<RefreshColumns>(sql`
-    select client_id, user_address, business, session_id, scope, audience, claims, acr, authenticated_at,
-      dpop_jkt, expires_at, refresh_sha256, refresh_expires_at, previous_sha256, successor_sealed, rotated_at_ms, created_at,
-      revoked_at, seat_of(business, user_address) as seat
+  const [answer] = await db.query<Answered<RefreshRow>>(sql`
+    select ${familyColumns}, client_id as "clientId", refresh_sha256 as "refreshSha256",
+      refresh_expires_at as "refreshExpiresAt", previous_sha256 as "previousSha256",
+      successor_sealed as "successorSealed", rotated_at_ms as "rotatedAtMs", created_at as "createdAt",
+      revoked_at as "revokedAt", seat_of(business, user_address) as seat
     from token_family where id = ${familyId}`);
-  if (row === undefined) return null;
-  return {
-    ...familyRowOf(row),
-    clientId: row.client_id,
-    refreshSha256: row.refresh_sha256,
-    refreshExpiresAt: row.refresh_expires_at,
-    previousSha256: row.previous_sha256,
-    successorSealed: row.successor_sealed,
-    rotatedAtMs: row.rotated_at_ms,
-    createdAt: row.created_at,
-    revokedAt: row.revoked_at,
-  };
+  return answer === undefined ? null : { ...answer, seat: seatOf(answer.seat) };
 }
 
 export interface MachineFamily {
