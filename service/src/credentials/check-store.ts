@@ -112,17 +112,6 @@ export interface ProofRow<Field extends string = FieldName> {
   readonly transactionHash: Hex32;
 }
 
-interface ProofColumns<Field> {
-  field: Field;
-  leaf: Hex32;
-  commitment: Hex32;
-  expires_at: number;
-  root: Hex32;
-  tree: Buffer;
-  issuer: Address;
-  transaction_hash: Hex32;
-}
-
 /** The attested ones among these leaves of a user, newest credential first. */
 export async function listProofRows<Field extends string = FieldName>(
   db: Queryable,
@@ -132,11 +121,11 @@ export async function listProofRows<Field extends string = FieldName>(
     leaves,
   }: { user: Address; environment: Environment; leaves: readonly Hex32[] },
 ): Promise<ProofRow<Field>[]> {
-  const rows = await db.query<ProofColumns<Field>>(
+  return db.query<ProofRow<Field>>(
     sql`select credential_leaf.field, '0x' || encode(credential_leaf.leaf, 'hex') as leaf,
-        '0x' || encode(credential_leaf.commitment, 'hex') as commitment, credential_leaf.expires_at,
+        '0x' || encode(credential_leaf.commitment, 'hex') as commitment, credential_leaf.expires_at as "expiresAt",
         '0x' || encode(credential.root, 'hex') as root, credential.tree, issuer.address as issuer,
-        '0x' || encode(credential_batch.transaction_hash, 'hex') as transaction_hash
+        '0x' || encode(credential_batch.transaction_hash, 'hex') as "transactionHash"
       from credential_leaf
         join credential on credential.id = credential_leaf.credential_id
         join issuer on issuer.id = credential.issuer_id
@@ -145,14 +134,4 @@ export async function listProofRows<Field extends string = FieldName>(
         and credential.environment = ${environment} and credential.attested_at is not null
       order by credential.id desc, credential_leaf.field`,
   );
-  return rows.map((row) => ({
-    field: row.field,
-    leaf: row.leaf,
-    commitment: row.commitment,
-    expiresAt: row.expires_at,
-    root: row.root,
-    tree: row.tree,
-    issuer: row.issuer,
-    transactionHash: row.transaction_hash,
-  }));
 }

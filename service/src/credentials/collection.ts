@@ -96,7 +96,7 @@ function toFields(
 ): OwnField[] {
   if (sealed === undefined) return leaves.map(({ field, expiresAt }) => ({ field, expiresAt }));
   const values = readValues(
-    ctx.seal.open(sealed.values_sealed, placeIn(credentialValuesColumn, sealed.id)),
+    ctx.seal.open(sealed.valuesSealed, placeIn(credentialValuesColumn, sealed.id)),
   );
   const tree = buildTree(leavesOfTree(sealed.tree));
   return leaves.map(({ field, expiresAt, leaf }) => {

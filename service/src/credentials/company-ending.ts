@@ -35,7 +35,7 @@ export async function revokeCompanyRecord(
     await ctx.holdCompany(tx, found);
     const now = ctx.clock.now();
     const ended = await store.endCredentials(tx, { ids: [id], reason: "revoked", now });
-    if (ended.length === 0) return;
+    if (ended === 0) return;
     const actor = `issuer:${issuer.id}`;
     await ctx.audit.record(tx, { actor, action: "company.revoke", subject: id });
     await noteOver(ctx, tx, [found]);

@@ -20,39 +20,10 @@ export interface CredentialRow {
   readonly endedReason: EndedReason | null;
 }
 
-interface CredentialColumns {
-  id: string;
-  issuer_id: string;
-  environment: Environment;
-  user_address: Address;
-  document: string;
-  root: Hex32;
-  created_at: number;
-  expires_at: number;
-  collected_at: number | null;
-  attested_at: number | null;
-  ended_reason: EndedReason | null;
-}
-
 const credentialColumns = columns`
-  id, issuer_id, environment, user_address, document, '0x' || encode(root, 'hex') as root, created_at, expires_at,
-  collected_at, attested_at, ended_reason`;
-
-function toCredential(row: CredentialColumns): CredentialRow {
-  return {
-    id: row.id,
-    issuerId: row.issuer_id,
-    environment: row.environment,
-    user: row.user_address,
-    document: row.document,
-    root: row.root,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    collectedAt: row.collected_at,
-    attestedAt: row.attested_at,
-    endedReason: row.ended_reason,
-  };
-}
+  credential.id, issuer_id as "issuerId", credential.environment, user_address as "user", document,
+  '0x' || encode(root, 'hex') as root, credential.created_at as "createdAt", expires_at as "expiresAt",
+  collected_at as "collectedAt", attested_at as "attestedAt", ended_reason as "endedReason"`;
 
 export interface NewCredential {
   readonly id: string;
@@ -87,10 +58,10 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
 
 /** A credential of a user; records of companies are not found. */
 export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
-  const [row] = await db.query<CredentialColumns>(
+  const [row] = await db.query<CredentialRow>(
     sql`select ${credentialColumns} from credential where id = ${id} and document <> 'COMPANY'`,
   );
-  return row === undefined ? null : toCredential(row);
+  return row ?? null;
 }
 
 /** The root of a credential of any kind. */
@@ -109,7 +80,7 @@ export async function listIssued(
 ): Promise<CredentialRow[]> {
   const { user, before, limit } = { ...page, before: page.before ?? lastUuid };
   // Two statements, because a single one would have one plan, which reads everything that the issuer ever issued.
-  const rows = await db.query<CredentialColumns>(
+  return db.query<CredentialRow>(
     user === null
       ? sql`select ${credentialColumns} from credential
           where issuer_id = ${issuerId} and document <> 'COMPANY' and id < ${before}
@@ -118,7 +89,6 @@ export async function listIssued(
           where user_address = ${user} and issuer_id = ${issuerId} and document <> 'COMPANY' and id < ${before}
           order by id desc limit ${limit}`,
   );
-  return rows.map(toCredential);
 }
 
 /** A credential as its user sees it. */
@@ -128,32 +98,18 @@ export interface OwnCredentialRow extends CredentialRow {
   readonly distrustedFrom: number | null;
 }
 
-interface OwnColumns extends CredentialColumns {
-  issuer_name: string;
-  issuer_address: Address;
-  distrusted_from: number | null;
-}
-
 /** The credentials of one user, newest first, without the values. */
 export async function listOwned(
   db: Queryable,
   user: Address,
   page: { before: string | null; limit: number },
 ): Promise<OwnCredentialRow[]> {
-  const rows = await db.query<OwnColumns>(
-    sql`select credential.id, issuer_id, credential.environment, user_address, document,
-        '0x' || encode(root, 'hex') as root, credential.created_at, expires_at, collected_at, attested_at, ended_reason,
-        issuer.name as issuer_name, issuer.address as issuer_address, distrusted_from
+  return db.query<OwnCredentialRow>(
+    sql`select ${credentialColumns}, issuer.name as "issuerName", issuer.address as "issuerAddress",
+        distrusted_from as "distrustedFrom"
       from credential join issuer on issuer.id = issuer_id
       where user_address = ${user} and document <> 'COMPANY' and credential.id < ${page.before ?? lastUuid}
       order by credential.id desc limit ${page.limit}`,
-  );
-  return rows.map((row) =>
-    Object.assign(toCredential(row), {
-      issuerName: row.issuer_name,
-      issuerAddress: row.issuer_address,
-      distrustedFrom: row.distrusted_from,
-    }),
   );
 }
 
@@ -169,21 +125,10 @@ export async function listLeaves<Field extends string = FieldName>(
   db: Queryable,
   ids: readonly string[],
 ): Promise<LeafRow<Field>[]> {
-  const rows = await db.query<{
-    credential_id: string;
-    field: Field;
-    leaf: Hex32;
-    expires_at: number;
-  }>(
-    sql`select credential_id, field, '0x' || encode(leaf, 'hex') as leaf, expires_at from credential_leaf
-      where credential_id = any(${ids}::uuid[]) order by credential_id, field`,
+  return db.query<LeafRow<Field>>(
+    sql`select credential_id as "credentialId", field, '0x' || encode(leaf, 'hex') as leaf, expires_at as "expiresAt"
+      from credential_leaf where credential_id = any(${ids}::uuid[]) order by credential_id, field`,
   );
-  return rows.map((row) => ({
-    credentialId: row.credential_id,
-    field: row.field,
-    leaf: row.leaf,
-    expiresAt: row.expires_at,
-  }));
 }
 
 /** The number of bytes of values that wait to be collected, by credential. */
@@ -201,12 +146,12 @@ export async function listSealedSizes(
 export interface SealedRow {
   readonly id: string;
   readonly tree: Buffer;
-  readonly values_sealed: Buffer;
+  readonly valuesSealed: Buffer;
 }
 
 export async function listSealed(db: Queryable, ids: readonly string[]): Promise<SealedRow[]> {
   return db.query<SealedRow>(
-    sql`select id, tree, values_sealed from credential
+    sql`select id, tree, values_sealed as "valuesSealed" from credential
       where id = any(${ids}::uuid[]) and values_sealed is not null`,
   );
 }
@@ -223,18 +168,16 @@ export async function collectCredential(
   return rows.length === 1;
 }
 
-/** A credential that has just ended, with the leaves whose values somebody may hold. */
-export interface EndedRow {
-  readonly id: string;
-  readonly issuerId: string;
-}
-
-/** Ends credentials that have not ended, deletes their values, and requests their revocation on chain. */
+/**
+ * Ends credentials that have not ended, deletes their values, and requests their revocation on chain.
+ *
+ * @returns how many ended
+ */
 export async function endCredentials(
   tx: Queryable,
   given: { ids: readonly string[]; reason: EndedReason; now: number },
-): Promise<EndedRow[]> {
-  const rows = await tx.query<{ id: string; issuer_id: string }>(
+): Promise<number> {
+  const rows = await tx.query(
     sql`with ended as (
         update credential set ended_at = ${given.now}, ended_reason = ${given.reason}, values_sealed = null,
           invalidated_at = ${given.now}
@@ -245,9 +188,9 @@ export async function endCredentials(
         select root, issuer_id, ${given.now}::bigint from ended where attest_batch_id is not null
         on conflict do nothing
       )
-      select id, issuer_id from ended`,
+      select id from ended`,
   );
-  return rows.map((row) => ({ id: row.id, issuerId: row.issuer_id }));
+  return rows.length;
 }
 
 /** Attested leaves of users' credentials: only these can have counted. */

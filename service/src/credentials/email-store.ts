@@ -39,28 +39,16 @@ export async function leaseMessages(
   db: Queryable,
   { now, leasedUntil, limit }: { now: number; leasedUntil: number; limit: number },
 ): Promise<DueMessage[]> {
-  const rows = await db.query<{
-    id: string;
-    user_address: Address;
-    email_sealed: Buffer;
-    code_sealed: Buffer;
-    send_attempts: number;
-  }>(
+  return db.query<DueMessage>(
     sql`update email_verification set send_due_at = ${leasedUntil}, send_attempts = send_attempts + 1
       where id = any(array(
         select id from email_verification
         where send_due_at <= ${now} and expires_at > ${now} and email_sealed is not null and code_sealed is not null
         order by send_due_at limit ${limit} for update skip locked
       ))
-      returning id, user_address, email_sealed, code_sealed, send_attempts`,
+      returning id, user_address as "user", email_sealed as "emailSealed", code_sealed as "codeSealed",
+        send_attempts as attempts`,
   );
-  return rows.map((row) => ({
-    id: row.id,
-    user: row.user_address,
-    emailSealed: row.email_sealed,
-    codeSealed: row.code_sealed,
-    attempts: row.send_attempts,
-  }));
 }
 
 export async function noteSent(db: Queryable, id: string, now: number): Promise<void> {
@@ -93,22 +81,13 @@ export async function takeTry(
   tx: Queryable,
   { id, user, now, triesMax }: { id: string; user: Address; now: number; triesMax: number },
 ): Promise<TriedVerification | null> {
-  const [row] = await tx.query<{
-    environment: Environment;
-    email_sealed: Buffer;
-    code_mac: Buffer;
-  }>(
+  const [tried] = await tx.query<TriedVerification>(
     sql`update email_verification set tries = tries + 1
       where id = ${id} and user_address = ${user} and expires_at > ${now} and tries < ${triesMax}
         and email_sealed is not null
-      returning environment, email_sealed, code_mac`,
+      returning environment, email_sealed as "emailSealed", code_mac as "codeMac"`,
   );
-  if (row === undefined) return null;
-  return {
-    environment: row.environment,
-    emailSealed: row.email_sealed,
-    codeMac: row.code_mac,
-  };
+  return tried ?? null;
 }
 
 /** Ends a verification: the address is deleted, and the code is void. */

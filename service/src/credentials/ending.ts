@@ -57,7 +57,7 @@ async function endOne(
 ): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const ended = await store.endCredentials(tx, { ids: [id], reason, now: ctx.clock.now() });
-    if (ended.length === 0) return;
+    if (ended === 0) return;
     await ctx.audit.record(tx, { actor, action: `credential.${verbOf[reason]}`, subject: id });
     await announce(ctx, tx, [id]);
   });

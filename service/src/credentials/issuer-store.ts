@@ -1,34 +1,11 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
-import type { BuiltInKind, Issuer, IssuerKind } from "./issuer.ts";
-
-interface IssuerColumns {
-  id: string;
-  kind: IssuerKind;
-  name: string;
-  address: Address;
-  environment: Environment;
-  created_at: number;
-  role_granted_at: number | null;
-  distrusted_from: number | null;
-}
+import type { BuiltInKind, Issuer } from "./issuer.ts";
 
 const issuerColumns = columns`
-  id, kind, name, address, environment, created_at, role_granted_at, distrusted_from`;
-
-function toIssuer(row: IssuerColumns): Issuer {
-  return {
-    id: row.id,
-    kind: row.kind,
-    name: row.name,
-    address: row.address,
-    environment: row.environment,
-    createdAt: row.created_at,
-    roleGrantedAt: row.role_granted_at,
-    distrustedFrom: row.distrusted_from,
-  };
-}
+  issuer.id, kind, issuer.name, address, environment, issuer.created_at as "createdAt",
+  role_granted_at as "roleGrantedAt", distrusted_from as "distrustedFrom"`;
 
 /** False if there is already an issuer with that address, or of that built-in kind and environment. */
 export async function insertIssuer(
@@ -44,10 +21,10 @@ export async function insertIssuer(
 }
 
 export async function findIssuer(db: Queryable, id: string): Promise<Issuer | null> {
-  const [row] = await db.query<IssuerColumns>(
+  const [issuer] = await db.query<Issuer>(
     sql`select ${issuerColumns} from issuer where id = ${id}`,
   );
-  return row === undefined ? null : toIssuer(row);
+  return issuer ?? null;
 }
 
 export async function findBuiltInIssuer(
@@ -55,18 +32,15 @@ export async function findBuiltInIssuer(
   kind: BuiltInKind,
   environment: Environment,
 ): Promise<Issuer | null> {
-  const [row] = await db.query<IssuerColumns>(
+  const [issuer] = await db.query<Issuer>(
     sql`select ${issuerColumns} from issuer where kind = ${kind} and environment = ${environment}`,
   );
-  return row === undefined ? null : toIssuer(row);
+  return issuer ?? null;
 }
 
 /** All issuers in the order of their creation. */
 export async function listIssuers(db: Queryable): Promise<Issuer[]> {
-  const rows = await db.query<IssuerColumns>(
-    sql`select ${issuerColumns} from issuer order by created_at, id`,
-  );
-  return rows.map(toIssuer);
+  return db.query<Issuer>(sql`select ${issuerColumns} from issuer order by created_at, id`);
 }
 
 /** Distrust only grows: a time later than the present one changes nothing. @returns the time that applies */
@@ -308,13 +282,13 @@ export interface LiveIssuerKey {
 }
 
 export async function findLiveIssuerKey(db: Queryable, id: string): Promise<LiveIssuerKey | null> {
-  const [row] = await db.query<IssuerColumns & { mac: Buffer }>(
-    sql`select issuer.id, kind, issuer.name, address, environment, issuer.created_at, role_granted_at,
-        distrusted_from, mac
-      from issuer_key join issuer on issuer.id = issuer_id
+  const [row] = await db.query<Issuer & { readonly mac: Buffer }>(
+    sql`select ${issuerColumns}, mac from issuer_key join issuer on issuer.id = issuer_id
       where issuer_key.id = ${id} and revoked_at is null`,
   );
-  return row === undefined ? null : { mac: row.mac, issuer: toIssuer(row) };
+  if (row === undefined) return null;
+  const { mac, ...issuer } = row;
+  return { mac, issuer };
 }
 
 export async function recordIssuerKeyUses(

@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 
 /** `api`: a third party with its own keys. The other kinds are built in, at most one for each environment. */
-export type IssuerKind = "api" | BuiltInKind;
+type IssuerKind = "api" | BuiltInKind;
 export type BuiltInKind = "email" | "sandbox" | "demo";
 
 /** Who verifies documents and issues credentials. */
