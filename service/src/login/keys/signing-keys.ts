@@ -2,7 +2,6 @@ import {
   createPrivateKey,
   createPublicKey,
   generateKeyPair as generateKeyPairWithCallback,
-  type KeyObject,
 } from "node:crypto";
 import { promisify } from "node:util";
 import { isClockRight } from "../../platform/clock.ts";
@@ -29,8 +28,6 @@ export interface SigningKeys extends AsyncDisposable {
   current(purpose: KeyPurpose): SigningKey;
   /** The login key whose tokens of this `typ` begin with this header segment; null for any other text. */
   findByHeader(segment: string, typ: string): SigningKey | null;
-  /** Of any key that was not revoked. */
-  publicKey(kid: string): KeyObject | null;
   /** What is published of a set at this moment. */
   keySet(set: KeySetName): PublishedDocument;
   /** Reads the keys again; done by itself on every notification. */
@@ -100,7 +97,6 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
       const key = byHeader.get(segment);
       return key !== undefined && headerSegment(key, typ) === segment ? key : null;
     },
-    publicKey: (kid) => keys.find((key) => key.kid === kid)?.publicKey ?? null,
     keySet: (set) => present().sets[set],
     refresh,
     [Symbol.asyncDispose]: async () => unsubscribe(),
