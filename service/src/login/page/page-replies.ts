@@ -83,7 +83,6 @@ export async function showError(
   const code = found instanceof Problem ? found.reason : (oauth?.code ?? "server_error");
   noteRefusal(reply, code);
   const retryAfterSeconds = found instanceof Problem ? found.options.retryAfterSeconds : undefined;
-  if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
   const page = renderErrorPage({
     locale: pickLocale(await uiLocalesOf(ctx, request, status), request.headers["accept-language"]),
     status,

@@ -147,8 +147,7 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
   if (found === null) logFault(ctx, error, request);
   const problem = found ?? new Problem("internal");
   noteRefusal(reply, problem.reason);
-  const { retryAfterSeconds, details, headers = {} } = problem.options;
-  if (retryAfterSeconds !== undefined) void reply.header("retry-after", String(retryAfterSeconds));
+  const { details, headers = {} } = problem.options;
   if (problem.reason === "body_too_large") readOn(reply);
   const challenge = challengeOf(problem.reason);
   if (challenge !== null) void reply.header("www-authenticate", challenge);
@@ -185,21 +184,12 @@ export function oauthProblemOf(error: unknown): OAuthProblem | null {
       "invalid_request",
       "the body must be application/x-www-form-urlencoded",
     );
-  if (found.reason === "rate_limited" || found.reason === "unavailable") {
-    const headers = {
-      ...found.options.headers,
-      ...(found.options.retryAfterSeconds === undefined
-        ? {}
-        : { "retry-after": String(found.options.retryAfterSeconds) }),
-    };
-    return new OAuthProblem("temporarily_unavailable", found.message, {
-      status: found.status,
-      headers,
-    });
-  }
+  const { status } = found;
   const { headers = {} } = found.options;
+  if (found.reason === "rate_limited" || found.reason === "unavailable")
+    return new OAuthProblem("temporarily_unavailable", found.message, { status, headers });
   const description = found.message.replace(/^Invalid Request: /, "");
-  return new OAuthProblem("invalid_request", description, { status: found.status, headers });
+  return new OAuthProblem("invalid_request", description, { status, headers });
 }
 
 /** Parameters in the query, or none at all, where a form is needed. */
