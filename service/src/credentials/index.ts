@@ -83,13 +83,7 @@ export async function openCredentials(
   const mailer = createMailer(ctx);
   return {
     ...ctx,
-    mayAsk: async (organizationId, user) => callbacks.mayAsk(organizationId, user),
-    listHandedOver: async (organizationId, given) =>
-      callbacks.listHandedOver(organizationId, given),
-    onInvalidated: async (tx, leaves) => callbacks.onInvalidated(tx, leaves),
-    holdCompany: async (tx, company) => callbacks.holdCompany(tx, company),
-    onCompanyRecord: async (tx, company) => callbacks.onCompanyRecord(tx, company),
-    onCompanyRecordOver: async (tx, company) => callbacks.onCompanyRecordOver(tx, company),
+    ...callbacks,
     issuerKeys,
     lookups,
     mailer,
