@@ -5,8 +5,7 @@ import { type ApiKeyKind, kindOf, makeApiKey } from "./api-key.ts";
 import * as store from "./api-key-store.ts";
 import { getDomain } from "./client-domains.ts";
 import { parseName } from "./organization.ts";
-import { lockOrganization } from "./organization-store.ts";
-import { getOrganization } from "./organizations.ts";
+import { getOrganization, lockOrganization } from "./organizations.ts";
 
 /** A key at the one moment it can be shown. */
 export interface ShownApiKey extends store.ApiKeyRow {

@@ -12,8 +12,7 @@ import {
   proofOf,
 } from "./client-domain.ts";
 import * as store from "./client-domain-store.ts";
-import { lockOrganization } from "./organization-store.ts";
-import { getOrganization } from "./organizations.ts";
+import { getOrganization, lockOrganization } from "./organizations.ts";
 
 const domainsMax = 100;
 const proofTokenBytes = 24;
@@ -42,9 +41,7 @@ export async function createDomain(
   const environment = parseEnvironment(given.environment);
   const id = uuidv7(ctx.clock, ctx.random);
   await ctx.db.transaction(async (tx) => {
-    const organizationId = parseUuid(given.organizationId);
-    if (organizationId === null || !(await lockOrganization(tx, organizationId)))
-      throw new Problem("organization_not_found");
+    const organizationId = await lockOrganization(tx, given.organizationId);
     const known = await store.listDomains(tx, organizationId);
     if (known.length >= domainsMax) throw new Problem("too_many");
     const isNew = await store.insertDomain(tx, {

@@ -1,9 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
-import { parseUuid } from "../platform/ids.ts";
-import { Problem } from "../platform/http/problems.ts";
 import { type Entitlement, entitlementsWith, parseGranted } from "./entitlement.ts";
 import * as store from "./entitlement-store.ts";
-import { findOrganization, lockOrganization } from "./organization-store.ts";
+import { getOrganization, lockOrganization } from "./organizations.ts";
 
 /**
  * Grants an entitlement to an organization, or withdraws it, with immediate effect on its keys. Repeating it changes
@@ -19,9 +17,7 @@ export async function setEntitlement(
 ): Promise<Entitlement[]> {
   const entitlement = parseGranted(given.entitlement);
   return ctx.db.transaction(async (tx) => {
-    const organizationId = parseUuid(given.organizationId);
-    if (organizationId === null || !(await lockOrganization(tx, organizationId)))
-      throw new Problem("organization_not_found");
+    const organizationId = await lockOrganization(tx, given.organizationId);
     const change = { organizationId, entitlement, now: ctx.clock.now() };
     const hasChanged = given.isGranted
       ? await store.insertEntitlement(tx, change)
@@ -42,13 +38,8 @@ export async function setEntitlement(
 }
 
 /** What an organization may do, `kyb:read` included. @throws {Problem} organization_not_found */
-export async function listEntitlements(
-  ctx: Pick<Ctx, "db">,
-  organization: string,
-): Promise<Entitlement[]> {
-  const id = parseUuid(organization);
-  if (id === null || (await findOrganization(ctx.db, id)) === null)
-    throw new Problem("organization_not_found");
+export async function listEntitlements(ctx: Ctx, organization: string): Promise<Entitlement[]> {
+  const { id } = await getOrganization(ctx, organization);
   const granted = await store.listGranted(ctx.db, id);
   return [...entitlementsWith(granted.map((each) => each.entitlement))];
 }

@@ -1,12 +1,12 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
-import { parseUuid, uuidv7 } from "../platform/ids.ts";
+import { uuidv7 } from "../platform/ids.ts";
 import { chfOfRappen } from "../platform/money.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { type Environment, parseEnvironment } from "./client-domain.ts";
 import * as store from "./ledger-store.ts";
 import { parsePayment } from "./organization.ts";
-import { lockOrganization } from "./organization-store.ts";
+import { lockOrganization } from "./organizations.ts";
 
 /** Whose money it is: an organization has a live balance and one of play money. */
 export interface Purse {
@@ -60,9 +60,7 @@ export async function topUp(
   const subject =
     given.subject === undefined ? uuidv7(ctx.clock, ctx.random) : parsePayment(given.subject);
   return ctx.db.transaction(async (tx) => {
-    const organizationId = parseUuid(given.organizationId);
-    if (organizationId === null || !(await lockOrganization(tx, organizationId)))
-      throw new Problem("organization_not_found");
+    const organizationId = await lockOrganization(tx, given.organizationId);
     const purse = { organizationId, environment };
     await move(ctx, tx, {
       purse,

@@ -16,7 +16,7 @@ export async function findOrganization(db: Queryable, id: string): Promise<Organ
   return organization ?? null;
 }
 
-/** Locks the organization, so that changes to its members, domains and keys take turns. @returns whether it exists */
+/** @returns whether it exists */
 export async function lockOrganization(tx: Queryable, id: string): Promise<boolean> {
   const rows = await tx.query(sql`select 1 from organization where id = ${id} for update`);
   return rows.length > 0;

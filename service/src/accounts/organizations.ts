@@ -66,6 +66,19 @@ export async function getOrganization(ctx: Ctx, id: string): Promise<Organizatio
   return organization;
 }
 
+/**
+ * Locks the organization, so that changes to its members, domains, keys, entitlements and money take turns.
+ *
+ * @returns its id in the spelling of the database
+ * @throws {Problem} organization_not_found
+ */
+export async function lockOrganization(tx: Queryable, id: string): Promise<string> {
+  const uuid = parseUuid(id);
+  if (uuid === null || !(await store.lockOrganization(tx, uuid)))
+    throw new Problem("organization_not_found");
+  return uuid;
+}
+
 /** @throws {Problem} organization_not_found */
 export async function listMembers(ctx: Ctx, organizationId: string): Promise<OrganizationMember[]> {
   const { id } = await getOrganization(ctx, organizationId);
@@ -127,9 +140,7 @@ async function lockMembers(
   tx: Queryable,
   organizationId: string,
 ): Promise<{ id: string; members: OrganizationMember[] }> {
-  const id = parseUuid(organizationId);
-  if (id === null || !(await store.lockOrganization(tx, id)))
-    throw new Problem("organization_not_found");
+  const id = await lockOrganization(tx, organizationId);
   return { id, members: await store.listMembers(tx, id) };
 }
 
