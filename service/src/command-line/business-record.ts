@@ -12,7 +12,7 @@ import { type Business, findBusiness, holdCompany, noteCompanyRecord } from "../
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, UsageError, type Verb } from "./verb.ts";
+import { actor, timeOf, UsageError, type Verb } from "./verb.ts";
 
 const business = [{ name: "business", description: "The address of its wallet." }] as const;
 const yearSeconds = 365 * 86_400;
@@ -120,11 +120,4 @@ function isField(value: unknown): value is GivenCompanyField {
     (subject === undefined || typeof subject === "string") &&
     Object.keys(others).length === 0
   );
-}
-
-function timeOf(name: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,11}$/.test(text))
-    throw new UsageError(`--${name} must be a time in Unix seconds`);
-  return Number(text);
 }

@@ -8,7 +8,7 @@ import {
   revokeIssuerKey,
 } from "../credentials/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, dryRun, UsageError, type Verb } from "./verb.ts";
+import { actor, dryRun, timeOf, type Verb } from "./verb.ts";
 
 const issuer = { value: "uuid", required: true, description: "The issuer." } as const;
 
@@ -91,16 +91,10 @@ export const issuerVerbs: readonly Verb[] = [
     example: `issuer distrust ${exampleIds.issuer} --from 1795000000`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
-        const from = timeOf(input.optional("from")) ?? ctx.clock.now();
+        const from = timeOf("from", input.optional("from")) ?? ctx.clock.now();
         const given = { issuerId: input.text("issuer"), from };
         if (input.flag("dry-run")) return foreseeDistrust(ctx, given);
         return distrustIssuer(ctx, given, actor);
       }),
   },
 ];
-
-function timeOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,11}$/.test(text)) throw new UsageError("--from must be a time in Unix seconds");
-  return Number(text);
-}

@@ -88,6 +88,14 @@ export function wholeNumber(name: string, text: string): number {
   return Number(text);
 }
 
+/** Reads a time in Unix seconds; undefined if it was not given. @throws {UsageError} */
+export function timeOf(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,11}$/.test(text))
+    throw new UsageError(`--${name} must be a time in Unix seconds`);
+  return Number(text);
+}
+
 /** Reads `on` or `off`. @throws {UsageError} */
 export function switchOf(name: string, text: string | undefined): boolean | undefined {
   if (text === undefined) return undefined;
