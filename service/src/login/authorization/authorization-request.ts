@@ -13,7 +13,9 @@ import {
 } from "./authorization-parameters.ts";
 import { parseScope } from "./scope.ts";
 
-type Prompt = "none" | "login" | "consent" | "select_account";
+export const promptValues = ["none", "login", "consent", "select_account"] as const;
+
+type Prompt = (typeof promptValues)[number];
 
 /** What the user is asked to approve: the authorization request after every check, as it is stored with the login. */
 export interface AuthorizationRequest {
@@ -161,17 +163,9 @@ const checkAudience: Check = (given, draft, { client }) => {
   draft.audience = resolveAudience(given, client);
 };
 
-const promptValues: readonly string[] = [
-  "none",
-  "login",
-  "consent",
-  "select_account",
-] satisfies Prompt[];
-
 const checkPrompt: Check = (given, draft) => {
   const prompts = (valueOf(given, "prompt") ?? "").split(" ").filter((prompt) => prompt !== "");
-  const unknown = prompts.find((prompt) => !promptValues.includes(prompt));
-  if (unknown !== undefined)
+  if (!prompts.every((prompt) => promptValues.some((value) => value === prompt)))
     fail("invalid_request", `prompt may hold ${promptValues.join(", ")}, separated by spaces`);
   if (prompts.includes("none") && prompts.length > 1)
     fail("invalid_request", "prompt none stands alone");

@@ -4,7 +4,10 @@ import {
   serialiseDocument,
 } from "../../platform/http/published-document.ts";
 import { acrs } from "../authorization/acr.ts";
+import { promptValues } from "../authorization/authorization-request.ts";
+import { pushPath } from "../authorization/pushed-request.ts";
 import { foreignAlgorithms } from "../client/foreign-jwt.ts";
+import { locales } from "../page/page-texts.ts";
 import { logoutPath } from "../session/logout.ts";
 import { userScopes } from "../authorization/scope.ts";
 import { grantTypes } from "./token.ts";
@@ -24,7 +27,7 @@ function metadataOf(config: Config): Record<string, unknown> {
     issuer: base,
     authorization_endpoint: `${base}/oauth2/auth`,
     token_endpoint: `${base}${tokenPath}`,
-    pushed_authorization_request_endpoint: `${base}/oauth2/par`,
+    pushed_authorization_request_endpoint: `${base}${pushPath}`,
     userinfo_endpoint: `${base}${userinfoPath}`,
     revocation_endpoint: `${base}${revocationPath}`,
     introspection_endpoint: `${base}${introspectionPath}`,
@@ -46,11 +49,11 @@ function metadataOf(config: Config): Record<string, unknown> {
     dpop_signing_alg_values_supported: foreignAlgorithms,
     authorization_response_iss_parameter_supported: true,
     require_pushed_authorization_requests: false,
-    prompt_values_supported: ["none", "login", "consent", "select_account"],
+    prompt_values_supported: promptValues,
     acr_values_supported: acrs,
     claim_types_supported: ["normal"],
     claims_supported: "iss sub aud exp iat auth_time nonce at_hash sid acr amr ext".split(" "),
-    ui_locales_supported: ["en", "de", "fr", "it", "es"],
+    ui_locales_supported: locales,
     claims_parameter_supported: false,
     request_parameter_supported: false,
     request_uri_parameter_supported: false,
