@@ -1,3 +1,4 @@
+import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { Attempt, AttemptFailure, Channel } from "./attempt.ts";
 import type { Acr } from "../authorization/acr.ts";
@@ -77,7 +78,7 @@ export interface Claim {
   readonly channel: Channel;
   readonly sessionText: string;
   readonly connection: string;
-  readonly claimedBy: string;
+  readonly claimedBy: Address;
   readonly claimSha256: string;
   readonly digits: string;
   readonly requestObject: string;

@@ -1,4 +1,4 @@
-import { buildLoginSession, buildLink, type LoginSession } from "@svc/protocol";
+import { type Address, buildLoginSession, buildLink, type LoginSession } from "@svc/protocol";
 import type { Acr } from "../authorization/acr.ts";
 import type { AuthorizationRequest } from "../authorization/authorization-request.ts";
 
@@ -36,7 +36,7 @@ export interface Attempt {
   readonly channel: Channel | null;
   readonly sessionText: string | null;
   readonly connection: string | null;
-  readonly claimedBy: string | null;
+  readonly claimedBy: Address | null;
   readonly claimSha256: string | null;
   readonly digits: string | null;
   readonly requestObject: string | null;

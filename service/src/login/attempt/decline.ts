@@ -1,4 +1,4 @@
-import { declineDigest, parseAddress } from "@svc/protocol";
+import { declineDigest } from "@svc/protocol";
 import { Problem } from "../../platform/http/problems.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import type { Attempt, AttemptFailure } from "./attempt.ts";
@@ -54,7 +54,7 @@ async function proveRefusal(
     return;
   }
   const digest = declineDigest({ request: refusal.session, connection: attempt.connection ?? "" });
-  const address = parseAddress(attempt.claimedBy ?? "");
+  const address = attempt.claimedBy;
   const claim = {
     digest,
     signature: refusal.signature ?? "",

@@ -1,4 +1,4 @@
-import { parseAddress, shortAddress } from "@svc/protocol";
+import { shortAddress } from "@svc/protocol";
 import {
   type Attempt,
   type AttemptFailure,
@@ -43,11 +43,10 @@ export function stateOf(ctx: LoginContext, attempt: Attempt): LoginState {
   if (attempt.status === "gathering") return { kind: "gathering" };
   if (attempt.status === "waiting") return { kind: "waiting" };
   if (attempt.channel === "app-link") return { kind: "opened" };
-  const user = parseAddress(attempt.claimedBy ?? "");
   return {
     kind: "claimed",
     digits: shownDigits(attempt),
-    identity: user === null ? "" : shortAddress(user),
+    identity: attempt.claimedBy === null ? "" : shortAddress(attempt.claimedBy),
     contested: attempt.isContested,
   };
 }

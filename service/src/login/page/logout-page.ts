@@ -12,8 +12,8 @@ export interface LogoutView {
   readonly action: string;
   readonly hidden: Readonly<Record<string, string>>;
   readonly clientName: string | null;
-  /** Short form of the identity, or null if there is no session. */
-  readonly identity: string | null;
+  /** In its short form. */
+  readonly identity: string;
 }
 
 export function renderLogoutPage(view: LogoutView): string {
@@ -29,7 +29,7 @@ export function renderLogoutPage(view: LogoutView): string {
     locale,
     title: say(locale, "logoutTitle"),
     body: markup`<p>${asks}</p>
-      ${identity === null ? null : markup`<p class="identity">${say(locale, "logoutIdentity", { identity: markup`<code>${identity}</code>` })}</p>`}
+      <p class="identity">${say(locale, "logoutIdentity", { identity: markup`<code>${identity}</code>` })}</p>
       <form class="buttons" method="post" action="${view.action}">
         ${hidden}
         <button class="button" name="decision" value="logout">${say(locale, "logOut")}</button>

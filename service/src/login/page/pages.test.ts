@@ -108,7 +108,7 @@ function everyPage(): string[] {
     renderErrorPage({ ...error, locale, status: 500 }),
     renderErrorPage({ ...error, locale, logoutUrl: logout.action }),
     renderLogoutPage({ ...logout, locale }),
-    renderLogoutPage({ ...logout, locale, clientName: null, identity: null }),
+    renderLogoutPage({ ...logout, locale, clientName: null }),
     renderLoggedOutPage({ locale }),
     renderStayedPage({ locale }),
   ]);

@@ -1,3 +1,4 @@
+import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /** A logout that a client has to be told of, taken for one try. */
@@ -6,7 +7,7 @@ export interface LogoutDelivery {
   readonly clientId: string;
   /** The client's. */
   readonly organizationId: string;
-  readonly user: string;
+  readonly user: Address;
   readonly sessionId: string | null;
   /** This try included; also the fence: a process that holds an older count has lost its lease. */
   readonly attempts: number;

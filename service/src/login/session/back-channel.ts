@@ -1,4 +1,4 @@
-import { type Address, subjectOf } from "@svc/protocol";
+import { subjectOf } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
 import { doDueWork, type DueWorkSignals } from "../../platform/due-work.ts";
 import * as store from "./back-channel-store.ts";
@@ -103,7 +103,7 @@ function signLogoutToken(
   const purpose = client.idTokenAlgorithm === "ES256" ? "login-es256" : "login-rs256";
   return signJwt(ctx.signingKeys.current(purpose), logoutTokenTyp, {
     iss: ctx.config.baseUrl,
-    sub: subjectOf(delivery.user as Address),
+    sub: subjectOf(delivery.user),
     aud: client.id,
     iat: now,
     exp: now + tokenLifetimeSeconds,

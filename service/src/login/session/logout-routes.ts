@@ -1,5 +1,5 @@
 import { Type } from "../../platform/http/schema.ts";
-import { parseAddress, shortAddress } from "@svc/protocol";
+import { shortAddress } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import type { Http } from "../../platform/http/http.ts";
 import { logFault, oauthProblemOf } from "../../platform/http/http-errors.ts";
@@ -78,13 +78,12 @@ function show(ctx: TokenContext, outcome: LogoutOutcome, call: LogoutCall): Fast
 
 function ask(outcome: Extract<LogoutOutcome, { kind: "ask" }>, call: LogoutCall): FastifyReply {
   const { client, hidden, user } = outcome;
-  const address = parseAddress(user);
   const page = renderLogoutPage({
     locale: localeOf(call),
     action: logoutPath,
     hidden,
     clientName: client?.name ?? null,
-    identity: address === null ? null : shortAddress(address),
+    identity: shortAddress(user),
   });
   const headers = pageHeaders({ leadsTo: hidden["post_logout_redirect_uri"] });
   return call.reply.headers(headers).send(page);

@@ -1,8 +1,9 @@
+import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
 export interface LiveSession {
   readonly id: string;
-  readonly user: string;
+  readonly user: Address;
 }
 
 /** The session behind a cookie, unless it has ended. An idle one counts: its tokens may live. */

@@ -1,3 +1,4 @@
+import type { Address } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
@@ -21,7 +22,7 @@ export type LogoutOutcome =
   | {
       readonly kind: "ask";
       readonly client: Client | null;
-      readonly user: string;
+      readonly user: Address;
       readonly hidden: Readonly<Record<string, string>>;
     }
   /** A POST from another site carries no cookie: the same request comes back as a GET that does. */

@@ -1,4 +1,4 @@
-import { subjectOf, type Address } from "@svc/protocol";
+import { subjectOf } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
@@ -103,7 +103,8 @@ async function introspectRefresh(
 ): Promise<Introspection> {
   const token = parseRefreshToken(ctx.keys.hmac("refresh-token"), text);
   const family = token === null ? null : await store.findRefresh(ctx.db, token.familyId);
-  if (token === null || family === null || family.clientId !== client.id) return inactive;
+  if (token === null || family?.clientId !== client.id || family.userAddress === null)
+    return inactive;
   const now = ctx.clock.now();
   const expiresAt = Math.min(family.refreshExpiresAt ?? 0, family.expiresAt);
   const isNewest = family.refreshSha256?.equals(token.sha256) === true;
@@ -112,7 +113,7 @@ async function introspectRefresh(
   return {
     active: true,
     iss: ctx.config.baseUrl,
-    sub: subjectOf(family.userAddress as Address),
+    sub: subjectOf(family.userAddress),
     aud: family.audience.length === 0 ? [client.id] : family.audience,
     client_id: client.id,
     scope: family.scope,

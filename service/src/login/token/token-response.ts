@@ -1,4 +1,4 @@
-import { parseAddress, subjectOf } from "@svc/protocol";
+import { subjectOf } from "@svc/protocol";
 import { signAccessToken } from "./access-token.ts";
 import { extOf } from "../business/business-claims.ts";
 import { signIdToken } from "./id-token.ts";
@@ -24,10 +24,9 @@ export function issueTokens(
   request: TokenRequest,
   { familyId, family, scope, refreshToken, nonce }: Issue,
 ): TokenResponse {
-  const user = parseAddress(family.userAddress ?? "");
-  if (user === null) throw new Error("a family of a user has no user");
+  if (family.userAddress === null) throw new Error("a family of a user has no user");
   const { client, dpopJkt: jkt, now } = request;
-  const subject = subjectOf(user);
+  const subject = subjectOf(family.userAddress);
   const expiresAt = Math.min(now + ctx.config.accessTokenLifetimeSeconds, family.expiresAt);
   const ext = extOf(ctx, family, scope);
   const accessToken = signAccessToken(ctx, {

@@ -1,3 +1,4 @@
+import type { Address } from "@svc/protocol";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import type { AuthorizationCode } from "./authorization-code.ts";
 import type { ClaimSource } from "../business/business-claims.ts";
@@ -6,7 +7,7 @@ import { columnsOf, type OneTimeValue } from "./used-once-store.ts";
 
 /** What tokens are made from. */
 export interface FamilyRow extends ClaimSource {
-  readonly userAddress: string | null;
+  readonly userAddress: Address | null;
   readonly sessionId: string | null;
   readonly scope: string;
   readonly audience: readonly string[];
