@@ -147,18 +147,8 @@ export async function approveAttempt(
   return rows.length === 1;
 }
 
-export interface DirectApproval {
-  readonly user: string;
-  /** The client's, which knows the user from now on. */
-  readonly organizationId: string;
-  readonly channel: Channel;
-  readonly sessionText: string;
-  readonly connection: string;
-  readonly acr: Acr;
-  readonly now: number;
-  /** The browser has until then to fetch its code. */
-  readonly expiresAtLeast: number;
-}
+export type DirectApproval = Omit<Approval, "claimSha256"> &
+  Pick<Claim, "channel" | "sessionText" | "connection" | "acr">;
 
 /** Claims and approves in one call: for a wallet that only knows the service document, or on the same device. */
 export async function approveUnclaimed(

@@ -75,8 +75,6 @@ async function refuseFinish(
   const isOpen =
     ["waiting", "claimed", "gathering"].includes(attempt.status) &&
     !isTimeOver(attempt, ctx.clock.now());
-  throw new Problem(
-    isOpen ? "not_claimed" : "login_over",
-    isOpen ? { message: "this login is not approved yet" } : {},
-  );
+  if (isOpen) throw new Problem("not_claimed", { message: "this login is not approved yet" });
+  throw new Problem("login_over");
 }
