@@ -6,18 +6,19 @@ import {
   type KycPackage,
   listPackages,
   makeNextSigningKey,
+  parseEnvironment,
   readBalance,
   switchSigningKey,
   topUp,
 } from "../accounts/index.ts";
 import { chfOfRappen, rappenOfChf } from "../platform/money.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, choiceOf, type Option, UsageError, type Verb, wholeNumber } from "./verb.ts";
+import { actor, type Option, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 const parameters = [{ name: "package", description: "Its UUID." }];
 const organization: Option = { value: "uuid", required: true, description: "The organization." };
 const environment: Option = {
-  value: "live|sandbox",
+  choices: ["live", "sandbox"],
   description: "Which balance: CHF, or the sandbox's play money. Default: live.",
 };
 
@@ -40,7 +41,7 @@ const moneyVerbs: readonly Verb[] = [
       const payment = input.optional("payment");
       const given = {
         organizationId: input.text("organization"),
-        environment: environmentOf(input.optional("environment")),
+        environment: input.optional("environment") ?? "live",
         amountRappen: amountOf("--chf", input.text("chf")),
         ...(payment === undefined ? {} : { subject: payment }),
       };
@@ -54,7 +55,7 @@ const moneyVerbs: readonly Verb[] = [
     example: `balance --organization ${exampleIds.organization}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => {
-        const side = environmentOf(input.optional("environment"));
+        const side = parseEnvironment(input.optional("environment") ?? "live");
         const { id } = await getOrganization(ctx, input.text("organization"));
         return balanceOf(await readBalance(ctx, { organizationId: id, environment: side }));
       }),
@@ -144,10 +145,6 @@ const productVerbs: readonly Verb[] = [
 ];
 
 export const packageVerbs: readonly Verb[] = [...moneyVerbs, ...productVerbs];
-
-function environmentOf(text: string | undefined): "live" | "sandbox" {
-  return text === undefined ? "live" : choiceOf("--environment", text, ["live", "sandbox"]);
-}
 
 /** @throws {UsageError} */
 function amountOf(name: string, text: string): bigint {
