@@ -106,8 +106,8 @@ export function codeLocation(request: AuthorizationRequest, issuer: string, code
   });
 }
 
-/** Adds parameters to a redirect URI as registered, keeping its own query to the letter (RFC 6749 section 3.1.2). */
-function withQuery(uri: string, parameters: Record<string, string>): string {
+/** Adds parameters to an address as registered, keeping its own query to the letter (RFC 6749 section 3.1.2). */
+export function withQuery(uri: string, parameters: Record<string, string>): string {
   const query = new URLSearchParams(parameters).toString();
   if (!uri.includes("?")) return `${uri}?${query}`;
   return /[?&]$/.test(uri) ? `${uri}${query}` : `${uri}&${query}`;

@@ -447,7 +447,7 @@ test("what a client was told of a logout is kept for 30 days", async () => {
 });
 
 test("the form that asks leads where it said, for the client that it named", async () => {
-  const uris = [bye, "https://shop.example/elsewhere?from=svc"];
+  const uris = [bye, "https://shop.example/elsewhere?from=svc&"];
   const [one, two] = [await addClient(login, { postLogoutRedirectUris: uris }), client];
   const { cookie } = await logIn(one);
   const page = await visit({ client_id: one.id, post_logout_redirect_uri: bye }, cookie);
@@ -461,7 +461,7 @@ test("the form that asks leads where it said, for the client that it named", asy
   const asked = { client_id: one.id, post_logout_redirect_uri: uri, state: "s" };
   const form = { ...hiddenOf((await visit(asked, again)).text), decision: "logout" };
   const done = await post(login, path, { form, headers: { cookie: again } });
-  assert.equal(done.headers["location"], `${uri}&state=s`);
+  assert.equal(done.headers["location"], `${uri}state=s`);
 });
 
 test("a process that lost its lease on a logout neither ends it nor puts it off", async () => {

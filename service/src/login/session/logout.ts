@@ -3,6 +3,7 @@ import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
+import { withQuery } from "../attempt/attempt.ts";
 import { sessionSecretHash } from "../attempt/browser-cookies.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { type IdTokenHint, readIdTokenHint } from "../authorization/id-token-hint.ts";
@@ -105,10 +106,8 @@ function finish(
   { returnUri, state }: Asked,
   { cookieEnded }: { cookieEnded: boolean },
 ): LogoutOutcome {
-  if (returnUri === null) return { kind: "done", location: null, cookieEnded };
-  if (state === null) return { kind: "done", location: returnUri, cookieEnded };
-  const separator = returnUri.includes("?") ? "&" : "?";
-  const location = `${returnUri}${separator}${new URLSearchParams({ state }).toString()}`;
+  const location =
+    returnUri === null || state === null ? returnUri : withQuery(returnUri, { state });
   return { kind: "done", location, cookieEnded };
 }
 
