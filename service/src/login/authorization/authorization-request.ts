@@ -45,14 +45,14 @@ export interface AuthorizationRequest {
 export type Given = Readonly<Form>;
 
 /** The value of a parameter, the first one if it is repeated; an empty one counts as absent (RFC 6749 section 3.1). */
-export function valueOf(given: Given, name: ParameterName): string | undefined {
+export function firstValueOf(given: Given, name: ParameterName): string | undefined {
   const value = [given[name]].flat()[0];
   return value === undefined || value === "" ? undefined : value;
 }
 
 /** A parameter that must be there exactly once. @throws {OAuthProblem} invalid_request */
 export function getOnce(given: Given, name: ParameterName): string {
-  const value = valueOf(given, name);
+  const value = firstValueOf(given, name);
   if (value === undefined || Array.isArray(given[name]))
     fail("invalid_request", `${name} must be given once`);
   return value;
@@ -110,43 +110,43 @@ const refuseLong: Check = (given) => {
 
 /** Counted as the id token spells it: JSON takes up to six bytes for a character. */
 const refuseLongNonce: Check = (given) => {
-  const spelled = JSON.stringify(valueOf(given, "nonce") ?? "").slice(1, -1);
+  const spelled = JSON.stringify(firstValueOf(given, "nonce") ?? "").slice(1, -1);
   if (Buffer.byteLength(spelled) > nonceBytesMax)
     fail("invalid_request", `nonce takes more than ${nonceBytesMax} bytes`);
 };
 
 const takeState: Check = (given, draft) => {
-  const state = valueOf(given, "state");
+  const state = firstValueOf(given, "state");
   if (state !== undefined) draft.state = state;
 };
 
 const refuseUnsupported: Check = (given) => {
-  if (valueOf(given, "request") !== undefined)
+  if (firstValueOf(given, "request") !== undefined)
     fail("request_not_supported", "request objects are not supported; push the request instead");
-  if (valueOf(given, "registration") !== undefined)
+  if (firstValueOf(given, "registration") !== undefined)
     fail("registration_not_supported", "registration is not supported");
 };
 
 const checkResponseType: Check = (given) => {
-  const type = valueOf(given, "response_type");
+  const type = firstValueOf(given, "response_type");
   if (type === undefined) fail("invalid_request", "response_type is missing");
   if (type !== "code") fail("unsupported_response_type", "response_type must be code");
 };
 
 const checkResponseMode: Check = (given) => {
-  const mode = valueOf(given, "response_mode") ?? "query";
+  const mode = firstValueOf(given, "response_mode") ?? "query";
   if (mode !== "query") fail("invalid_request", "response_mode must be query");
 };
 
 const checkScope: Check = (given, draft) => {
-  const { scope, wantsRefresh } = parseScope(valueOf(given, "scope"));
+  const { scope, wantsRefresh } = parseScope(firstValueOf(given, "scope"));
   draft.scope = scope;
   draft.wantsRefresh = wantsRefresh;
 };
 
 const checkChallenge: Check = (given, draft, { client }) => {
-  const challenge = valueOf(given, "code_challenge");
-  const method = valueOf(given, "code_challenge_method");
+  const challenge = firstValueOf(given, "code_challenge");
+  const method = firstValueOf(given, "code_challenge_method");
   if (challenge === undefined) {
     if (method !== undefined) fail("invalid_request", "code_challenge is missing");
     if (client.pkceRequired) fail("invalid_request", "PKCE is required: code_challenge is missing");
@@ -164,7 +164,9 @@ const checkAudience: Check = (given, draft, { client }) => {
 };
 
 const checkPrompt: Check = (given, draft) => {
-  const prompts = (valueOf(given, "prompt") ?? "").split(" ").filter((prompt) => prompt !== "");
+  const prompts = (firstValueOf(given, "prompt") ?? "")
+    .split(" ")
+    .filter((prompt) => prompt !== "");
   if (!prompts.every((prompt) => promptValues.some((value) => value === prompt)))
     fail("invalid_request", `prompt may hold ${promptValues.join(", ")}, separated by spaces`);
   if (prompts.includes("none") && prompts.length > 1)
@@ -173,14 +175,14 @@ const checkPrompt: Check = (given, draft) => {
 };
 
 const checkMaxAge: Check = (given, draft) => {
-  const age = valueOf(given, "max_age");
+  const age = firstValueOf(given, "max_age");
   if (age === undefined) return;
   if (!/^\d{1,15}$/.test(age)) fail("invalid_request", "max_age must be a whole number of seconds");
   draft.maxAge = Number(age);
 };
 
 const checkAcr: Check = (given, draft, { client }) => {
-  const asked = (valueOf(given, "acr_values") ?? "").split(" ").filter(isAcr);
+  const asked = (firstValueOf(given, "acr_values") ?? "").split(" ").filter(isAcr);
   const wanted = asked.length === 0 ? undefined : acrWeakest(asked);
   const minimum = client.acrMinimum ?? undefined;
   const strongest =
@@ -191,25 +193,25 @@ const checkAcr: Check = (given, draft, { client }) => {
 };
 
 const checkHints: Check = (given, draft, { userOfIdToken }) => {
-  const idToken = valueOf(given, "id_token_hint");
+  const idToken = firstValueOf(given, "id_token_hint");
   if (idToken !== undefined) {
     const user = userOfIdToken(idToken);
     if (user === null) fail("invalid_request", "id_token_hint is not an id token of this client");
     draft.expectedUser = user;
   }
-  const hinted = parseAddress((valueOf(given, "login_hint") ?? "").replace(/^svcid:/, ""));
+  const hinted = parseAddress((firstValueOf(given, "login_hint") ?? "").replace(/^svcid:/, ""));
   if (hinted !== null) draft.hintedUser = hinted;
 };
 
 const takeTexts: Check = (given, draft) => {
-  const nonce = valueOf(given, "nonce");
+  const nonce = firstValueOf(given, "nonce");
   if (nonce !== undefined) draft.nonce = nonce;
-  const locales = valueOf(given, "ui_locales");
+  const locales = firstValueOf(given, "ui_locales");
   if (locales !== undefined) draft.uiLocales = locales;
 };
 
 const checkDpopKey: Check = (given, draft) => {
-  const thumbprint = valueOf(given, "dpop_jkt");
+  const thumbprint = firstValueOf(given, "dpop_jkt");
   if (thumbprint === undefined) return;
   if (!/^[A-Za-z0-9_-]{43}$/.test(thumbprint))
     fail("invalid_request", "dpop_jkt must be a SHA-256 thumbprint in base64url");

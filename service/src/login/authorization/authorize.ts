@@ -17,7 +17,7 @@ import {
   getOnce,
   getRedirectUri,
   type Given,
-  valueOf,
+  firstValueOf,
 } from "./authorization-request.ts";
 import { businessLoginSeconds } from "../business/business-login.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -97,10 +97,10 @@ async function resolvePushed(
   ctx: LoginContext,
   form: Form,
 ): Promise<{ given: Given; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
-  if (valueOf(form, "request_uri") === undefined) return { given: form, pushed: {} };
+  if (firstValueOf(form, "request_uri") === undefined) return { given: form, pushed: {} };
   const pushedId = pushedIdOf(getOnce(form, "request_uri"));
   if (pushedId === null) return { given: form, pushed: {} };
-  const given = await takePushedRequest(ctx, pushedId, valueOf(form, "client_id") ?? "");
+  const given = await takePushedRequest(ctx, pushedId, firstValueOf(form, "client_id") ?? "");
   if (given === null)
     throw new OAuthProblem(
       "invalid_request_uri",
@@ -111,7 +111,7 @@ async function resolvePushed(
 
 /** What was pushed is here by now; anything else would have to be fetched (OpenID Connect Core section 6.2). */
 function refuseUnfetched(given: Given): void {
-  if (valueOf(given, "request_uri") === undefined) return;
+  if (firstValueOf(given, "request_uri") === undefined) return;
   const message = "no request_uri but that of a pushed request is supported";
   throw new OAuthProblem("request_uri_not_supported", message);
 }

@@ -2,7 +2,11 @@ import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { parameterNames } from "./authorization-parameters.ts";
-import { checkAuthorizationRequest, getRedirectUri, valueOf } from "./authorization-request.ts";
+import {
+  checkAuthorizationRequest,
+  getRedirectUri,
+  firstValueOf,
+} from "./authorization-request.ts";
 import { checkDpopProof, refuseReplayedProof } from "../token/dpop.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -25,9 +29,9 @@ export async function pushRequest(
   call: { readonly form: Form; readonly dpop: string | undefined },
 ): Promise<{ request_uri: string; expires_in: number }> {
   const form = await bindToProof(ctx, call);
-  if (valueOf(form, "request_uri") !== undefined)
+  if (firstValueOf(form, "request_uri") !== undefined)
     throw new OAuthProblem("invalid_request", "request_uri must not be pushed");
-  const clientId = valueOf(form, "client_id");
+  const clientId = firstValueOf(form, "client_id");
   if (clientId !== undefined && clientId !== client.id)
     throw new OAuthProblem("invalid_request", "client_id is not that of the authenticated client");
   checkAuthorizationRequest(form, getRedirectUri(form, client), {
@@ -58,7 +62,7 @@ async function bindToProof(
   if (dpop === undefined) return form;
   const url = `${ctx.config.baseUrl}${pushPath}`;
   const proof = checkDpopProof(dpop, { method: "POST", url, now: ctx.clock.now() });
-  const named = valueOf(form, "dpop_jkt");
+  const named = firstValueOf(form, "dpop_jkt");
   if (named !== undefined && named !== proof.jkt)
     throw new OAuthProblem("invalid_dpop_proof", "dpop_jkt names another key than the proof's");
   if ((await spendOnce(ctx.db, [proof.oneTime])).length === 0) refuseReplayedProof();

@@ -94,7 +94,7 @@ export function refuseReplayedAssertion(): never {
   throw new OAuthProblem("invalid_client", "this client assertion was used before");
 }
 
-/** One value of a form by name; empty counts as absent (RFC 6749 section 3.1). */
+/** One value of a form by name; an empty or repeated one counts as absent (RFC 6749 section 3.1). */
 export function valueOf(form: Form, name: string): string | undefined {
   const value = form[name];
   return typeof value === "string" && value !== "" ? value : undefined;

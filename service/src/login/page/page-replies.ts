@@ -8,7 +8,7 @@ import { OAuthProblem, Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
 import { attemptSecretHash } from "../attempt/browser-cookies.ts";
 import { getAttempt } from "../attempt/read-attempt.ts";
-import { valueOf } from "../authorization/authorization-request.ts";
+import { firstValueOf } from "../authorization/authorization-request.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { isPersonal, urlOf } from "../authorization/request-url.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -107,7 +107,7 @@ async function uiLocalesOf(
 ): Promise<string | undefined> {
   const form = (request.body ?? request.query ?? {}) as Form;
   const { loginId } = (request.params ?? {}) as { loginId?: string };
-  if (loginId === undefined || status >= 500) return valueOf(form, "ui_locales");
+  if (loginId === undefined || status >= 500) return firstValueOf(form, "ui_locales");
   const attempt = await getAttempt(ctx, loginId).catch(() => null);
   return attempt?.request.uiLocales;
 }

@@ -1,7 +1,7 @@
 import type { Client } from "../../accounts/index.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
-import { type Given, valueOf } from "../authorization/authorization-request.ts";
+import { type Given, firstValueOf } from "../authorization/authorization-request.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { getBrowserAttempt } from "../attempt/browser-attempt.ts";
 import { heldLoginIds } from "../attempt/browser-cookies.ts";
@@ -20,7 +20,7 @@ export async function findPushedPage(
   given: Given,
   browser: BrowserCall,
 ): Promise<{ attempt: Attempt; client: Client } | null> {
-  const pushedId = pushedIdOf(valueOf(given, "request_uri") ?? "");
+  const pushedId = pushedIdOf(firstValueOf(given, "request_uri") ?? "");
   if (pushedId === null) return null;
   for (const loginId of heldLoginIds(ctx.config, browser.cookieHeader).slice(0, loginsMax)) {
     const found = await getBrowserAttempt(ctx, loginId, browser).catch(nullWhereRefused);
