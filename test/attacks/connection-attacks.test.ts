@@ -244,6 +244,18 @@ test("an answer is nobody's to keep unless it says so, a wallet's session least 
   assert.match(keys.headers.get("cache-control") ?? "", /^public/);
 });
 
+test("outside dev answers have browsers ask by https alone, errors too, and in dev none has", async () => {
+  const path = "/nowhere";
+  const ours = await fetch(`${world.baseUrl}${path}`);
+  assert.equal(ours.headers.get("strict-transport-security"), null);
+  const config = { ...world.ctx.config, profile: "production" as const };
+  await using served = createHttp({ ...world.ctx, config });
+  for (const url of [path, "/%zz"]) {
+    const { headers } = await served.inject({ url, headers: { host: "id.example.com" } });
+    assert.equal(headers["strict-transport-security"], "max-age=31536000", url);
+  }
+});
+
 test("a path that cannot be decoded is told so, with the header lines of every answer", async () => {
   const response = await fetch(`${world.baseUrl}/api/v1/kyb/status/%zz`);
   const { error } = (await response.json()) as { error: { message: string; requestId: string } };

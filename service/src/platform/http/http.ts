@@ -42,6 +42,8 @@ const requestTimeoutMs = 60_000;
 const silenceTimeoutMs = 120_000;
 /** An idle connection is kept this long: longer than the 60 s for which proxies keep one by default. */
 const keptConnectionMs = 72_000;
+/** For how long a browser that was here once asks by https alone. */
+const httpsOnlySeconds = 365 * 86_400;
 /** Long enough for every path value of the service, offer tokens included. */
 const parameterLengthMax = 512;
 
@@ -257,6 +259,10 @@ function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
     .header("x-request-id", request.id)
     .header("x-content-type-options", "nosniff")
     .header("cache-control", "no-store");
+  // A network could answer a browser that asks by http in our place (RFC 6797). In `dev` the host is often `localhost`,
+  // which has other servers.
+  if (ctx.config.profile === "production")
+    void reply.header("strict-transport-security", `max-age=${httpsOnlySeconds}`);
 }
 
 /**
