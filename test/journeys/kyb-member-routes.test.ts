@@ -102,7 +102,7 @@ test("409: a member has at most five proposals open, and at most twenty founding
   assert.deepEqual(reasonOf(await found()), [409, "too_many"]);
 });
 
-test("409: a business has at most twenty proposals, with those that are on their way to the chain", async () => {
+test("409: a business has at most twenty proposals, with those on their way to the chain, and the first of each member", async () => {
   const members = ["ann", "ben", "cleo", "dora", "emil"];
   const { address } = await world.found({ members });
   const roster = members.map((name) => ({
@@ -121,9 +121,15 @@ test("409: a business has at most twenty proposals, with those that are on their
   for (const name of members.slice(0, 4))
     for (let count = 1; count <= 5; count += 1)
       ids.push(String((await propose(name)).body["proposalId"]));
+  assert.equal(
+    (await propose("emil")).status,
+    201,
+    "the others cannot keep a member from proposing",
+  );
   assert.deepEqual(reasonOf(await propose("emil")), [409, "too_many"]);
-  const [first = "", second = ""] = ids;
-  for (const name of members.slice(2)) await world.voteAs(name, second, { vote: "reject" });
+  const [first = "", ...refused] = ids.slice(0, 3);
+  for (const id of refused)
+    for (const name of members.slice(2)) await world.voteAs(name, id, { vote: "reject" });
   assert.equal((await propose("emil")).status, 201, "one that was refused is none any more");
   for (const name of members.slice(0, 2)) await world.voteAs(name, first);
   const item = await world.findVote("cleo", first);

@@ -25,7 +25,10 @@ import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** How long members have to decide. */
 const votingSeconds = 7 * 86_400;
-/** How many proposals may be undecided: of one business, and of one member of it. */
+/**
+ * How many proposals may be undecided: of one business, and of one member of it. A member who has none may always make
+ * one; otherwise four members could keep the others from ever proposing anything, their removal included.
+ */
 const pendingMax = { all: 20, own: 5 };
 
 /**
@@ -47,8 +50,8 @@ export async function propose(
     const business = await holdBusiness(tx, given.business);
     checkMember(business, proposer, request);
     const pending = await store.countPending(tx, { business: business.address, proposer });
-    if (pending.all >= pendingMax.all || pending.own >= pendingMax.own)
-      throw new Problem("too_many");
+    const isFull = pending.all >= pendingMax.all && pending.own > 0;
+    if (isFull || pending.own >= pendingMax.own) throw new Problem("too_many");
     const planned = await plan(ctx, tx, { business, proposer, request });
     const { operation, act, names, member, rule } = planned;
     const id = ulid(ctx.clock, ctx.random);
