@@ -1,9 +1,14 @@
 // Logins for a business that are given up while their acting member approves, on two processes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { cancelBallot } from "../../service/src/kyb/index.ts";
 import { lockBusiness } from "../../service/src/kyb/business/business-store.ts";
 import { setVotingRights } from "../../service/src/kyb/business/roster-store.ts";
-import { holdSeat } from "../../service/src/login/business/business-login-store.ts";
+import {
+  deleteOpenLogin,
+  holdSeat,
+} from "../../service/src/login/business/business-login-store.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { answerOf, openBusinessPage, takeTokens } from "../business-login.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import { statusOf } from "../login-flow.ts";
@@ -91,4 +96,22 @@ await test("a login that is declined while its acting member approves asks nobod
   assert.deepEqual(await response.json(), { status: "waiting" });
   await world.voteAs("bob", page.loginId);
   await takeTokens(world, page);
+});
+
+await test("a vote on a login that ends while a member reads its inbox is not shown there without what it asks", async () => {
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  await post(claimed.connection, await answerOf(world, page, { claimed, acting }));
+  await world.findVote("bob", page.loginId);
+  const { inbox } = await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`lock table business_login in access exclusive mode`);
+    const reading = world.inboxOf("bob");
+    const isReading =
+      "pg_stat_activity where wait_event_type = 'Lock' and query like '%join login on%'";
+    while ((await countOf(isReading)) < 1);
+    await cancelBallot(world.ctx, tx, page.loginId);
+    await deleteOpenLogin(tx, page.loginId);
+    return { inbox: reading };
+  });
+  assert.deepEqual(await inbox, []);
 });
