@@ -264,6 +264,21 @@ test("keys behind jwks_uri are fetched once, and again for an unknown key id, at
   assert.equal(fetches(), 2);
 });
 
+test("no shape of what is behind jwks_uri is a fault of ours, or hides a key that stands beside it", async () => {
+  const long = "xcXF".repeat(12_000);
+  const odd: unknown[] = [null, 5, "x", [], {}, { kty: "oct", k: "AAAA" }, { kty: "RSA" }];
+  odd.push({ ...rsaJwk, n: long }, { ...rsaJwk, e: long }, { ...ecJwk, x: 5 });
+  odd.push({ ...ecJwk, y: ecJwk.x }, { ...ecJwk, kid: {} });
+  for (const shape of [null, 5, "x", [], { keys: null }, { keys: {} }, { keys: odd }]) {
+    published = shape;
+    const { send } = await addPublisher();
+    refused(await send(), 401, "invalid_client");
+  }
+  published = { keys: [...odd, ecJwk] };
+  const { status } = await addPublisher();
+  assert.equal(await status(), 200);
+});
+
 test("a key that is new behind jwks_uri locks its client out no longer than until the set is asked for again", async () => {
   const { status: send } = await addPublisher();
   published = { keys: [ecJwk] };
