@@ -108,10 +108,10 @@ test("a number out of its range is refused with the range", async () => {
   }
 });
 
-test("a wrong method and a wrong content type are answered with the right ones", async () => {
+test("a wrong method, and a wrong content type or none, are answered with the right ones", async () => {
   const { message } = await call("POST", "/api/v2/kyc/status", {});
   assert.equal(message, "this path takes GET");
-  for (const body of [new URLSearchParams({ user }), "user", new FormData()]) {
+  for (const body of [new URLSearchParams({ user }), "user", new FormData(), Buffer.from("{}")]) {
     const init = { method: "POST", headers: { authorization: apiKey }, body };
     const answer = await fetch(`${world.baseUrl}/api/v2/kyc/qrcode`, init);
     const { error } = (await answer.json()) as Refused;

@@ -9,7 +9,7 @@ import fastify, {
   type RawServerDefault,
 } from "fastify";
 import type { FastifyBaseLogger } from "fastify";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
 import { answerBrokenRequest } from "./broken-requests.ts";
 import type { Ctx } from "../context.ts";
 import { answerEnvelopeError, answerOAuthError, oauthProblemOf } from "./http-errors.ts";
@@ -228,15 +228,16 @@ function acceptOnlyJson(http: Http): void {
 
 /** Some clients name a type even if they send nothing, curl and .NET among them: that is a missing body. */
 const ignoreTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
-  const isNothing =
-    headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0";
-  if (isNothing) delete headers["content-type"];
+  if (isWithoutBody(headers)) delete headers["content-type"];
   done();
 };
 
-const refuseOtherTypes: onRequestHookHandler = (request, _reply, done) => {
-  const type = request.headers["content-type"];
-  const isOther = type !== undefined && !/^application\/json *(?:;|$)/i.test(type);
+const isWithoutBody = (headers: IncomingHttpHeaders): boolean =>
+  headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0";
+
+const refuseOtherTypes: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
+  const isOther =
+    !isWithoutBody(headers) && !/^application\/json *(?:;|$)/i.test(headers["content-type"] ?? "");
   const message = "the body must be application/json";
   done(isOther ? new Problem("unsupported_media_type", { message }) : undefined);
 };
