@@ -71,7 +71,7 @@ export const sections: Readonly<Record<string, { title: string; text: string }>>
   },
   kyc: {
     title: "Verified fields",
-    text: "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is `{ data, message, success: true }`.",
+    text: "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is `{ data, message, success: true }`; members that are not listed are ignored.",
   },
   kyb: {
     title: "Businesses",

@@ -21,19 +21,28 @@ export async function kycRoutes(ctx: KycContext, http: Http): Promise<void> {
   });
 }
 
-const names = Type.Array(Type.String({ maxLength: 200 }));
+const namesOf = (description: string) =>
+  Type.Array(Type.String({ maxLength: 200 }), { description });
 
 /** Unknown members are ignored; `statusCallback` and `withoutQRCode` are taken and change nothing. */
 const requestBody = Type.Object({
   user: Type.String({ maxLength: 100, description: "The user identity, with or without `0x`." }),
-  sourceKey: Type.String({ minLength: 1, maxLength: 200 }),
+  sourceKey: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "Of the package that pays for the order.",
+  }),
   callback: Type.String({
     maxLength: 2048,
     description: "Public HTTPS URL that gets every webhook of this order.",
   }),
-  expiration: Type.Number({ description: "Unix seconds, 5 to 15 minutes ahead." }),
-  fields: Type.Optional(names),
-  optionalFields: Type.Optional(names),
+  expiration: Type.Number({ description: "Whole Unix seconds, 5 to 15 minutes ahead." }),
+  fields: Type.Optional(
+    namesOf(
+      "Names of `fields.json` that the user must share; none for a package with fixed fields.",
+    ),
+  ),
+  optionalFields: Type.Optional(namesOf("Those that the user may share.")),
   reference: Type.Optional(
     Type.String({ description: "Your own, at most 280 characters; returned as given." }),
   ),
