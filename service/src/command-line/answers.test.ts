@@ -145,3 +145,15 @@ await test("a secret that is shown only once is not lost silently: a closed pipe
   const key = ["api-key", "create", "--domain", domain, "--name", "unread"];
   assert.deepEqual(await callUnread(...key), [lost, 1]);
 });
+
+await test("who buys for more than there is reads how much is needed and how much is there", async () => {
+  const organization = await idOf("organization", "create", "--name", "Short of money");
+  const place = ["--organization", organization, "--environment", "sandbox"];
+  const domain = await idOf("domain", "create", "--domain", "localhost", ...place);
+  const asked = ["--domain", domain, "--name", "Age", "--transfers", "10", "--chf", "7.50"];
+  assert.deepEqual(await call(["package", "buy", ...asked]), {
+    status: 1,
+    out: "",
+    err: "svc package buy: insufficient_credit: the balance is too low (requiredChf 7.5, availableChf 0)\n",
+  });
+});

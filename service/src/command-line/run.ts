@@ -7,6 +7,7 @@ import { describeStartFault } from "../platform/process/start-fault.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
 import { forPeople } from "./print.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { BadNews, type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
 
@@ -54,10 +55,18 @@ export async function runCommandLine(
     const message =
       describeStartFault(error) ?? (error instanceof Error ? error.message : "failed");
     const isUsage = error instanceof UsageError;
-    const more = isUsage ? `; see svc ${verb.name} --help` : "";
+    const more = isUsage ? `; see svc ${verb.name} --help` : amountsOf(error);
     terminal.err(`svc ${verb.name}: ${message.replaceAll(/\s*\n\s*/g, " ")}${more}\n`);
     return isUsage ? 2 : 1;
   }
+}
+
+/** The numbers that belong to a refusal and that its message, unlike its details, does not tell. */
+function amountsOf(error: unknown): string {
+  if (!(error instanceof Problem)) return "";
+  const details = Object.entries(error.options.details ?? {});
+  const amounts = details.filter(([, value]) => typeof value === "number");
+  return amounts.length === 0 ? "" : ` (${amounts.map((amount) => amount.join(" ")).join(", ")})`;
 }
 
 /** `svc help client` and `svc client -h` are `svc client --help`. */
