@@ -368,3 +368,11 @@ await test("what could play tricks in a terminal is escaped in the output", () =
   assert.match(printed, /^[ -~é]*$/);
   assert.deepEqual(JSON.parse(printed), tricky);
 });
+
+test("an identity that is not there is told with the directory in which it was looked for", async () => {
+  assert.deepEqual(await wallet(["show", "svc:login?sess=a", "--as", "dave"]), {
+    status: 1,
+    out: "",
+    err: `wallet show: refused (not_found): there is no identity dave in ${directory}; see wallet identity list\n`,
+  });
+});

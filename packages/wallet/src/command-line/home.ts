@@ -13,6 +13,8 @@ import { askNewSecret, askSecret, readSecretFile } from "./secret-input.ts";
 
 /** Where the command line stores and finds things. */
 export interface Home {
+  /** `DATA_DIR`. */
+  readonly directory: string;
   readonly storage: WalletStorage;
   readonly demo: DemoWorld | null;
   readonly seededBrokers: readonly string[];
@@ -44,6 +46,7 @@ export function openHome(
 ): Home {
   const demo = readDemoWorld(dataDirectory);
   return {
+    directory: dataDirectory,
     storage: { ...fileStorage(join(dataDirectory, "wallet")), tellDamaged: tellOnce(tell) },
     demo,
     seededBrokers: demo === null ? [] : [demo.baseUrl],
@@ -133,7 +136,10 @@ export async function findSecret(
   }
   const known = home.demo?.identities.get(name);
   if (known === undefined)
-    throw new WalletRefusal("not_found", `there is no identity ${name}; see wallet identity list`);
+    throw new WalletRefusal(
+      "not_found",
+      `there is no identity ${name} in ${home.directory}; see wallet identity list`,
+    );
   return { name, passphrase: null, secret: { kind: "private-key", privateKey: known.privateKey } };
 }
 
