@@ -87,7 +87,10 @@ export const TokenBody = Type.Object(
     scope: Type.String(),
     id_token: Type.Optional(Type.String({ description: "With `openid`." })),
     refresh_token: Type.Optional(
-      Type.String({ description: "With `offline` or `offline_access`; a new one each time." }),
+      Type.String({
+        description:
+          "With `offline` or `offline_access`, unless a session answered; a new one each time.",
+      }),
     ),
   },
   { description: "The tokens." },
