@@ -109,8 +109,10 @@ const listedOrder = Type.Object({
 });
 
 const listQuery = Type.Object({
-  status: Type.Optional(Type.String({ maxLength: 20 })),
-  user: Type.Optional(Type.String({ maxLength: 100 })),
+  status: Type.Optional(
+    Type.String({ maxLength: 20, description: "Only those that have this status now." }),
+  ),
+  user: Type.Optional(Type.String({ maxLength: 100, description: "Only those to this user." })),
   ...pageParameters,
 });
 

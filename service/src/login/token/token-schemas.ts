@@ -102,19 +102,23 @@ export const IntrospectionBody = Type.Object(
   {
     active: Type.Boolean(),
     iss: Type.Optional(Type.String()),
-    sub: Type.Optional(Type.String()),
+    sub: Type.Optional(
+      Type.String({ description: "`svcid:<address>`; of client credentials the client." }),
+    ),
     aud: Type.Optional(Type.Array(Type.String())),
     client_id: Type.Optional(Type.String()),
-    scope: Type.Optional(Type.String()),
-    scp: Type.Optional(Type.Array(Type.String())),
+    scope: Type.Optional(Type.String({ description: "Separated by spaces." })),
+    scp: Type.Optional(Type.Array(Type.String(), { description: "The same as a list." })),
     jti: Type.Optional(Type.String()),
     iat: Type.Optional(Type.Integer()),
     nbf: Type.Optional(Type.Integer()),
     exp: Type.Optional(Type.Integer()),
-    cnf: Type.Optional(Type.Object({ jkt: Type.String() })),
+    cnf: Type.Optional(
+      Type.Object({ jkt: Type.String({ description: "Thumbprint of the DPoP key." }) }),
+    ),
     ext: Type.Optional(ext),
     token_type: Type.Optional(Type.String()),
-    token_use: Type.Optional(Type.String()),
+    token_use: Type.Optional(Type.String({ description: "`access_token` or `refresh_token`." })),
   },
   {
     description:
