@@ -72,9 +72,10 @@ export const remedies: Readonly<Record<Reason, string>> = {
   package_not_found: "`svc package list`",
   payment_booked: "nothing: it counts already",
   source_key_not_found: "use a package of the client domain that the API key is for",
-  expiration_out_of_range: "between `details.earliest` and `details.latest`",
+  expiration_out_of_range: "whole seconds between `details.earliest` and `details.latest`",
   dynamic_fields_unsupported: "leave `fields` and `optionalFields` out",
-  invalid_fields: "correct the names in `details.fields`",
+  invalid_fields:
+    "correct the names in `details.fields` by [the list](kyc.md#fields-in-another-language)",
   no_fields: "name `fields`, `optionalFields` or both",
   order_ongoing: "wait until it is `CONFIRMED` or `FAILED`",
   unverified_fields:
