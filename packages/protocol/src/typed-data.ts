@@ -3,6 +3,7 @@ import { keccak256 } from "./keccak.ts";
 import { parseAddress } from "./address.ts";
 import { bytesOfHex, bytesOfText, hexOfBytes, isRecord, jsonDepthMax } from "./encoding.ts";
 import type { Hex32 } from "./encoding.ts";
+import { bytesOfSize } from "./words.ts";
 import {
   TypedDataFault,
   compileTypes,
@@ -10,7 +11,7 @@ import {
   encodeTypeOf,
   kindOf,
 } from "./typed-data-types.ts";
-import type { Structs, TypedDataField, TypedDataTypes } from "./typed-data-types.ts";
+import type { Kind, Structs, TypedDataField, TypedDataTypes } from "./typed-data-types.ts";
 
 export { TypedDataFault } from "./typed-data-types.ts";
 export type { TypedDataField, TypedDataTypes } from "./typed-data-types.ts";
@@ -48,12 +49,12 @@ export function typedDataDigest(document: TypedDataDocument): Uint8Array {
   if (typeof primaryType !== "string" || !hashing.structs.has(primaryType)) {
     throw new TypedDataFault("primaryType", "is not one of the types");
   }
-  const separator = hashStruct(hashing, domainName, { value: document.domain, at: "domain" });
+  const separator = hashStruct(hashing, domainName, outermost("domain", document.domain));
   const parts = [Uint8Array.of(0x19, 0x01), separator];
   if (primaryType === domainName) {
     requireEmpty(document.message);
   } else {
-    parts.push(hashStruct(hashing, primaryType, { value: document.message, at: "message" }));
+    parts.push(hashStruct(hashing, primaryType, outermost("message", document.message)));
   }
   return keccak256(concat(parts));
 }
@@ -86,9 +87,7 @@ export function structHash(
   primaryType: string,
   message: Readonly<Record<string, unknown>>,
 ): Hex32 {
-  return hexOfBytes(
-    hashStruct(beginHashing(types), primaryType, { value: message, at: "message" }),
-  );
+  return hexOfBytes(hashStruct(beginHashing(types), primaryType, outermost("message", message)));
 }
 
 /** The hash of a domain, by the `EIP712Domain` of `types` or by the one that its members imply. @throws {TypedDataFault} */
@@ -97,7 +96,7 @@ export function domainSeparator(
   types: TypedDataTypes = {},
 ): Hex32 {
   const hashing = beginHashing(typesWithDomain(domain, types));
-  return hexOfBytes(hashStruct(hashing, domainName, { value: domain, at: "domain" }));
+  return hexOfBytes(hashStruct(hashing, domainName, outermost("domain", domain)));
 }
 
 const domainFields: readonly TypedDataField[] = [
@@ -116,36 +115,62 @@ function typesWithDomain(domain: unknown, types: TypedDataTypes): TypedDataTypes
   return { ...types, [domainName]: fields };
 }
 
-/** The state of hashing one document: its types, their hashes so far, and how many values may still come. */
+/** The state of hashing one document: its types, what they are, their hashes so far, and how many values may still come. */
 interface Hashing {
-  structs: Structs;
-  typeHashes: Map<string, Uint8Array>;
+  readonly structs: Structs;
+  readonly kinds: Map<string, Kind | null>;
+  readonly typeHashes: Map<string, Uint8Array>;
   valuesLeft: number;
 }
 
-/** A value and the path that leads to it, for faults. */
+/** A value and where it stands: a path as text is made for faults only, since a document may have thousands of values. */
 interface Place {
-  value: unknown;
-  at: string;
-  depth?: number;
+  readonly value: unknown;
+  /** Its name in a struct, or its index in an array. */
+  readonly step: string | number;
+  /** The struct or array that it is in. */
+  readonly within: Place | null;
+  readonly depth: number;
 }
+
+const outermost = (step: string, value: unknown): Place => ({
+  value,
+  step,
+  within: null,
+  depth: 0,
+});
+
+function pathOf({ step, within }: Place): string {
+  if (within === null) return String(step);
+  return pathOf(within) + (typeof step === "number" ? `[${step}]` : `.${step}`);
+}
+
+const faultAt = (place: Place, reason: string): TypedDataFault =>
+  new TypedDataFault(pathOf(place), reason);
 
 function beginHashing(types: TypedDataTypes): Hashing {
-  return { structs: compileTypes(types), typeHashes: new Map(), valuesLeft: valuesMax };
+  return {
+    structs: compileTypes(types),
+    kinds: new Map(),
+    typeHashes: new Map(),
+    valuesLeft: valuesMax,
+  };
 }
 
-function hashStruct(hashing: Hashing, type: string, { value, at, depth = 0 }: Place): Uint8Array {
-  if (depth > jsonDepthMax) throw new TypedDataFault(at, `nests deeper than ${jsonDepthMax}`);
+function hashStruct(hashing: Hashing, type: string, place: Place): Uint8Array {
+  const { value, depth } = place;
+  if (depth > jsonDepthMax) throw faultAt(place, `nests deeper than ${jsonDepthMax}`);
   const fields = hashing.structs.get(type) ?? [];
-  if (!isRecord(value)) throw new TypedDataFault(at, `is not a ${type}`);
+  if (!isRecord(value)) throw faultAt(place, `is not a ${type}`);
   const names = new Set(fields.map(({ name }) => name));
   const stranger = Object.keys(value).find((name) => !names.has(name) && value[name] !== undefined);
   if (stranger !== undefined)
-    throw new TypedDataFault(`${at}.${stranger}`, `is not part of ${type}`);
+    throw new TypedDataFault(`${pathOf(place)}.${stranger}`, `is not part of ${type}`);
   const words = fields.map((field) =>
     encodeValue(hashing, field.type, {
       value: memberOf(value, field.name),
-      at: `${at}.${field.name}`,
+      step: field.name,
+      within: place,
       depth,
     }),
   );
@@ -160,95 +185,105 @@ function typeHashIn(hashing: Hashing, type: string): Uint8Array {
   return hash;
 }
 
+function kindIn({ kinds, structs }: Hashing, type: string): Kind | null {
+  const known = kinds.get(type);
+  if (known !== undefined) return known;
+  const kind = kindOf(type, structs);
+  kinds.set(type, kind);
+  return kind;
+}
+
 function encodeValue(hashing: Hashing, type: string, place: Place): Uint8Array {
-  const { value, at, depth = 0 } = place;
+  const { value } = place;
   hashing.valuesLeft -= 1;
-  if (hashing.valuesLeft < 0)
-    throw new TypedDataFault(at, `is one of more than ${valuesMax} values`);
-  if (value === undefined) throw new TypedDataFault(at, "is missing");
-  const kind = kindOf(type, hashing.structs);
-  if (kind === null) throw new TypedDataFault(at, `has the unknown type ${type}`);
+  if (hashing.valuesLeft < 0) throw faultAt(place, `is one of more than ${valuesMax} values`);
+  if (value === undefined) throw faultAt(place, "is missing");
+  const kind = kindIn(hashing, type);
+  if (kind === null) throw faultAt(place, `has the unknown type ${type}`);
   switch (kind.kind) {
     case "array":
       return hashArray(hashing, kind, place);
     case "struct":
-      return hashStruct(hashing, type, { value, at, depth: depth + 1 });
+      return hashStruct(hashing, type, { ...place, depth: place.depth + 1 });
     case "string":
-      return hashText(value, at);
+      return hashText(place);
     case "bytes":
-      return keccak256(bytesOf(value, at));
+      return keccak256(bytesOf(place));
     case "fixed-bytes":
-      return fixedBytes(value, kind.size, at);
+      return fixedBytes(place, kind.size);
     case "address":
-      return addressWord(value, at);
+      return addressWord(place);
     case "bool":
-      if (typeof value !== "boolean") throw new TypedDataFault(at, "is neither true nor false");
+      if (typeof value !== "boolean") throw faultAt(place, "is neither true nor false");
       return integerWord(value ? 1n : 0n);
     case "integer":
       break;
   }
-  return integerWord(integerOf(value, kind, { at, type }));
+  return integerWord(integerOf(place, kind, type));
 }
 
 function hashArray(
   hashing: Hashing,
   kind: { element: string; length: number | null },
-  { value, at, depth = 0 }: Place,
+  place: Place,
 ): Uint8Array {
-  if (depth >= jsonDepthMax) throw new TypedDataFault(at, `nests deeper than ${jsonDepthMax}`);
-  if (!Array.isArray(value)) throw new TypedDataFault(at, "is not an array");
+  const { value } = place;
+  if (place.depth >= jsonDepthMax) throw faultAt(place, `nests deeper than ${jsonDepthMax}`);
+  if (!Array.isArray(value)) throw faultAt(place, "is not an array");
   if (kind.length !== null && value.length !== kind.length) {
-    throw new TypedDataFault(at, `does not have ${kind.length} elements`);
+    throw faultAt(place, `does not have ${kind.length} elements`);
   }
   if (value.length > hashing.valuesLeft) {
-    throw new TypedDataFault(at, `holds more than ${valuesMax} values`);
+    throw faultAt(place, `holds more than ${valuesMax} values`);
   }
+  const depth = place.depth + 1;
   const words = Array.from(value, (element: unknown, index) =>
-    encodeValue(hashing, kind.element, { value: element, at: `${at}[${index}]`, depth: depth + 1 }),
+    encodeValue(hashing, kind.element, { value: element, step: index, within: place, depth }),
   );
   return keccak256(concat(words));
 }
 
-function hashText(value: unknown, at: string): Uint8Array {
-  if (typeof value !== "string") throw new TypedDataFault(at, "is not a text");
-  if (!value.isWellFormed()) throw new TypedDataFault(at, "is not well-formed text");
+function hashText(place: Place): Uint8Array {
+  const { value } = place;
+  if (typeof value !== "string") throw faultAt(place, "is not a text");
+  if (!value.isWellFormed()) throw faultAt(place, "is not well-formed text");
   return keccak256(bytesOfText(value));
 }
 
-function bytesOf(value: unknown, at: string): Uint8Array {
-  const bytes = typeof value === "string" ? bytesOfHex(value) : null;
-  if (bytes === null) throw new TypedDataFault(at, "is not 0x and an even number of hex digits");
+function bytesOf(place: Place): Uint8Array {
+  const bytes = typeof place.value === "string" ? bytesOfHex(place.value) : null;
+  if (bytes === null) throw faultAt(place, "is not 0x and an even number of hex digits");
   return bytes;
 }
 
-function fixedBytes(value: unknown, size: number, at: string): Uint8Array {
-  const bytes = bytesOf(value, at);
-  if (bytes.length !== size) throw new TypedDataFault(at, `does not have ${size} bytes`);
+function fixedBytes(place: Place, size: number): Uint8Array {
+  const bytes = bytesOf(place);
+  if (bytes.length !== size) throw faultAt(place, `does not have ${size} bytes`);
   const word = new Uint8Array(32);
   word.set(bytes);
   return word;
 }
 
-function addressWord(value: unknown, at: string): Uint8Array {
+function addressWord(place: Place): Uint8Array {
+  const { value } = place;
   const address = typeof value === "string" && value.startsWith("0x") ? parseAddress(value) : null;
-  if (address === null) throw new TypedDataFault(at, "is not an address");
+  if (address === null) throw faultAt(place, "is not an address");
   const word = new Uint8Array(32);
-  word.set(bytesOf(address, at), 12);
+  word.set(bytesOfSize(address, 20), 12);
   return word;
 }
 
 function integerOf(
-  value: unknown,
+  place: Place,
   { bits, signed }: { bits: number; signed: boolean },
-  { at, type }: { at: string; type: string },
+  type: string,
 ): bigint {
-  const integer = exactInteger(value);
+  const integer = exactInteger(place.value);
   if (integer === null) {
-    throw new TypedDataFault(at, "is not a whole number; above 2^53 it must be a text");
+    throw faultAt(place, "is not a whole number; above 2^53 it must be a text");
   }
-  const min = signed ? -(2n ** BigInt(bits - 1)) : 0n;
-  const max = 2n ** BigInt(signed ? bits - 1 : bits) - 1n;
-  if (integer < min || integer > max) throw new TypedDataFault(at, `does not fit ${type}`);
+  const cut = signed ? BigInt.asIntN(bits, integer) : BigInt.asUintN(bits, integer);
+  if (cut !== integer) throw faultAt(place, `does not fit ${type}`);
   return integer;
 }
 
@@ -261,11 +296,9 @@ function exactInteger(value: unknown): bigint | null {
 
 /** Two's complement, big-endian. */
 function integerWord(integer: bigint): Uint8Array {
-  const word = new Uint8Array(32);
-  const digits = BigInt.asUintN(256, integer).toString(16).padStart(64, "0");
-  for (let at = 0; at < 32; at += 1)
-    word[at] = Number.parseInt(digits.slice(at * 2, at * 2 + 2), 16);
-  return word;
+  const word = new DataView(new ArrayBuffer(32));
+  for (let at = 0; at < 32; at += 8) word.setBigUint64(at, integer >> BigInt(192 - at * 8));
+  return new Uint8Array(word.buffer);
 }
 
 function memberOf(value: Readonly<Record<string, unknown>>, name: string): unknown {
