@@ -74,7 +74,7 @@ function writeErrorsReference(): string {
     "",
     "`too_many`: an organization has at most 100 client domains, 100 live API keys and 200 members; a client domain 100 packages, and 100",
     "clients that are not disabled; an issuer 20 live keys; a user 20 boxes in the mailbox and 20 foundings that wait for signatures; a business 20",
-    "open proposals, 5 of one member, and one announced move. Domains and packages cannot be removed.",
+    "open proposals, 5 of one member, whose first is always taken, and one announced move. Domains and packages cannot be removed.",
     "",
     "Answers to an API key say in `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) how many calls may come at once",
     "(`q`) and how many are left (`r`). Two limits are per process: a network has at most 16 bodies of more than 64 KiB under way, and a client",
