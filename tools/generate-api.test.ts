@@ -124,6 +124,17 @@ test("a choice between fixed texts is one type for generated clients", () => {
   assert.deepEqual(status?.schema, { type: "string", enum: ["delivered", "undelivered"] });
 });
 
+test("a number in an address is a number for generated clients, within the bounds that the route takes", () => {
+  const list = routes.find(({ path }) => path === "/api/v2/kyc/deliveries") ?? assert.fail();
+  const told = (list.operation.parameters ?? []).filter(({ schema }) => schema.type === "integer");
+  const bounds = told.map(({ name, schema: { minimum, maximum } }) => [name, minimum, maximum]);
+  assert.deepEqual(bounds, [
+    ["after", 0, 999_999_999],
+    ["limit", 1, 100],
+    ["afterAttempt", 0, 999_999_999],
+  ]);
+});
+
 test("a lookup that is refused without a user or a field says that both are required, and the user given once", () => {
   for (const path of ["/api/v1/blockchain/verified", "/api/v1/blockchain/proof"]) {
     const { operation } = routes.find((route) => route.path === path) ?? assert.fail(path);

@@ -12,6 +12,8 @@ interface Schema {
   readonly description?: string;
   readonly maxLength?: number;
   readonly maxItems?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
   readonly pattern?: string;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;

@@ -4,6 +4,7 @@ import type { Http } from "./http.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
 import type { OAuthCode, Reason } from "./problems.ts";
 import { Type } from "./schema.ts";
+import { numbersOfPattern } from "./text-form.ts";
 
 /** Answers that are given before a route is found or runs, and so are not listed at any route. */
 export const answersOfAnyRoute =
@@ -127,7 +128,7 @@ async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): 
         handler,
       });
   await catalogue.ready();
-  return JSON.stringify(catalogue.swagger(), withEnum);
+  return JSON.stringify(catalogue.swagger(), asGeneratorsReadIt);
 }
 
 /** What generated clients call the route. */
@@ -138,12 +139,23 @@ function operationId(method: string, url: string): string {
   );
 }
 
-/** A choice between fixed texts as one type: generators of clients make a type of each member of an `anyOf`. */
-function withEnum(_name: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || !("anyOf" in value)) return value;
+/**
+ * A choice between fixed texts as one type, since generators of clients make a type of each member of an `anyOf`; and
+ * what spells a number in an address as a number, which they write there as we read it.
+ */
+function asGeneratorsReadIt(_name: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if ("pattern" in value) return asNumber(value);
+  if (!("anyOf" in value)) return value;
   const { anyOf, ...rest } = value;
   const texts = (Array.isArray(anyOf) ? anyOf : []).map(textOf);
   return texts.includes(undefined) ? value : { type: "string", enum: texts, ...rest };
+}
+
+function asNumber(schema: { pattern: unknown }): object {
+  const { pattern, ...rest } = schema;
+  const bounds = numbersOfPattern(pattern);
+  return bounds === undefined ? schema : { ...rest, type: "integer", ...bounds };
 }
 
 /** The only text that a schema allows. */

@@ -1,10 +1,22 @@
 import { Type } from "./schema.ts";
 
-const wordsOfPattern = new Map<string, string>();
+/** The least and the greatest number that texts of a form spell. */
+interface Bounds {
+  readonly minimum: number;
+  readonly maximum: number;
+}
 
-/** A form of texts, and how a refusal describes it after the member's name: "must be a whole number". */
-function formOf(pattern: string, words: string) {
+const wordsOfPattern = new Map<string, string>();
+const boundsOfPattern = new Map<unknown, Bounds>();
+
+/**
+ * A form of texts, and how a refusal describes it after the member's name: "must be a whole number".
+ *
+ * @param bounds of texts in an address that spell whole numbers
+ */
+function formOf(pattern: string, words: string, bounds?: Bounds) {
   wordsOfPattern.set(pattern, words);
+  if (bounds !== undefined) boundsOfPattern.set(pattern, bounds);
   return (options: { description?: string; minLength?: number; maxLength?: number } = {}) =>
     Type.String({ pattern, ...options });
 }
@@ -14,12 +26,25 @@ export function sayPattern(pattern: unknown): string | undefined {
   return typeof pattern === "string" ? wordsOfPattern.get(pattern) : undefined;
 }
 
+/** The bounds of a pattern whose texts spell whole numbers; undefined for any other. */
+export const numbersOfPattern = (pattern: unknown): Bounds | undefined =>
+  boundsOfPattern.get(pattern);
+
 /** The items of a page. */
-export const pageSize = formOf("^([1-9][0-9]?|100)$", "must be a whole number from 1 to 100");
+export const pageSize = formOf("^([1-9][0-9]?|100)$", "must be a whole number from 1 to 100", {
+  minimum: 1,
+  maximum: 100,
+});
 /** A number of events, attempts or the like: up to nine digits, zero among them. */
-export const wholeNumber = formOf("^[0-9]{1,9}$", "must be a whole number");
+export const wholeNumber = formOf("^[0-9]{1,9}$", "must be a whole number", {
+  minimum: 0,
+  maximum: 999_999_999,
+});
 /** The same, but from one on. */
-export const wholeFromOne = formOf("^[1-9][0-9]{0,8}$", "must be a whole number from 1 on");
+export const wholeFromOne = formOf("^[1-9][0-9]{0,8}$", "must be a whole number from 1 on", {
+  minimum: 1,
+  maximum: 999_999_999,
+});
 /** A UUID as PostgreSQL accepts it: the format `uuid` of JSON Schema would also allow `urn:uuid:` before it. */
 export const uuid = formOf(
   "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
