@@ -10,7 +10,7 @@ import { sql } from "../service/src/platform/database/db.ts";
 import { openRequest, type Person, scanRequest, shareResult } from "./kyc-world.ts";
 import type { Acknowledged, ReceivedEvent } from "./order-invariants.ts";
 import { post } from "./raw-wallet.ts";
-import { patienceMs } from "./patience.ts";
+import { patienceMs, until } from "./patience.ts";
 
 /** Whom a merchant asks for what. */
 export interface Asked {
@@ -194,9 +194,8 @@ export async function untilOver(world: {
   readonly ctx: Pick<OpenContext, "db">;
   advance(seconds: number): Promise<unknown>;
 }): Promise<void> {
-  const deadline = performance.now() + patienceMs;
   let moved = performance.now();
-  for (;;) {
+  await until("every order has ended and every event is delivered", async () => {
     const [open] = await world.ctx.db.query<{
       orders: number;
       deliveries: number;
@@ -205,11 +204,11 @@ export async function untilOver(world: {
       select (select count(*) from kyc_order where status not in ('CONFIRMED', 'FAILED')) as orders,
         (select count(*) from webhook_delivery) as deliveries,
         (select count(*) from chain_transaction where finished_at is null) as chain`);
-    if (open?.orders === 0 && open.deliveries === 0 && open.chain === 0) return;
-    assert.ok(performance.now() < deadline, `still open: ${JSON.stringify(open)}`);
-    await delay(25);
-    if (performance.now() - moved < 1000) continue;
-    moved = performance.now();
-    await world.advance(31);
-  }
+    if (open?.orders === 0 && open.deliveries === 0 && open.chain === 0) return true;
+    if (performance.now() - moved > 1000) {
+      moved = performance.now();
+      await world.advance(31);
+    }
+    return null;
+  });
 }

@@ -5,15 +5,17 @@ import { setTimeout as delay } from "node:timers/promises";
  * the processors of a machine, the same work takes ten times as long.
  */
 export const patienceMs = 200_000;
-const pauseMs = 25;
+/** A look is a call of a server with its queries, and many waits are for a job of every few seconds. */
+const pauseMs = { least: 25, most: 250, ofWaited: 1 / 4 };
 
-/** Looks again and again until there is something. */
+/** Looks again and again until there is something: the longer it took so far, the less often. */
 export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const deadline = performance.now() + patienceMs;
+  const began = performance.now();
   for (;;) {
     const found = await look();
     if (found !== null) return found;
-    if (performance.now() > deadline) throw new Error(`never happened: ${what}`);
-    await delay(pauseMs);
+    const waitedMs = performance.now() - began;
+    if (waitedMs > patienceMs) throw new Error(`never happened: ${what}`);
+    await delay(Math.min(pauseMs.most, Math.max(pauseMs.least, waitedMs * pauseMs.ofWaited)));
   }
 }
