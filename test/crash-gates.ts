@@ -41,9 +41,9 @@ export interface Gates extends AsyncDisposable {
 }
 
 /** Locks of two numbers; the service's own have one. */
-const gateClass = 7_355_901;
+const gateClass = { statement: 7_355_901, commit: 7_355_902 };
 
-/** Puts every gate into the database, open. @param of.processName what connections of those processes are called */
+/** Puts every gate into the database, open; one that has those of the other time already keeps them. @param of.processName what connections of those processes are called */
 export async function openGates(
   databaseUrl: string,
   of: { points: readonly CrashPoint[]; time: GateTime; processName: string },
@@ -52,16 +52,16 @@ export async function openGates(
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
   await client.query(`
-    create function crash_gate() returns trigger language plpgsql as $$
+    create or replace function crash_gate() returns trigger language plpgsql as $$
     begin
-      perform pg_advisory_xact_lock_shared(${gateClass}, tg_argv[0]::integer);
+      perform pg_advisory_xact_lock_shared(tg_argv[0]::integer, tg_argv[1]::integer);
       return null;
     end $$`);
   for (const [gate, point] of points.entries())
     await client.query(`
-      create constraint trigger crash_gate_${gate} after ${point.on} ${times[time]}
-      for each row when (${point.when}) execute function crash_gate(${gate})`);
-  const lockOf = (point: CrashPoint): [number, number] => [gateClass, points.indexOf(point)];
+      create constraint trigger crash_gate_${time}_${gate} after ${point.on} ${times[time]}
+      for each row when (${point.when}) execute function crash_gate(${gateClass[time]}, ${gate})`);
+  const lockOf = (point: CrashPoint): [number, number] => [gateClass[time], points.indexOf(point)];
   const waiting = async (point: CrashPoint): Promise<number[]> => {
     const { rows } = await client.query<{ pid: number }>(
       `select pid from pg_locks join pg_stat_activity using (pid)

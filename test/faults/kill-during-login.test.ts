@@ -1,7 +1,7 @@
 // kill -9 of the server at every step of a login: the same browser goes on, and no code is good twice.
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
 import { after, before, test } from "node:test";
+import { type CrashPoint, type GateTime, openGates, whenOf } from "../crash-gates.ts";
 import {
   approveByQr,
   finish,
@@ -12,9 +12,11 @@ import {
   statusOf,
   type Tokens,
 } from "../login-flow.ts";
-import { approve, claim, newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
+import { approve, claim, newIdentity, sameDeviceReturn, scan, tryClaim } from "../raw-wallet.ts";
 import { openWorld, type ServerProcess, type World } from "../world.ts";
 
+const processName = "svc-under-test";
+const settings = { BASE_URL: "", PGAPPNAME: processName };
 let world: World;
 let server: ServerProcess;
 let base: string;
@@ -22,7 +24,7 @@ let base: string;
 before(async () => {
   world = await openWorld();
   // The world's own process only administers here; what is killed is a server of its own, under its own issuer.
-  server = await world.startProcess({ BASE_URL: "" });
+  server = await world.startProcess(settings);
   base = server.url;
 });
 after(async () => {
@@ -30,22 +32,63 @@ after(async () => {
   await world[Symbol.asyncDispose]();
 });
 
-async function crash(): Promise<void> {
-  await server.kill();
-  server = await world.startProcess({ BASE_URL: "" }, { port: Number(new URL(base).port) });
+async function start(): Promise<void> {
+  server = await world.startProcess(settings, { port: Number(new URL(base).port) });
 }
 
-test("a page that was shown before the crash is claimed, approved and finished after it", async () => {
+async function crash(): Promise<void> {
+  await server.kill();
+  await start();
+}
+
+test("logins go on after a crash at every step, and one whose time is over is told so", async (t) => {
+  const late = await openPage(base, world.client);
+  await world.advance(200);
   const page = await openPage(base, world.client);
   await crash();
+  await t.test("past the login's lifetime the browser is told plainly to start again", async () => {
+    assert.deepEqual(await statusOf(base, late), {
+      kind: "failed",
+      failure: "expired",
+      canRestart: true,
+    });
+    const again = await late.jar.fetch(`${base}/oauth2/login/${late.loginId}/restart`, {
+      method: "POST",
+    });
+    assert.equal(again.status, 303);
+    const html = await (await late.jar.fetch(`${base}${again.headers.get("location")}`)).text();
+    await claim(scan(hooksOf(html).qr), newIdentity());
+  });
+
   const shown = hooksOf(
     await (await page.jar.fetch(`${base}/oauth2/login/${page.loginId}`)).text(),
   );
-  const claimed = await claim(scan(shown.qr), newIdentity());
+  const identity = newIdentity();
+  const link = scan(shown.qr);
+  const claimed = await claim(link, identity);
   await crash();
+  await t.test("a wallet that lost the answer to its claim gets it by asking again", async () => {
+    const { response } = await tryClaim(link, identity, claimed.secret);
+    assert.deepEqual([response.status, await response.text()], [200, claimed.object]);
+  });
   const { digits } = await statusOf(base, page);
   assert.equal((await approve(claimed, String(digits))).status, 200);
+  const same = await openPage(base, world.client);
+  const returned = await same.jar.fetch(sameDeviceReturn(scan(same.sameDevice), newIdentity()));
+  assert.equal(returned.status, 303);
   await crash();
+  await t.test("a login on the same device survives one between return and code", async () => {
+    const released = await same.jar.fetch(`${base}${returned.headers.get("location")}`);
+    assert.match(released.headers.get("location") ?? "", /[?&]code=/);
+  });
+
+  await t.test(
+    "a wallet that lost the answer to its approval gets it by asking again",
+    async () => {
+      assert.equal((await approve(claimed, String(digits))).status, 200);
+    },
+  );
+
   const callback = await finish(base, page);
   await crash();
   const code = callback.searchParams.get("code") ?? "";
@@ -53,82 +96,47 @@ test("a page that was shown before the crash is claimed, approved and finished a
   assert.equal(answer.status, 200);
   const tokens = (await answer.json()) as Tokens;
   await crash();
-  assert.equal(
-    (
-      await fetch(`${base}/userinfo`, {
-        headers: { authorization: `Bearer ${tokens.access_token}` },
-      })
-    ).status,
-    200,
-  );
-  assert.equal(
-    (
-      await postToken(base, world.client, {
-        grant_type: "refresh_token",
-        refresh_token: tokens.refresh_token ?? "",
-      })
-    ).status,
-    200,
-  );
-  assert.equal(
-    (await redeem(base, world.client, { code, verifier: page.pkce.verifier })).status,
-    400,
-  );
-});
-
-test("a wallet that lost the answer to its claim or approval gets it by asking again", async () => {
-  const page = await openPage(base, world.client);
-  const claimed = await claim(scan(page.qr), newIdentity());
-  const { digits } = await statusOf(base, page);
-  assert.equal((await approve(claimed, String(digits))).status, 200);
-  await crash();
-  assert.equal((await approve(claimed, String(digits))).status, 200);
-  assert.ok((await finish(base, page)).searchParams.get("code"));
-});
-
-test("a login on the same device survives a crash between return and code", async () => {
-  const page = await openPage(base, world.client);
-  const returned = await page.jar.fetch(sameDeviceReturn(scan(page.sameDevice), newIdentity()));
-  assert.equal(returned.status, 303);
-  await crash();
-  const released = await page.jar.fetch(`${base}${returned.headers.get("location")}`);
-  assert.match(released.headers.get("location") ?? "", /[?&]code=/);
-});
-
-test("after a crash past the login's lifetime the browser is told plainly to start again", async () => {
-  const page = await openPage(base, world.client);
-  await world.advance(200);
-  await crash();
-  assert.deepEqual(await statusOf(base, page), {
-    kind: "failed",
-    failure: "expired",
-    canRestart: true,
+  const headers = { authorization: `Bearer ${tokens.access_token}` };
+  assert.equal((await fetch(`${base}/userinfo`, { headers })).status, 200);
+  const refreshed = await postToken(base, world.client, {
+    grant_type: "refresh_token",
+    refresh_token: tokens.refresh_token ?? "",
   });
-  const again = await page.jar.fetch(`${base}/oauth2/login/${page.loginId}/restart`, {
-    method: "POST",
-  });
-  assert.equal(again.status, 303);
-  const html = await (await page.jar.fetch(`${base}${again.headers.get("location")}`)).text();
-  const claimed = await claim(scan(hooksOf(html).qr), newIdentity());
-  assert.equal(claimed.identity.address.length, 42);
+  assert.equal(refreshed.status, 200);
+  const twice = await redeem(base, world.client, { code, verifier: page.pkce.verifier });
+  assert.equal(twice.status, 400);
 });
 
-test("a code redeemed while the server is killed is good at most once", async () => {
-  for (let round = 0; round < 5; round += 1) {
-    const page = await openPage(base, world.client);
-    await approveByQr(base, page, newIdentity());
-    const code = (await finish(base, page)).searchParams.get("code") ?? "";
-    const redeemOnce = async (): Promise<number> =>
-      redeem(base, world.client, { code, verifier: page.pkce.verifier }).then(
-        (answer) => answer.status,
-        () => 0,
-      );
-    const first = redeemOnce();
-    // Let the request get as far as chance has it before the process dies.
-    for (let turns = randomInt(40); turns > 0; turns -= 1) await new Promise(setImmediate);
-    await crash();
-    const statuses = [await first, await redeemOnce(), await redeemOnce()];
-    assert.ok(statuses.filter((status) => status === 200).length <= 1, statuses.join());
-    assert.equal(statuses[2], 400, "whatever happened, the code is spent now");
-  }
-});
+/** Where a code is good no more. */
+const redeemed: CrashPoint = {
+  name: "the code becomes tokens",
+  on: "insert on token_family",
+  when: "true",
+};
+
+/** @returns what the code is answered after the crash, and once more */
+async function redeemOverCrash(time: GateTime): Promise<number[]> {
+  const page = await openPage(base, world.client);
+  await approveByQr(base, page, newIdentity());
+  const code = (await finish(base, page)).searchParams.get("code") ?? "";
+  const answer = async (): Promise<Response> =>
+    redeem(base, world.client, { code, verifier: page.pkce.verifier });
+  const url = world.ctx.config.databaseUrl ?? "";
+  await using gates = await openGates(url, { points: [redeemed], time, processName });
+  await gates.close(redeemed);
+  const unanswered = assert.rejects(answer(), TypeError);
+  await gates.untilReached(redeemed);
+  await server.kill();
+  await gates.open(redeemed);
+  await unanswered;
+  await start();
+  return [(await answer()).status, (await answer()).status];
+}
+
+for (const [time, statuses] of [
+  ["statement", [200, 400]],
+  ["commit", [400, 400]],
+] as const)
+  test(`a code whose server dies ${whenOf(time)} it commits that ${redeemed.name} is good once in all`, async () => {
+    assert.deepEqual(await redeemOverCrash(time), statuses);
+  });
