@@ -9,6 +9,8 @@ import { fundedKey } from "../chain-processes.ts";
 import { capital, type Decide, sparse } from "../odd-node.ts";
 
 const confirmations = 3;
+/** The service looks once a second: more blocks in between would be mined, and read, for nobody. */
+const blockMs = 200;
 
 interface Stage {
   readonly anvil: Anvil;
@@ -36,7 +38,7 @@ async function openStage(
   const flowing = (async () => {
     while (!stop.signal.aborted) {
       if (isFlowing) await anvil.mine();
-      await delay(50);
+      await delay(blockMs);
     }
   })();
   stack.defer(async () => {
