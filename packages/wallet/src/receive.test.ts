@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { bytesOfBase64url } from "@svc/protocol";
 import { openFakeBroker } from "../test/fake-broker.ts";
 import { issue, now, serveFields, type Issued } from "../test/fake-fields.ts";
+import { sameSalt as random } from "../test/same-salt.ts";
 import { addressOf, refuses, walletOf } from "../test/test-wallet.ts";
 import { openText, sealText } from "./box.ts";
 import type { SavedEntry } from "./history.ts";
@@ -16,7 +17,6 @@ const fields = serveFields(broker);
 const alice = addressOf("alice");
 const card = (changed: Partial<Issued> = {}): Issued =>
   issue(alice, { IDCARD_DOB: "1990-02-03", IDCARD_NAME: "Alice Muster" }, changed);
-const random = (length: number): Uint8Array => crypto.getRandomValues(new Uint8Array(length));
 
 function fresh(): void {
   broker.reset();

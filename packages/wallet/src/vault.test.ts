@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { sameSalt } from "../test/same-salt.ts";
 import { fileStorage } from "./command-line/file-storage.ts";
 import {
   WalletRefusal,
@@ -25,7 +25,7 @@ using cleanup = new DisposableStack();
 cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
 
 const storage = fileStorage(join(directory, "wallet"));
-const vault = { storage, random: (length: number) => new Uint8Array(randomBytes(length)) };
+const vault = { storage, random: sameSalt };
 const passphrase = "correct horse battery";
 
 async function refuses(work: Promise<unknown>, code: RefusalCode): Promise<void> {
