@@ -61,13 +61,24 @@ async function startWaiting(program: readonly string[]): Promise<
   return { child, lines, pidFile, [Symbol.asyncDispose]: async () => opened.disposeAsync() };
 }
 
+/** The account that needs coin, and what it has. */
+function assertNamed(lines: readonly string[]): void {
+  const operator = addressOfPrivateKey(Buffer.from(poorKey, "hex"));
+  const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const alarm = told.find((line) => line["alarm"] === "out_of_funds");
+  assert.equal(alarm?.["operator"], operator);
+  const { operator: named, balanceCoins } = told.at(-1) ?? {};
+  assert.deepEqual({ named, balanceCoins }, { named: operator, balanceCoins: "0" });
+}
+
 for (const { name, program, signal } of [
   { name: "svc serve", program: ["service/src/main.ts", "serve"], signal: "SIGTERM" },
   { name: "npm start", program: ["demo/start.ts"], signal: "SIGINT" },
 ] as const)
-  test(`${signal} ends ${name} while it waits for the contracts, and its database with it`, async () => {
+  test(`${name} names the account that needs coin while it waits for the contracts; ${signal} ends it, and its database`, async () => {
     await using waiting = await startWaiting(program);
-    const { child, pidFile } = waiting;
+    const { child, lines, pidFile } = waiting;
+    assertNamed(lines);
     assert.ok(existsSync(pidFile));
     const before = Date.now();
     const exited = once(child, "exit");
@@ -76,17 +87,3 @@ for (const { name, program, signal } of [
     await untilAbsent(pidFile);
     assert.ok(Date.now() - before < 20_000);
   });
-
-test("a start that waits for the contracts names the account that needs coin, and what it has", async () => {
-  await using waiting = await startWaiting(["service/src/main.ts", "serve"]);
-  const { child, lines } = waiting;
-  const exited = once(child, "exit");
-  child.kill("SIGKILL");
-  await exited;
-  const operator = addressOfPrivateKey(Buffer.from(poorKey, "hex"));
-  const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  const alarm = told.find((line) => line["alarm"] === "out_of_funds");
-  assert.equal(alarm?.["operator"], operator);
-  const { operator: named, balanceCoins } = told.at(-1) ?? {};
-  assert.deepEqual({ named, balanceCoins }, { named: operator, balanceCoins: "0" });
-});
