@@ -97,13 +97,15 @@ const worldSettings: NodeJS.ProcessEnv = {
   CHAIN: "off",
 };
 
-/** Making RSA keys takes most of the time of a first start, so worlds begin with keys that were made once. */
+/** Making RSA keys takes most of the time of a first start, so worlds begin with keys, and their successors, made once. */
 const signingKeys: Filling = {
   name: "signing_keys",
   async fill(url) {
     await using ctx = await openContext(parseConfig({ ...worldSettings, DATABASE_URL: url }));
     await using _ = await openSigningKeys(ctx);
-    await createAttestationKeys(ctx).keySet();
+    const attestationKeys = createAttestationKeys(ctx);
+    await attestationKeys.keySet();
+    await attestationKeys.rotate();
   },
 };
 
