@@ -25,15 +25,20 @@ const binary = (): string => {
   return join(import.meta.dirname, `../node_modules/${name}/bin/anvil`);
 };
 
-/** Starts one that mines by itself until told otherwise, and that keeps the state of 64 blocks. */
-export async function startAnvil(options: { chainId?: number } = {}): Promise<Anvil> {
-  const chainId = options.chainId ?? 31_999;
+/**
+ * Starts one that mines by itself until told otherwise, and that keeps the state of 64 blocks. A block is final once two
+ * epochs lie above it, each of so many slots.
+ */
+export async function startAnvil(
+  options: { chainId?: number; slotsPerEpoch?: number } = {},
+): Promise<Anvil> {
+  const { chainId = 31_999, slotsPerEpoch = 32 } = options;
   const { promise: listening, resolve } = Promise.withResolvers<string>();
   const child = startBoundProcess(
     [
       [binary(), "--host", "127.0.0.1", "--port", "0", "--no-cors", "--chain-id", String(chainId)],
       ["--accounts", "1", "--hardfork", "osaka", "--order", "fifo", "--prune-history", "64"],
-      ["--enable-tx-gas-limit"],
+      ["--enable-tx-gas-limit", "--slots-in-an-epoch", String(slotsPerEpoch)],
     ].flat(),
     {
       account: null,

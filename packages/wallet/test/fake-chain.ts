@@ -1,8 +1,10 @@
 // A chain behind the relay of the fake broker, and a relay that breaks, lags and lies when told to.
 import type { WalletStorage } from "../src/index.ts";
 
+/** Of the chain's node: its blocks are soon final, so that a test mines few. */
+export const slotsPerEpoch = 1;
 /** More than lie between the newest block and the final one. */
-export const blocksToFinal = 80;
+export const blocksToFinal = 2 * slotsPerEpoch + 3;
 
 /** The chain itself. */
 interface Node {

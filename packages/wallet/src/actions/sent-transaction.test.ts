@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { startAnvil } from "../../../../test/anvil.ts";
 import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
-import { blocksToFinal, openFakeChain } from "../../test/fake-chain.ts";
+import { blocksToFinal, openFakeChain, slotsPerEpoch } from "../../test/fake-chain.ts";
 import { now, serveFields } from "../../test/fake-fields.ts";
 import { addressOf, refuses, walletOf } from "../../test/test-wallet.ts";
 import { memoryStorage, openIdentity, type Wallet, type WalletParts } from "../index.ts";
@@ -11,7 +11,7 @@ import type { StorageKey } from "../storage.ts";
 import { putRecord, readRecords } from "../records.ts";
 
 await using broker = await openFakeBroker();
-await using anvil = await startAnvil();
+await using anvil = await startAnvil({ slotsPerEpoch });
 const chain = openFakeChain(broker.url, anvil);
 const { lies, fund, balanceOf } = chain;
 serveFields(broker);
