@@ -1,0 +1,28 @@
+// Calls in thousands: Node's fetch opens a connection for each once a single answer has closed one.
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { buffer } from "node:stream/consumers";
+
+export interface Asked {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+const withoutBody = new Set([204, 304]);
+
+/** Sends these header lines and no others that say anything, and answers as it comes, redirects too; for 5 s at most. */
+export async function askPlainly(
+  url: string,
+  { method = "GET", headers = {}, body }: Asked = {},
+): Promise<Response> {
+  const sent = request(url, { method, headers, signal: AbortSignal.timeout(5000) });
+  sent.end(body);
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  const content = await buffer(answer);
+  const { statusCode: status = 0 } = answer;
+  const lines = Object.entries(answer.headersDistinct).flatMap(([name, values = []]) =>
+    values.map((value): [string, string] => [name, value]),
+  );
+  return new Response(withoutBody.has(status) ? null : content, { status, headers: lines });
+}
