@@ -98,11 +98,13 @@ console.log(JSON.stringify({
 }));
 `;
 
-/** What the compiler of a project, with these options, says of its files; empty if all is well. */
+/** What the compiler of a project, with these options beside the strictest, says of its files; empty if all is well. */
 async function compile(include: readonly string[], options: object): Promise<string> {
   const compilerOptions = {
     strict: true,
     skipLibCheck: false,
+    target: "es2022",
+    lib: ["es2022"],
     types: ["node"],
     typeRoots: [join(root, "node_modules/@types")],
     ...options,
@@ -114,9 +116,20 @@ async function compile(include: readonly string[], options: object): Promise<str
   return stdout;
 }
 
-test("a project outside the repository type-checks with the packed libraries, and begins a login", async () => {
+test("a project outside the repository type-checks with the packed libraries and the code in their READMEs, however strictly it reads them, and begins a login", async () => {
   await writeFile(join(project, "shop.ts"), shop);
-  assert.equal(await compile(["shop.ts"], { module: "nodenext", target: "es2024" }), "");
+  const include = libraries.map((library) => `${library}.ts`);
+  for (const library of libraries) {
+    const text = readFileSync(join(folderOf(library), "README.md"), "utf8");
+    const [, code = ""] = /^```ts\n([\s\S]*?)^```$/m.exec(text) ?? [];
+    assert.ok(code.includes(`from "@svc/${library}"`));
+    await writeFile(join(project, `${library}.ts`), code);
+  }
+  const nodenext = { module: "nodenext", exactOptionalPropertyTypes: true };
+  assert.equal(await compile(["shop.ts", ...include], nodenext), "");
+  const bundler = { module: "esnext", moduleResolution: "bundler", noEmit: true };
+  assert.equal(await compile(include, bundler), "");
+
   await using world = await openWorld();
   const given = [join(project, "shop.js"), world.baseUrl, world.client.id];
   const { stdout } = await run(process.execPath, given, { env: { NODE_ENV: "production" } });
@@ -127,30 +140,6 @@ test("a project outside the repository type-checks with the packed libraries, an
     kept: [],
     link: parseLink("https://shop.example"),
   });
-});
-
-test("the code in each README fits the types of its package, however strictly a project reads them", async () => {
-  for (const library of libraries) {
-    const text = readFileSync(join(folderOf(library), "README.md"), "utf8");
-    const [, code = ""] = /^```ts\n([\s\S]*?)^```$/m.exec(text) ?? [];
-    assert.ok(code.includes(`from "@svc/${library}"`));
-    await writeFile(join(project, `${library}.ts`), code);
-  }
-  const include = libraries.map((library) => `${library}.ts`);
-  for (const [module, moduleResolution, exactOptionalPropertyTypes] of [
-    ["nodenext", "nodenext", true],
-    ["esnext", "bundler", false],
-  ] as const) {
-    const told = await compile(include, {
-      module,
-      moduleResolution,
-      exactOptionalPropertyTypes,
-      target: "es2022",
-      lib: ["es2022"],
-      noEmit: true,
-    });
-    assert.equal(told, "", moduleResolution);
-  }
 });
 
 test("what runs in browsers needs nothing of Node but where a condition of its manifest chooses it", () => {
