@@ -1,8 +1,9 @@
 // The demo world, driven from outside: its people and its business by the wallet's command line, the shop by its pages, a
-// merchant with its key, and verifiers that know nothing of them.
+// merchant with its key, and verifiers that know nothing of them; over three starts, of which the first is killed and the
+// last has another port.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, watch } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -20,8 +21,18 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { type Address, createPublicClient, type Hex, http } from "viem";
 import { callWallet } from "../../packages/wallet/test/call-wallet.ts";
 import { runWithCode } from "../command-line-wallet.ts";
-import { type DemoWorld, openDemoWorld, visit, type Visitor } from "../demo-world.ts";
+import {
+  type DemoPlace,
+  type DemoWorld,
+  openDemoPlace,
+  spawnDemo,
+  startDemo,
+  visit,
+  type Visitor,
+} from "../demo-world.ts";
 import { until } from "../patience.ts";
+import { run } from "../transcript.ts";
+import { freePort } from "../world.ts";
 
 interface DemoFile {
   readonly baseUrl: string;
@@ -32,8 +43,13 @@ interface DemoFile {
     readonly contracts: { readonly registry: string; readonly settlement: string };
   };
   readonly packages: readonly { sourceKey: string; signingKey: string; fields?: string[] }[];
+  readonly organization: { readonly id: string };
   readonly identities: { readonly alice: { readonly address: Address } };
-  readonly business: { readonly address: Address; readonly name: string };
+  readonly business: {
+    readonly address: Address;
+    readonly name: string;
+    readonly members: readonly { name: keyof DemoFile["identities"]; address: Address }[];
+  };
 }
 
 /** Also of the shop: a test looks into its account, to see what it paid. */
@@ -42,19 +58,20 @@ interface ShopFile {
   readonly clientDomainId: string;
 }
 
+let place: DemoPlace;
 let demo: DemoWorld;
 let world: DemoFile;
 let shop: ShopFile;
 let visitor: Visitor;
 
+const closing = new AsyncDisposableStack();
 before(async () => {
-  demo = await openDemoWorld();
-  const read = (name: string): unknown =>
-    JSON.parse(readFileSync(join(demo.environment["DATA_DIR"] ?? "", name), "utf8"));
-  world = read("demo.json") as DemoFile;
-  shop = read("shop.json") as ShopFile;
+  place = closing.use(await openDemoPlace());
 });
-after(async () => demo[Symbol.asyncDispose]());
+after(async () => closing.disposeAsync());
+
+const readFile = (name: string): unknown =>
+  JSON.parse(readFileSync(join(place.environment.DATA_DIR, name), "utf8"));
 
 interface Ran {
   readonly status: number | null;
@@ -64,7 +81,7 @@ interface Ran {
 
 /** `npm run wallet -- <args> --as <name>` */
 async function wallet(name: string, ...args: string[]): Promise<Ran> {
-  const directory = demo.environment["DATA_DIR"] ?? "";
+  const { DATA_DIR: directory } = place.environment;
   const { status, out, err: line } = await callWallet([...args, "--as", name], directory);
   return { status, line, value: (out === "" ? {} : JSON.parse(out)) as Ran["value"] };
 }
@@ -96,9 +113,13 @@ async function untilSays(section: string, status: string): Promise<string> {
   });
 }
 
-async function ask(path: string): Promise<Record<string, unknown>> {
-  const answer = await fetch(`${world.baseUrl}/api/v1/kyb/${path}`, {
-    headers: { authorization: shop.apiKey },
+/** With the shop's key, or another. */
+async function ask(
+  path: string,
+  { apiKey = shop.apiKey, baseUrl = world.baseUrl } = {},
+): Promise<Record<string, unknown>> {
+  const answer = await fetch(`${baseUrl}/api/v1/kyb/${path}`, {
+    headers: { authorization: apiKey },
   });
   const body = (await answer.json()) as Record<string, unknown>;
   assert.equal(answer.status, 200, JSON.stringify(body));
@@ -107,6 +128,32 @@ async function ask(path: string): Promise<Record<string, unknown>> {
 
 const available = async (): Promise<number> =>
   Number((await ask("billing/account"))["availableChf"]);
+
+test("a start that is killed while it seeds is taken up by the next, with the same people", async () => {
+  const directory = place.environment.DATA_DIR;
+  const watcher = watch(directory);
+  const killed = spawnDemo(place.environment);
+  while (!existsSync(join(directory, "demo-begun.json"))) await once(watcher, "change");
+  watcher.close();
+  killed.kill("SIGKILL");
+  await once(killed, "exit");
+  const begun = readFile("demo-begun.json") as Omit<DemoFile, "business">;
+  assert.ok(!existsSync(join(directory, "demo.json")));
+
+  demo = closing.use(await startDemo(place.environment));
+  world = readFile("demo.json") as DemoFile;
+  shop = readFile("shop.json") as ShopFile;
+  assert.ok(!existsSync(join(directory, "demo-begun.json")));
+  assert.deepEqual(world.identities, begun.identities);
+  assert.deepEqual(world.organization, begun.organization);
+  const { address, members } = world.business;
+  for (const { name, address: member } of members)
+    assert.equal(member, world.identities[name].address);
+  const { apiKey } = world;
+  assert.equal((await ask(`status/${address}`, { apiKey }))["verified"], true);
+  const account = await ask("billing/account", { apiKey });
+  assert.deepEqual([account["totalChf"], account["availableChf"]], [500, 500]);
+});
 
 test("alice logs in to the shop for the business, and bob's vote completes it", async () => {
   visitor = await visit(demo, "/company/login");
@@ -252,4 +299,26 @@ test("alice shares date of birth and e-mail without the city, and the merchant p
   // The person who shared has the same receipt, and nobody else.
   const own = await wallet("alice", "receipt", asked.referenceKey);
   assert.deepEqual([own.status, own.value], [0, receipt], own.line);
+});
+
+test("with another port the shop moves along, and everything else stays as it was", async () => {
+  await demo[Symbol.asyncDispose]();
+  const PORT = String(await freePort());
+  await using moved = await startDemo({ ...place.environment, PORT, LOG_LEVEL: "info" });
+  const { shopUrl, baseUrl } = moved;
+  const [ready, ...earlier] = moved.output.split("\n").toReversed();
+  assert.equal(ready, `ready ${baseUrl}`, "the last line, also after what the start logged");
+  assert.ok(earlier.some((line) => line.includes('"PUT","route":"/api/v1/kyb/webhook-endpoint"')));
+  const now = readFile("demo.json") as DemoFile;
+  assert.equal(now.baseUrl, baseUrl);
+  assert.deepEqual(now.business, world.business);
+  assert.deepEqual(now.identities, world.identities);
+  const endpoint = await ask("webhook-endpoint", { baseUrl });
+  assert.equal(endpoint["url"], `${shopUrl}/webhooks/kyb`);
+  const { link } = await visit(moved);
+  assert.ok(link.startsWith("svc:login?"));
+  const show = `npm run -s svc -- domain show ${shop.clientDomainId} --json`;
+  const stdout = await run(show, moved.environment);
+  const { domain } = JSON.parse(stdout) as { domain: string };
+  assert.equal(domain, new URL(shopUrl).host);
 });
