@@ -1,6 +1,9 @@
-import { randomBytes } from "node:crypto";
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import { mock } from "node:test";
 
-const salt = randomBytes(16);
+const { randomBytes } = crypto;
+const salt = Buffer.from(randomBytes(16));
 
 /**
  * Random bytes for what a test seals, but the salts of a process, alone of this length, are all the same one: the key of
@@ -8,3 +11,17 @@ const salt = randomBytes(16);
  */
 export const sameSalt = (length: number): Uint8Array =>
   Uint8Array.from(length === salt.length ? salt : randomBytes(length));
+
+/** The same for calls of the command line within this process, which take theirs from Node; until it is disposed. */
+export function shareSalts(): Disposable {
+  const shared = mock.method(crypto, "randomBytes", (length: number) =>
+    Buffer.from(sameSalt(length)),
+  );
+  syncBuiltinESMExports();
+  return {
+    [Symbol.dispose]() {
+      shared.mock.restore();
+      syncBuiltinESMExports();
+    },
+  };
+}

@@ -6,10 +6,12 @@ import { test } from "node:test";
 import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
 import { openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { issue, now, serveFields } from "../../test/fake-fields.ts";
+import { shareSalts } from "../../test/same-salt.ts";
 import { addressOf } from "../../test/test-wallet.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-wallet-damaged-"));
 using cleanup = new DisposableStack();
+cleanup.use(shareSalts());
 cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
 await using broker = await openFakeBroker();
 const fields = serveFields(broker);

@@ -14,9 +14,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, mock, test } from "node:test";
 import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
+import { shareSalts } from "../../test/same-salt.ts";
 
 let directory = "";
 using cleanup = new DisposableStack();
+cleanup.use(shareSalts());
 
 const secrets = {
   right: "correct horse battery",
