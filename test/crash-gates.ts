@@ -36,7 +36,7 @@ export interface Gates extends AsyncDisposable {
   /** Waits until a process stands at the gate. */
   untilReached(point: CrashPoint): Promise<void>;
   /** After the death of whoever stood there; waits until nothing of it is left in the database. */
-  open(point: CrashPoint): Promise<void>;
+  open(...points: readonly CrashPoint[]): Promise<void>;
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
 
@@ -78,12 +78,14 @@ export async function openGates(
         (await waiting(point)).length > 0 ? true : null,
       );
     },
-    async open(point) {
-      // Where a statement is its own transaction it would be carried out after its client's end.
-      if (time === "statement")
-        for (const pid of await waiting(point))
-          await client.query("select pg_terminate_backend($1)", [pid]);
-      await client.query("select pg_advisory_unlock($1, $2)", lockOf(point));
+    async open(...reached) {
+      for (const point of reached) {
+        // Where a statement is its own transaction it would be carried out after its client's end.
+        if (time === "statement")
+          for (const pid of await waiting(point))
+            await client.query("select pg_terminate_backend($1)", [pid]);
+        await client.query("select pg_advisory_unlock($1, $2)", lockOf(point));
+      }
       await until("its connections are gone", async () => {
         const { rows } = await client.query(
           "select from pg_stat_activity where application_name = $1 and datname = current_database()",

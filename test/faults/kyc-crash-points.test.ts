@@ -2,11 +2,11 @@
 // when it dies, and it is known what the database does with it: what was not committed is undone, what was is done though
 // nobody was told. Another process goes on, callers ask again, and nothing is lost or doubled.
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
-import { type CrashPoint, type GateTime, openGates, pointsAt, whenOf } from "../crash-gates.ts";
+import { test } from "node:test";
+import { type CrashPoint, type GateTime, openGates, whenOf } from "../crash-gates.ts";
 import { type KillableOrders, openKillableOrders, processName } from "../killable-orders.ts";
 import { checkOrders } from "../order-invariants.ts";
-import { untilOver } from "../order-traffic.ts";
+import { type Asked, untilOver } from "../order-traffic.ts";
 
 interface OrderPoint extends CrashPoint {
   /** What ends the order instead of an approval. */
@@ -26,87 +26,99 @@ const closed = (phase: string): Omit<CrashPoint, "name"> => ({
   when: `new.phase = '${phase}'`,
 });
 
-const crashPoints: readonly OrderPoint[] = [
+const failed = (reason: string): Omit<CrashPoint, "name"> => ({
+  on: "insert on kyc_order_status",
+  when: `new.failure_reason = '${reason}'`,
+});
+
+/** Steps that one process may be inside at once, each with an order of its own; later ones of an order come later. */
+const besideEachOther: readonly OrderPoint[] = [
   { name: "the order is created", ...reached("PENDING"), isSeen: true },
-  {
-    name: "the wallet opens the request",
-    on: "update on kyc_token",
-    when: "new.request_object is not null",
-    isSeen: true,
-  },
-  { name: "the user approves", ...reached("INITIATING"), isSeen: true },
-  { name: "the batch is closed", ...closed("initiate") },
-  { name: "the initiate is signed", ...sent("kyc.initiate") },
-  {
-    name: "the chain takes a transaction",
-    on: "insert on embedded_transaction",
-    when: "true",
-    isSeen: true,
-  },
-  { name: "the initiate is final", ...reached("INITIATED") },
-  {
-    name: "the data is handed over",
-    on: "insert on webhook_event",
-    when: "new.kind = 'data.transferred'",
-  },
-  { name: "the confirm batch is closed", ...closed("confirm") },
-  { name: "the confirm is signed", ...sent("kyc.confirm") },
-  { name: "the confirm is final", ...reached("CONFIRMED") },
   {
     name: "a webhook was sent and its result is written",
     on: "insert on webhook_attempt",
     when: "true",
     isSeen: true,
   },
-  { name: "the user declines", ...reached("FAILED"), end: "decline", isSeen: true },
-  { name: "the merchant cancels", ...reached("FAILED"), end: "cancel", isSeen: true },
+  {
+    name: "the wallet opens the request",
+    on: "update on kyc_token",
+    when: "new.request_object is not null",
+    isSeen: true,
+  },
+  { name: "the user declines", ...failed("USER_DECLINED"), end: "decline", isSeen: true },
+  { name: "the merchant cancels", ...failed("CANCELLED"), end: "cancel", isSeen: true },
+  { name: "the user approves", ...reached("INITIATING"), isSeen: true },
+  { name: "the batch is closed", ...closed("initiate") },
+  {
+    name: "the chain takes a transaction",
+    on: "insert on embedded_transaction",
+    when: "true",
+    isSeen: true,
+  },
+];
+/** Steps of the jobs that take all orders, one after the other. */
+const alone: readonly OrderPoint[] = [
+  { name: "the initiate is signed", ...sent("kyc.initiate") },
+  { name: "the initiate is final", ...reached("INITIATED") },
+  // In the same transaction as their data, and after them.
+  { name: "the data is handed over and the confirm batch is closed", ...closed("confirm") },
+  { name: "the confirm is signed", ...sent("kyc.confirm") },
+  { name: "the confirm is final", ...reached("CONFIRMED") },
 ];
 
-/** Every person's order from the request to its end. */
-async function runOrders({ traffic, asked }: KillableOrders, { end }: OrderPoint): Promise<void> {
-  await Promise.all(
-    asked.map(async (each) => {
-      const requested = await traffic.ask(each);
-      if (end !== undefined) return traffic[end](requested);
-      return traffic.approve(requested, await traffic.open(each.person, requested.link));
-    }),
-  );
+const timeOf = ({ isSeen }: CrashPoint): GateTime => (isSeen === true ? "commit" : "statement");
+
+const told = (point: OrderPoint): string =>
+  `${whenOf(timeOf(point))} it commits that ${point.name}`;
+
+/** An order from the request to its end. */
+async function runOrder(
+  { traffic }: KillableOrders,
+  asked: Asked,
+  { end }: OrderPoint,
+): Promise<void> {
+  const requested = await traffic.ask(asked);
+  if (end !== undefined) return traffic[end](requested);
+  return traffic.approve(requested, await traffic.open(asked.person, requested.link));
 }
 
-/** The server under test dies at every point, and each time another one goes on. */
-async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
-  await using world = await openKillableOrders({ persons: 2, packages: 1 });
+test("an order survives kill -9 at every step: what was not written is done again by another process, what was is not", async (t) => {
+  await using world = await openKillableOrders({ persons: 2, packages: 4 });
+  const { asked } = world;
+  assert.equal(asked.length, besideEachOther.length);
+  const points = [...besideEachOther, ...alone];
   const databaseUrl = world.ctx.config.databaseUrl ?? "";
-  await using gates = await openGates(databaseUrl, { points: crashPoints, time, processName });
+  await using statement = await openGates(databaseUrl, { points, time: "statement", processName });
+  await using commit = await openGates(databaseUrl, { points, time: "commit", processName });
+  const gates = { statement, commit };
   let server = await world.startMain();
-  for (const point of pointsAt(crashPoints, time)) {
-    await t.test(
-      `every order ends right where the server dies ${whenOf(time)} it commits that ${point.name}`,
-      async () => {
-        await gates.close(point);
-        const over = runOrders(world, point);
-        over.catch(() => undefined);
-        await gates.untilReached(point);
-        await server.kill();
-        await gates.open(point);
-        server = await world.startMain();
-        await over;
-        await untilOver(world);
-        const tally = await checkOrders(world.evidence);
-        assert.equal(tally.orders, world.asked.length);
-      },
+  const dieAt = async (stops: { point: OrderPoint; orders: readonly Asked[] }[]): Promise<void> => {
+    const over: Promise<void>[] = [];
+    // Those of the last step first: the gates of the steps before are open for them.
+    for (const { point, orders } of stops.toReversed()) {
+      await gates[timeOf(point)].close(point);
+      over.push(...orders.map(async (each) => runOrder(world, each, point)));
+      for (const each of over) each.catch(() => undefined);
+      await gates[timeOf(point)].untilReached(point);
+    }
+    await server.kill();
+    const held = Map.groupBy(
+      stops.map(({ point }) => point),
+      timeOf,
     );
-  }
-}
-
-test("an order survives kill -9 at every step", { concurrency: true }, async (t) => {
-  const before = t.test(
-    "a step that is killed before it is written is done again, by another process",
-    (each) => dieEverywhere(each, "statement"),
+    await Promise.all([...held].map(async ([time, at]) => gates[time].open(...at)));
+    server = await world.startMain();
+    await Promise.all(over);
+    await untilOver(world);
+    await checkOrders(world.evidence);
+  };
+  const name = "every order ends right where the server dies";
+  await t.test(`${name} ${besideEachOther.map(told).join(", and ")}`, async () =>
+    dieAt(besideEachOther.map((point, at) => ({ point, orders: asked.slice(at, at + 1) }))),
   );
-  const after = t.test(
-    "a step that is killed after it is written and before anybody is told is not done again",
-    (each) => dieEverywhere(each, "commit"),
-  );
-  await Promise.all([before, after]);
+  for (const point of alone)
+    await t.test(`${name} ${told(point)}`, async () => dieAt([{ point, orders: asked }]));
+  const { orders, attempts } = await checkOrders(world.evidence);
+  assert.deepEqual([orders, attempts], [asked.length, asked.length * (1 + alone.length)]);
 });
