@@ -14,9 +14,11 @@ import { openTestSettlement } from "../approved-orders.ts";
 import { fundedKey } from "../chain-processes.ts";
 
 const ordersEach = 2;
+/** Mined between two looks of the service: those that only make others final are mined for nobody else. */
+const blocksEach = 4;
 const infos = Buffer.from("[]").toString("base64");
 
-/** Orders over a chain of the test's own, block by block: nothing happens by itself. */
+/** Orders over a chain of the test's own: nothing happens by itself. */
 async function openOrders() {
   await using stack = new AsyncDisposableStack();
   const anvil = stack.use(await startAnvil());
@@ -67,25 +69,28 @@ async function openOrders() {
       settlement.world.advance(ctx.config.settlementWindowSeconds);
       await settleOrders(ctx);
     },
-    /** Works block by block until a transaction of this kind is sent and not mined. */
+    /** Works until a transaction of this kind is sent and not mined. */
     async untilSent(kind: string): Promise<void> {
-      for (let blocks = 0; blocks < 100; blocks += 1) {
+      for (let blocks = 0; blocks < 100; blocks += blocksEach) {
         const rows = await ctx.db.query(
           sql`select from chain_transaction where kind = ${kind} and status = 'sent'`,
         );
         if (rows.length > 0) return;
-        if (blocks > 0) await anvil.mine();
+        if (blocks > 0) await anvil.mine(blocksEach);
         await work();
       }
       assert.fail(`no ${kind} was sent`);
     },
-    /** Works block by block until everything is over, and checks everything. */
-    async finish(total: number): Promise<void> {
-      for (let blocks = 0; (await countOpen()) > 0; blocks += 1) {
+    /** Works until everything is over. */
+    async end(): Promise<void> {
+      for (let blocks = 0; (await countOpen()) > 0; blocks += blocksEach) {
         assert.ok(blocks < 200, "orders do not end");
-        await anvil.mine();
+        await anvil.mine(blocksEach);
         await work();
       }
+    },
+    /** Checks everything once everything is over. */
+    async check(total: number): Promise<void> {
       const tally = await checkOrders({
         ctx,
         rpc: async (method, params) => anvil.rpc(method, params),
@@ -113,8 +118,9 @@ test("a reorganisation of any depth from 1 to 11, at the initiate and at the con
       await world.anvil.reorganise(depth);
       await world.work();
     }
-    await world.finish(depth * ordersEach);
+    await world.end();
   }
+  await world.check(11 * ordersEach);
 });
 
 test("transactions that the node dropped are handed over again, and every order ends", async () => {
@@ -124,7 +130,8 @@ test("transactions that the node dropped are handed over again, and every order 
     await world.untilSent(kind);
     await world.anvil.rpc("anvil_dropAllTransactions");
   }
-  await world.finish(ordersEach);
+  await world.end();
+  await world.check(ordersEach);
 });
 
 test("a transaction that was replaced for a higher fee settles its orders once, whichever form is mined", async () => {
@@ -142,7 +149,8 @@ test("a transaction that was replaced for a higher fee settles its orders once, 
     await world.anvil.rpc("eth_sendRawTransaction", [forms[at]?.raw]);
     await world.anvil.mine();
   }
-  await world.finish(ordersEach);
+  await world.end();
+  await world.check(ordersEach);
 });
 
 test("orders whose nonce somebody else used are settled under another", async () => {
@@ -168,7 +176,8 @@ test("orders whose nonce somebody else used are settled under another", async ()
     await world.anvil.mine();
     world.foreignNonces.push(nonce);
   }
-  await world.finish(ordersEach);
+  await world.end();
+  await world.check(ordersEach);
 });
 
 test("out of funds, orders wait and go on when there are some", async () => {
@@ -191,7 +200,8 @@ test("out of funds, orders wait and go on when there are some", async () => {
     await world.anvil.mine(12);
     await world.work();
   }
-  await world.finish(ordersEach);
+  await world.end();
+  await world.check(ordersEach);
 });
 
 test("a node that takes a transaction and never answers, breaks, or speaks for another chain doubles nothing", async () => {
@@ -213,7 +223,8 @@ test("a node that takes a transaction and never answers, breaks, or speaks for a
     await world.work();
   }
   gate.decide(() => "pass");
-  await world.finish(ordersEach);
+  await world.end();
+  await world.check(ordersEach);
 });
 
 test("orders are settled once by a node whose receipts come two minutes after their blocks", async () => {
@@ -230,5 +241,6 @@ test("orders are settled once by a node whose receipts come two minutes after th
     }
     orders.gate.decide(() => "pass");
   }
-  await orders.finish(ordersEach);
+  await orders.end();
+  await orders.check(ordersEach);
 });
