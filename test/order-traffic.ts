@@ -57,6 +57,9 @@ export interface TrafficTarget {
 /** Nobody answered, or only to say that it is not the time. */
 class NoAnswer extends Error {}
 
+/** The attempt before has not ended: that takes batches and blocks, so it is not worth asking as often. */
+class StillOngoing extends NoAnswer {}
+
 /** Goes on until somebody answers. */
 async function insist<T>(send: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + patienceMs;
@@ -66,7 +69,7 @@ async function insist<T>(send: () => Promise<T>): Promise<T> {
     } catch (error) {
       const isAway = error instanceof NoAnswer || error instanceof TypeError || isOpening503(error);
       if (!isAway || performance.now() > deadline) throw error;
-      await delay(50);
+      await delay(error instanceof StillOngoing ? 300 : 50);
     }
   }
 }
@@ -111,7 +114,7 @@ export async function openTraffic(target: TrafficTarget): Promise<Traffic> {
           expiration: target.ctx.clock.now() + 800,
           fields: ["IDCARD_DOB", "EMAIL"],
         });
-        if (reasonOf(answer.body) === "order_ongoing") throw new NoAnswer("not over yet");
+        if (reasonOf(answer.body) === "order_ongoing") throw new StillOngoing();
         return answer;
       });
       assert.equal(status, 200, JSON.stringify(body));
