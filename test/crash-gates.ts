@@ -1,5 +1,6 @@
 // Gates in a test's own database that hold a process inside one of its steps: triggers that wait for a lock of the test,
-// at the statement or at its commit. So the process is surely there when it dies.
+// at the statement or at its commit. So the process is surely there when it dies. Who comes by an
+// open one keeps nothing of it: it can be closed behind it.
 import { Client } from "pg";
 import { until } from "./patience.ts";
 
@@ -54,7 +55,8 @@ export async function openGates(
   await client.query(`
     create or replace function crash_gate() returns trigger language plpgsql as $$
     begin
-      perform pg_advisory_xact_lock_shared(tg_argv[0]::integer, tg_argv[1]::integer);
+      perform pg_advisory_lock_shared(tg_argv[0]::integer, tg_argv[1]::integer);
+      perform pg_advisory_unlock_shared(tg_argv[0]::integer, tg_argv[1]::integer);
       return null;
     end $$`);
   for (const [gate, point] of points.entries())

@@ -1,40 +1,37 @@
 // kill -9 of the service at every write of a data request: of its create, of a vote, of the release and of a
-// cancellation; and of a signature request until it is signed. Another process goes on, callers repeat themselves, and
-// nothing is released, charged or recorded twice. Of the writes of one transaction the first and the last stand for all.
+// cancellation; and of a signature request until it is signed. Requests stand at as many writes as one process can be
+// inside of at once when it dies. Another process goes on, callers repeat themselves, and nothing is released, charged or
+// recorded twice. Of the writes of one transaction the first and the last stand for all.
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
 import {
-  type CrashPoint,
-  type Gates,
-  type GateTime,
-  openGates,
-  pointsAt,
-  whenOf,
-} from "../crash-gates.ts";
+  createApiKey,
+  createDomain,
+  createOrganization,
+  setEntitlement,
+  topUp,
+} from "../../service/src/accounts/index.ts";
+import { type CrashPoint, type Gates, type GateTime, openGates, whenOf } from "../crash-gates.ts";
 import { openContextOf } from "../embedded-chain.ts";
-import { type DataWorld, openDataWorld, requestsPath } from "../kyb-data-world.ts";
+import {
+  type DataWorld,
+  openDataWorld,
+  registerEndpoint,
+  requestsPath,
+} from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import type { Answer, InboxItem } from "../kyb-world.ts";
 import { patienceMs } from "../patience.ts";
+import type { ServerProcess } from "../world.ts";
 
-const announced = (status: string): Omit<CrashPoint, "name"> => ({
-  on: "insert on webhook_event",
-  when: `new.kind = 'kyb.data_request.${status}'`,
-});
-const moved = (kind: string): Omit<CrashPoint, "name"> => ({
-  on: "insert on ledger_movement",
-  when: `new.kind = '${kind}'`,
-});
-const ended = (status: string): Omit<CrashPoint, "name"> => ({
-  on: "update on data_request",
-  when: `new.status = '${status}' and old.status = 'pending_approval'`,
-});
-
-const points: readonly CrashPoint[] = [
+const freed = "cancel: the money is free";
+/** Steps of callers, each with a request of its own; later ones of a request come later. */
+const called: readonly CrashPoint[] = [
   { name: "create: the key is taken", on: "insert on kyb_idempotency", when: "true" },
   {
     name: "create: the money is kept back",
@@ -50,13 +47,6 @@ const points: readonly CrashPoint[] = [
     when: "new.approved_at is not null and old.approved_at is null",
     isSeen: true,
   },
-  { name: "release: the request ends", ...ended("released") },
-  { name: "release: the charge is written", on: "insert on kyb_charge", when: "true" },
-  { name: "release: it is announced", ...announced("released") },
-  { name: "release: the money is captured", ...moved("capture"), isSeen: true },
-  { name: "cancel: the request ends", ...ended("cancelled") },
-  // A release frees what was held for the optional field; here nothing is optional.
-  { name: "cancel: the money is free", ...moved("free"), isSeen: true },
   {
     name: "signature: the request is written",
     on: "insert on signature_request",
@@ -70,9 +60,33 @@ const points: readonly CrashPoint[] = [
     isSeen: true,
   },
   {
+    name: "cancel: the request ends",
+    on: "update on data_request",
+    when: "new.status = 'cancelled' and old.status = 'pending_approval'",
+  },
+  // A release frees what was held for the optional field; here nothing is optional.
+  { name: freed, on: "insert on ledger_movement", when: "new.kind = 'free'", isSeen: true },
+];
+/** Steps of the job of releases and of the outbox: one of each at a time. */
+const first: readonly CrashPoint[] = [
+  {
+    // In the same transaction as the end and the charge, and after them.
+    name: "release: the request ends, its charge is written, and it is announced",
+    on: "insert on webhook_event",
+    when: "new.kind = 'kyb.data_request.released'",
+  },
+  {
     name: "signature: the recording is sent",
     on: "update on chain_transaction",
     when: "new.kind = 'business.record' and new.status = 'sent' and old.status = 'queued'",
+  },
+];
+const second: readonly CrashPoint[] = [
+  {
+    name: "release: the money is captured",
+    on: "insert on ledger_movement",
+    when: "new.kind = 'capture'",
+    isSeen: true,
   },
   {
     name: "signature: it is signed",
@@ -80,6 +94,8 @@ const points: readonly CrashPoint[] = [
     when: "new.status = 'signed' and old.status = 'pending_approval'",
   },
 ];
+/** Those of one kill. */
+const kills = [[...called, ...first], second];
 
 const processName = "svc-under-test";
 const members = ["alice", "bob", "carol"];
@@ -104,6 +120,7 @@ async function insist(call: () => Promise<Answer>): Promise<Answer> {
 }
 
 interface Played {
+  readonly apiKey: string;
   readonly path: string;
   readonly business: Address;
   readonly terms: object;
@@ -111,26 +128,29 @@ interface Played {
 }
 
 /** What dies at this point. */
-function playedAt(world: DataWorld, { name }: CrashPoint, business: Address): Played {
+function playedAt({ world, businesses, other }: Stage, { name }: CrashPoint): Played {
   if (name.startsWith("signature")) {
-    const signed = {
-      path: signaturesPath,
-      business: world.business.address,
-      end: "signed",
-    } as const;
-    return { ...signed, terms: { ...someText, message: name } };
+    const business = world.business.address;
+    const terms = { ...someText, message: name };
+    return { apiKey: world.apiKey, path: signaturesPath, business, terms, end: "signed" };
   }
+  const business = businesses.pop();
+  assert.ok(business !== undefined);
+  const terms = { ...oneFranc, purpose: someText.purpose };
   const end = name.startsWith("cancel") ? "cancelled" : "released";
-  return { path: requestsPath, business, terms: { ...oneFranc, purpose: someText.purpose }, end };
+  // Until its commit, it keeps everybody from the money of its organization.
+  const apiKey = name === freed ? other : world.apiKey;
+  return { apiKey, path: requestsPath, business, terms, end };
 }
 
 /** One request from its create to its end; every caller repeats itself word for word. @returns its id */
-async function runRequest(world: DataWorld, played: Played, key: string): Promise<string> {
-  const { path, business, terms, end } = played;
+async function runRequest(world: DataWorld, played: Played): Promise<string> {
+  const { apiKey, path, business, terms, end } = played;
+  const key = randomUUID();
   const asked = await insist(async () => {
     const headers = { "idempotency-key": `create-${key}` };
     const body = { ...terms, businessWalletAddress: business };
-    return world.call("POST", path, { body, headers });
+    return world.call("POST", path, { apiKey, body, headers });
   });
   const id = String(asked.body["requestId"]);
   await vote(world, "alice", id);
@@ -138,7 +158,7 @@ async function runRequest(world: DataWorld, played: Played, key: string): Promis
   else
     await insist(async () => {
       const headers = { "idempotency-key": `cancel-${key}` };
-      return world.call("POST", `${path}/${id}/cancel`, { body: {}, headers });
+      return world.call("POST", `${path}/${id}/cancel`, { apiKey, body: {}, headers });
     });
   return id;
 }
@@ -163,59 +183,119 @@ async function vote(world: DataWorld, name: string, id: string): Promise<void> {
   });
 }
 
-/** The server under test dies at every point, and each time another one goes on. */
-async function dieEverywhere(t: TestContext, time: GateTime): Promise<void> {
-  await using world = await openDataWorld();
+/** Another merchant, with money of its own. @returns its API key */
+async function openOther(world: DataWorld): Promise<string> {
+  const { ctx } = world;
+  const { id: organizationId } = await createOrganization(ctx, { name: "Other" }, "test");
+  const domain = { organizationId, domain: "localhost", environment: "live" };
+  const { id: clientDomainId } = await createDomain(ctx, domain, "test");
+  const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
+  const entitled = { organizationId, entitlement: "kyb:data-request", isGranted: true };
+  await setEntitlement(ctx, entitled, "test");
+  await topUp(ctx, { organizationId, environment: "live", amountRappen: 1_000n }, "test");
+  await registerEndpoint(world, key);
+  return key;
+}
+
+interface Stage {
+  readonly world: DataWorld;
+  /** Nobody has asked them yet. */
+  readonly businesses: Address[];
+  /** Another merchant's API key. */
+  readonly other: string;
+  readonly gates: Readonly<Record<GateTime, Gates>>;
+  /** kill -9 of the service. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+}
+
+const timeOf = ({ isSeen }: CrashPoint): GateTime => (isSeen === true ? "commit" : "statement");
+
+const told = (point: CrashPoint): string => `${whenOf(timeOf(point))} it commits "${point.name}"`;
+
+/** The service dies inside of all these steps at once, and another process goes on. */
+async function dieAt(stage: Stage, points: readonly CrashPoint[]): Promise<Played[]> {
+  const { world, gates } = stage;
+  const runs: { played: Played; over: Promise<string> }[] = [];
+  // Those of the last step first: the gates of the steps before are open for them.
+  for (const point of points.toReversed()) {
+    await gates[timeOf(point)].close(point);
+    const played = playedAt(stage, point);
+    const over = runRequest(world, played);
+    over.catch(() => undefined);
+    runs.push({ played, over });
+    await gates[timeOf(point)].untilReached(point);
+  }
+  for (const point of points) await gates[timeOf(point)].untilReached(point);
+  await stage.kill();
+  const held = Map.groupBy(points, timeOf);
+  await Promise.all([...held].map(async ([time, at]) => gates[time].open(...at)));
+  await stage.start();
+  await Promise.all(
+    runs.map(async ({ played, over }) => {
+      const id = await over;
+      const { apiKey, path, end } = played;
+      await world.until(`${id} has ended`, async () => {
+        const { body } = await insist(async () => world.call("GET", `${path}/${id}`, { apiKey }));
+        return body["status"] === end ? true : null;
+      });
+      await checkEnd(gates.statement, played, id);
+    }),
+  );
+  return runs.map(({ played }) => played);
+}
+
+await test("a data request survives kill -9 at every write, and a signature request until it is signed: what was not committed is done again by another process, what was is not", async (t) => {
+  await using stack = new AsyncDisposableStack();
+  const world = stack.use(await openDataWorld());
+  const points = kills.flat();
   const businesses = await insertBusinesses(world, points.length, members);
+  const other = await openOther(world);
   // Their sessions are open before anything dies.
   await Promise.all(members.map(async (name) => world.inboxOf(name)));
   const { databaseUrl } = world.ctx.config;
   assert.ok(databaseUrl !== null);
   await world.service.close();
-  await using ctx = await openContextOf(databaseUrl);
-  await using gates = await openGates(databaseUrl, { points, time, processName });
-  const start = async () =>
-    world.startProcess({ PGAPPNAME: processName }, { port: Number(new URL(world.baseUrl).port) });
+  const ctx = stack.use(await openContextOf(databaseUrl));
+  const of = { points, processName };
+  const gates = {
+    statement: stack.use(await openGates(databaseUrl, { ...of, time: "statement" })),
+    commit: stack.use(await openGates(databaseUrl, { ...of, time: "commit" })),
+  };
+  // Whoever stands at a gate stays there, longer than the service waits for a lock: after that it would ask again, and
+  // come by gates that were closed behind it.
+  await gates.commit.query("alter function crash_gate() set lock_timeout = 0");
+  const port = Number(new URL(world.baseUrl).port);
+  // Every step that is held has a connection.
+  const settings = { PGAPPNAME: processName, DATABASE_CONNECTIONS: "20" };
+  const start = async (): Promise<ServerProcess> =>
+    stack.use(await world.startProcess(settings, { port }));
   let server = await start();
-  let charged = 0;
-  for (const [index, point] of pointsAt(points, time).entries()) {
-    const title = `the request ends once where the service dies ${whenOf(time)} it commits "${point.name}"`;
-    await t.test(title, async () => {
-      const played = playedAt(world, point, businesses[index] as Address);
-      await gates.close(point);
-      const over = runRequest(world, played, String(index));
-      over.catch(() => undefined);
-      await gates.untilReached(point);
-      await server.kill();
-      await gates.open(point);
+  const stage: Stage = {
+    world,
+    businesses,
+    other,
+    gates,
+    kill: async () => server.kill(),
+    async start() {
       server = await start();
-      const id = await over;
-      await world.until(`${id} has ended`, async () => {
-        const { body } = await insist(async () => world.call("GET", `${played.path}/${id}`));
-        return body["status"] === played.end ? true : null;
-      });
-      await checkEnd(gates, played, id);
-      await checkMoney(ctx);
-      if (played.end === "released") charged += 1;
-      const { body } = await world.call("GET", "/api/v1/kyb/billing/account");
-      assert.deepEqual([body["spentChf"], body["frozenChf"]], [charged, 0]);
-    });
-  }
-  await server[Symbol.asyncDispose]();
-}
-
-await test(
-  "a data request survives kill -9 at every write, and a signature request until it is signed",
-  { concurrency: true },
-  async (t) => {
-    const before = t.test(
-      "a write that is killed before it is committed is done again, by another process",
-      async (each) => dieEverywhere(each, "statement"),
+    },
+  };
+  let charged = 0;
+  for (const at of kills)
+    await t.test(
+      `every request ends once where the service dies ${at.map(told).join(", and ")}`,
+      async () => {
+        const played = await dieAt(stage, at);
+        await checkMoney(ctx);
+        charged += played.filter(({ end }) => end === "released").length;
+        for (const [apiKey, spent] of [
+          [world.apiKey, charged],
+          [other, 0],
+        ] as const) {
+          const { body } = await world.call("GET", "/api/v1/kyb/billing/account", { apiKey });
+          assert.deepEqual([body["spentChf"], body["frozenChf"]], [spent, 0]);
+        }
+      },
     );
-    const after = t.test(
-      "a write that is killed after it is committed and before anybody is told is not done again",
-      async (each) => dieEverywhere(each, "commit"),
-    );
-    await Promise.all([before, after]);
-  },
-);
+});
