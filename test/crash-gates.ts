@@ -17,14 +17,6 @@ export interface CrashPoint {
   readonly isSeen?: true;
 }
 
-/** Those to die at: after the commit where somebody has seen it, before the write elsewhere. */
-export function pointsAt<Point extends CrashPoint>(
-  points: readonly Point[],
-  time: GateTime,
-): Point[] {
-  return points.filter((point) => (point.isSeen === true) === (time === "commit"));
-}
-
 /** When a gate holds its process. */
 const times = { statement: "not deferrable", commit: "deferrable initially deferred" } as const;
 export type GateTime = keyof typeof times;
