@@ -102,6 +102,8 @@ test("an order survives kill -9 at every step: what was not written is done agai
       for (const each of over) each.catch(() => undefined);
       await gates[timeOf(point)].untilReached(point);
     }
+    // Who stood there for 5 s gave up on the lock, and comes again.
+    for (const { point } of stops) await gates[timeOf(point)].untilReached(point);
     await server.kill();
     const held = Map.groupBy(
       stops.map(({ point }) => point),
