@@ -70,6 +70,13 @@ async function openLogin(person: BrowserContext): Promise<Page> {
   return page;
 }
 
+/** A key that is pressed before leads nowhere. */
+async function untilPainted(page: Page): Promise<void> {
+  await page.waitForLoadState();
+  const frame = "new Promise((then) => requestAnimationFrame(then))";
+  for (const _ of ["laid out", "painted"]) await page.evaluate(frame);
+}
+
 const loginIdOf = (link: string): string => scan(link).session.split(".")[0] ?? "";
 
 test("axe finds nothing while a login waits, is claimed and contested, and after a wrong number", async () => {
@@ -94,6 +101,7 @@ test("axe finds nothing while a login waits, is claimed and contested, and after
 test("a state that comes while the keyboard is in the one before is said once, and seen where the focus goes", async () => {
   await using person = await openPerson();
   const page = await openLogin(person);
+  await untilPainted(page);
   await page.keyboard.press("Tab");
   assert.equal(await page.locator("a[data-same-device]:focus-visible").count(), 1);
   await claim(scan(await readQr(page)), alice);
