@@ -19,10 +19,13 @@ export interface CrashPoint {
 
 /** When a gate holds its process. */
 const times = { statement: "not deferrable", commit: "deferrable initially deferred" } as const;
-export type GateTime = keyof typeof times;
+type GateTime = keyof typeof times;
+
+const timeOf = ({ isSeen }: CrashPoint): GateTime => (isSeen === true ? "commit" : "statement");
 
 /** When a process dies, as the names of tests say it. */
-export const whenOf = (time: GateTime): string => (time === "statement" ? "before" : "after");
+export const whenOf = (point: CrashPoint): string =>
+  timeOf(point) === "statement" ? "before" : "after";
 
 export interface Gates extends AsyncDisposable {
   close(point: CrashPoint): Promise<void>;
@@ -36,26 +39,37 @@ export interface Gates extends AsyncDisposable {
 /** Locks of two numbers; the service's own have one. */
 const gateClass = { statement: 7_355_901, commit: 7_355_902 };
 
-/** Puts every gate into the database, open; one that has those of the other time already keeps them. @param of.processName what connections of those processes are called */
+/**
+ * Puts every gate into the database, open.
+ *
+ * @param of.processName what connections of those processes are called
+ * @param of.isEndless whoever stands at a gate stays there, longer than the service waits for a lock; else it asks again
+ * after that, and comes by gates that were closed behind it
+ */
 export async function openGates(
   databaseUrl: string,
-  of: { points: readonly CrashPoint[]; time: GateTime; processName: string },
+  of: { points: readonly CrashPoint[]; processName: string; isEndless?: boolean },
 ): Promise<Gates> {
-  const { points, time, processName } = of;
+  const { points, processName, isEndless = false } = of;
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
   await client.query(`
-    create or replace function crash_gate() returns trigger language plpgsql as $$
+    create or replace function crash_gate() returns trigger language plpgsql ${isEndless ? "set lock_timeout = 0" : ""} as $$
     begin
       perform pg_advisory_lock_shared(tg_argv[0]::integer, tg_argv[1]::integer);
       perform pg_advisory_unlock_shared(tg_argv[0]::integer, tg_argv[1]::integer);
       return null;
     end $$`);
-  for (const [gate, point] of points.entries())
+  for (const [gate, point] of points.entries()) {
+    const time = timeOf(point);
     await client.query(`
       create constraint trigger crash_gate_${time}_${gate} after ${point.on} ${times[time]}
       for each row when (${point.when}) execute function crash_gate(${gateClass[time]}, ${gate})`);
-  const lockOf = (point: CrashPoint): [number, number] => [gateClass[time], points.indexOf(point)];
+  }
+  const lockOf = (point: CrashPoint): [number, number] => [
+    gateClass[timeOf(point)],
+    points.indexOf(point),
+  ];
   const waiting = async (point: CrashPoint): Promise<number[]> => {
     const { rows } = await client.query<{ pid: number }>(
       `select pid from pg_locks join pg_stat_activity using (pid)
@@ -75,7 +89,7 @@ export async function openGates(
     async open(...reached) {
       for (const point of reached) {
         // Where a statement is its own transaction it would be carried out after its client's end.
-        if (time === "statement")
+        if (timeOf(point) === "statement")
           for (const pid of await waiting(point))
             await client.query("select pg_terminate_backend($1)", [pid]);
         await client.query("select pg_advisory_unlock($1, $2)", lockOf(point));
@@ -92,4 +106,40 @@ export async function openGates(
       (await client.query<Row>(text, [...values])).rows,
     [Symbol.asyncDispose]: async () => client.end(),
   };
+}
+
+/** Something that comes to a point. */
+export interface Stop<T> {
+  readonly point: CrashPoint;
+  /** Before the gate is closed. */
+  prepare?(): Promise<void>;
+  work(): Promise<T>;
+}
+
+/**
+ * Lets the works come to their points, and kills the process that is held at all of them. Those of the last step come
+ * first: the gates of the steps before are open for them.
+ *
+ * @returns the works, which go on
+ */
+export async function killAt<T>(
+  gates: Gates,
+  stops: readonly Stop<T>[],
+  kill: () => Promise<void>,
+): Promise<Promise<T>[]> {
+  const works: Promise<T>[] = [];
+  for (const stop of stops.toReversed()) {
+    await stop.prepare?.();
+    await gates.close(stop.point);
+    const working = stop.work();
+    working.catch(() => undefined);
+    works.push(working);
+    await gates.untilReached(stop.point);
+  }
+  const points = stops.map(({ point }) => point);
+  // Who was held for 5 s may have given up on the lock, and comes again.
+  for (const point of points) await gates.untilReached(point);
+  await kill();
+  await gates.open(...points);
+  return works;
 }

@@ -9,7 +9,14 @@ import { type Address, decodeCharter } from "@svc/protocol";
 import { http } from "viem";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { advanceClock } from "../../service/src/platform/clock.ts";
-import { type CrashPoint, type Gates, type GateTime, openGates, whenOf } from "../crash-gates.ts";
+import {
+  type CrashPoint,
+  type Gates,
+  killAt,
+  openGates,
+  type Stop,
+  whenOf,
+} from "../crash-gates.ts";
 import { nodePid, openContextOf } from "../embedded-chain.ts";
 import { type InboxItem, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import type { ServerProcess } from "../world.ts";
@@ -77,7 +84,7 @@ const points: readonly CrashPoint[] = [foundingPoints, governancePoints, removal
 
 interface Stage {
   readonly world: KybWorld;
-  readonly gates: Readonly<Record<GateTime, Gates>>;
+  readonly gates: Gates;
   /** Moves the time of all processes. */
   advance(seconds: number): Promise<void>;
   /** By how much, in all. */
@@ -101,43 +108,19 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-const timeOf = ({ isSeen }: CrashPoint): GateTime => (isSeen === true ? "commit" : "statement");
-
-/** What comes by a point. */
-interface Stop {
-  readonly point: CrashPoint;
-  /** What happens once, as the name of a test says it. */
+/** What happens once, and what comes of it. */
+interface Promised extends Stop<void> {
+  /** As the name of a test says it. */
   readonly promise: string;
-  /** Before the gate is closed. */
-  prepare?(): Promise<void>;
-  work(): Promise<void>;
   check(): Promise<void>;
 }
 
-const told = ({ promise, point }: Stop): string =>
-  `${promise} where the service dies ${whenOf(timeOf(point))} it commits that ${point.name}`;
+const told = ({ promise, point }: Promised): string =>
+  `${promise} where the service dies ${whenOf(point)} it commits that ${point.name}`;
 
 /** The service dies at all these points at once, another process goes on, and the works end. */
-async function dieAt(stage: Stage, stops: readonly Stop[]): Promise<void> {
-  const { gates } = stage;
-  const over: Promise<void>[] = [];
-  // Those of the last step first: the gates of the steps before are open for them.
-  for (const stop of stops.toReversed()) {
-    const { point } = stop;
-    await stop.prepare?.();
-    await gates[timeOf(point)].close(point);
-    const working = stop.work();
-    working.catch(() => undefined);
-    over.push(working);
-    await gates[timeOf(point)].untilReached(point);
-  }
-  for (const { point } of stops) await gates[timeOf(point)].untilReached(point);
-  await stage.kill();
-  const held = Map.groupBy(
-    stops.map(({ point }) => point),
-    timeOf,
-  );
-  await Promise.all([...held].map(async ([time, at]) => gates[time].open(...at)));
+async function dieAt(stage: Stage, stops: readonly Promised[]): Promise<void> {
+  const over = await killAt(stage.gates, stops, async () => stage.kill());
   await stage.start();
   await Promise.all(over);
   for (const stop of stops) await stop.check();
@@ -165,7 +148,7 @@ async function chainOf({ world }: Stage, address: Address) {
 /** The row, the roster and the wallet say the same. */
 async function assertWhole(stage: Stage, address: Address, epoch: number): Promise<void> {
   const state = await chainOf(stage, address);
-  const [row] = await stage.gates.statement.query<{
+  const [row] = await stage.gates.query<{
     status: string;
     charter: Buffer;
     epoch: number;
@@ -186,7 +169,7 @@ async function assertWhole(stage: Stage, address: Address, epoch: number): Promi
 }
 
 async function countOf({ gates }: Stage, kind: string, subject: string): Promise<number> {
-  const rows = await gates.statement.query(
+  const rows = await gates.query(
     `select 1 from chain_transaction where kind = $1 and subject_id like $2 and status = 'succeeded'`,
     [kind, `${subject}%`],
   );
@@ -244,7 +227,7 @@ async function reachEpoch(stage: Stage, address: Address, epoch: number): Promis
   );
 }
 
-function founding(stage: Stage, point: CrashPoint): Stop {
+function founding(stage: Stage, point: CrashPoint): Promised {
   let address: Address | null = null;
   return {
     point,
@@ -261,7 +244,11 @@ function founding(stage: Stage, point: CrashPoint): Stop {
 }
 
 /** @param at of the business */
-function change(stage: Stage, point: CrashPoint, at: { address: Address; epoch: number }): Stop {
+function change(
+  stage: Stage,
+  point: CrashPoint,
+  at: { address: Address; epoch: number },
+): Promised {
   const { address, epoch } = at;
   const roster = members.map((name) => ({
     address: stage.world.person(name).address,
@@ -290,7 +277,7 @@ function change(stage: Stage, point: CrashPoint, at: { address: Address; epoch: 
   };
 }
 
-function removal(stage: Stage, point: CrashPoint, address: Address): Stop {
+function removal(stage: Stage, point: CrashPoint, address: Address): Promised {
   const { world } = stage;
   const member = world.person("carol").address;
   return {
@@ -314,7 +301,7 @@ function removal(stage: Stage, point: CrashPoint, address: Address): Stop {
 }
 
 /** What one kill meets: the outbox is inside of one step at a time. */
-function killsOf(stage: Stage, businesses: readonly Address[]): Stop[][] {
+function killsOf(stage: Stage, businesses: readonly Address[]): Promised[][] {
   const [a, b, c, d, e, f] = businesses;
   assert.ok(a !== undefined && b !== undefined && c !== undefined);
   assert.ok(d !== undefined && e !== undefined && f !== undefined);
@@ -341,14 +328,7 @@ async function openStage(stack: AsyncDisposableStack, world: KybWorld): Promise<
   const databaseUrl = world.ctx.config.databaseUrl ?? "";
   await world.service.close();
   const ctx = stack.use(await openContextOf(databaseUrl));
-  const of = { points, processName };
-  const gates = {
-    statement: stack.use(await openGates(databaseUrl, { ...of, time: "statement" })),
-    commit: stack.use(await openGates(databaseUrl, { ...of, time: "commit" })),
-  };
-  // Whoever stands at a gate stays there, longer than the service waits for a lock: after that it would ask again, and
-  // come by gates that were closed behind it.
-  await gates.commit.query("alter function crash_gate() set lock_timeout = 0");
+  const gates = stack.use(await openGates(databaseUrl, { points, processName, isEndless: true }));
   const port = Number(new URL(world.baseUrl).port);
   const start = async (): Promise<ServerProcess> =>
     stack.use(await world.startProcess({ PGAPPNAME: processName }, { port }));

@@ -14,7 +14,7 @@ import {
   setEntitlement,
   topUp,
 } from "../../service/src/accounts/index.ts";
-import { type CrashPoint, type Gates, type GateTime, openGates, whenOf } from "../crash-gates.ts";
+import { type CrashPoint, type Gates, killAt, openGates, whenOf } from "../crash-gates.ts";
 import { openContextOf } from "../embedded-chain.ts";
 import {
   type DataWorld,
@@ -203,43 +203,35 @@ interface Stage {
   readonly businesses: Address[];
   /** Another merchant's API key. */
   readonly other: string;
-  readonly gates: Readonly<Record<GateTime, Gates>>;
+  readonly gates: Gates;
   /** kill -9 of the service. */
   kill(): Promise<void>;
   start(): Promise<void>;
 }
 
-const timeOf = ({ isSeen }: CrashPoint): GateTime => (isSeen === true ? "commit" : "statement");
-
-const told = (point: CrashPoint): string => `${whenOf(timeOf(point))} it commits "${point.name}"`;
+const told = (point: CrashPoint): string => `${whenOf(point)} it commits "${point.name}"`;
 
 /** The service dies inside of all these steps at once, and another process goes on. */
 async function dieAt(stage: Stage, points: readonly CrashPoint[]): Promise<Played[]> {
   const { world, gates } = stage;
-  const runs: { played: Played; over: Promise<string> }[] = [];
-  // Those of the last step first: the gates of the steps before are open for them.
-  for (const point of points.toReversed()) {
-    await gates[timeOf(point)].close(point);
-    const played = playedAt(stage, point);
-    const over = runRequest(world, played);
-    over.catch(() => undefined);
-    runs.push({ played, over });
-    await gates[timeOf(point)].untilReached(point);
-  }
-  for (const point of points) await gates[timeOf(point)].untilReached(point);
-  await stage.kill();
-  const held = Map.groupBy(points, timeOf);
-  await Promise.all([...held].map(async ([time, at]) => gates[time].open(...at)));
+  const stops = points.map((point) => ({
+    point,
+    async work() {
+      const played = playedAt(stage, point);
+      return { played, id: await runRequest(world, played) };
+    },
+  }));
+  const over = await killAt(gates, stops, async () => stage.kill());
   await stage.start();
+  const runs = await Promise.all(over);
   await Promise.all(
-    runs.map(async ({ played, over }) => {
-      const id = await over;
+    runs.map(async ({ played, id }) => {
       const { apiKey, path, end } = played;
       await world.until(`${id} has ended`, async () => {
         const { body } = await insist(async () => world.call("GET", `${path}/${id}`, { apiKey }));
         return body["status"] === end ? true : null;
       });
-      await checkEnd(gates.statement, played, id);
+      await checkEnd(gates, played, id);
     }),
   );
   return runs.map(({ played }) => played);
@@ -257,14 +249,7 @@ await test("a data request survives kill -9 at every write, and a signature requ
   assert.ok(databaseUrl !== null);
   await world.service.close();
   const ctx = stack.use(await openContextOf(databaseUrl));
-  const of = { points, processName };
-  const gates = {
-    statement: stack.use(await openGates(databaseUrl, { ...of, time: "statement" })),
-    commit: stack.use(await openGates(databaseUrl, { ...of, time: "commit" })),
-  };
-  // Whoever stands at a gate stays there, longer than the service waits for a lock: after that it would ask again, and
-  // come by gates that were closed behind it.
-  await gates.commit.query("alter function crash_gate() set lock_timeout = 0");
+  const gates = stack.use(await openGates(databaseUrl, { points, processName, isEndless: true }));
   const port = Number(new URL(world.baseUrl).port);
   // Every step that is held has a connection.
   const settings = { PGAPPNAME: processName, DATABASE_CONNECTIONS: "20" };

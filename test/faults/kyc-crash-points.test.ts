@@ -3,7 +3,7 @@
 // nobody was told. Another process goes on, callers ask again, and nothing is lost or doubled.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CrashPoint, type GateTime, openGates, whenOf } from "../crash-gates.ts";
+import { type CrashPoint, killAt, openGates, whenOf } from "../crash-gates.ts";
 import { type KillableOrders, openKillableOrders, processName } from "../killable-orders.ts";
 import { checkOrders } from "../order-invariants.ts";
 import { type Asked, untilOver } from "../order-traffic.ts";
@@ -67,10 +67,7 @@ const alone: readonly OrderPoint[] = [
   { name: "the confirm is final", ...reached("CONFIRMED") },
 ];
 
-const timeOf = ({ isSeen }: CrashPoint): GateTime => (isSeen === true ? "commit" : "statement");
-
-const told = (point: OrderPoint): string =>
-  `${whenOf(timeOf(point))} it commits that ${point.name}`;
+const told = (point: OrderPoint): string => `${whenOf(point)} it commits that ${point.name}`;
 
 /** An order from the request to its end. */
 async function runOrder(
@@ -89,27 +86,14 @@ test("an order survives kill -9 at every step: what was not written is done agai
   assert.equal(asked.length, besideEachOther.length);
   const points = [...besideEachOther, ...alone];
   const databaseUrl = world.ctx.config.databaseUrl ?? "";
-  await using statement = await openGates(databaseUrl, { points, time: "statement", processName });
-  await using commit = await openGates(databaseUrl, { points, time: "commit", processName });
-  const gates = { statement, commit };
+  await using gates = await openGates(databaseUrl, { points, processName });
   let server = await world.startMain();
   const dieAt = async (stops: { point: OrderPoint; orders: readonly Asked[] }[]): Promise<void> => {
-    const over: Promise<void>[] = [];
-    // Those of the last step first: the gates of the steps before are open for them.
-    for (const { point, orders } of stops.toReversed()) {
-      await gates[timeOf(point)].close(point);
-      over.push(...orders.map(async (each) => runOrder(world, each, point)));
-      for (const each of over) each.catch(() => undefined);
-      await gates[timeOf(point)].untilReached(point);
-    }
-    // Who stood there for 5 s gave up on the lock, and comes again.
-    for (const { point } of stops) await gates[timeOf(point)].untilReached(point);
-    await server.kill();
-    const held = Map.groupBy(
-      stops.map(({ point }) => point),
-      timeOf,
-    );
-    await Promise.all([...held].map(async ([time, at]) => gates[time].open(...at)));
+    const held = stops.map(({ point, orders }) => ({
+      point,
+      work: async () => Promise.all(orders.map(async (each) => runOrder(world, each, point))),
+    }));
+    const over = await killAt(gates, held, async () => server.kill());
     server = await world.startMain();
     await Promise.all(over);
     await untilOver(world);
