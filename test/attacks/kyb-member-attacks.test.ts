@@ -1,11 +1,18 @@
 // What a hostile member, or anybody with a wallet, can try on businesses.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { type Address, approvalDigest, type Hex32, signDigest } from "@svc/protocol";
-import type { InboxItem } from "../kyb-world.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
-import { openKybWorld } from "../kyb-world.ts";
+import { type InboxItem, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { openSignatureWorld, signaturesPath, type SignatureWorld } from "../kyb-signature-world.ts";
+
+let signing: SignatureWorld;
+/** Where bob is invited to more and more. */
+let crowded: KybWorld;
+before(async () => {
+  [signing, crowded] = await Promise.all([openSignatureWorld(), openKybWorld()]);
+});
+after(async () => Promise.all([signing, crowded].map(async (each) => each[Symbol.asyncDispose]())));
 
 const order = BigInt("0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
 
@@ -38,7 +45,7 @@ function malleated(signature: string): string {
 const withV = (signature: string, v: string): string => `${signature.slice(0, 130)}${v}`;
 
 test("no vote counts but that of a voter, once, over what is asked and as the chain takes it", async () => {
-  await using world = await openSignatureWorld();
+  const world = signing;
   const id = await world.begin();
   const other = await world.begin({ message: "Something else." });
   const item = await world.findVote("alice", id);
@@ -92,7 +99,7 @@ test("no vote counts but that of a voter, once, over what is asked and as the ch
 });
 
 test("a member who votes many times at once counts once", async () => {
-  await using world = await openSignatureWorld();
+  const world = signing;
   const id = await world.begin();
   const item = await world.findVote("alice", id);
   const votes = await Promise.all(
@@ -135,7 +142,7 @@ test("one network has the service pay for sixty transactions in an hour, and no 
 const nobody: Address = `0x${"ab".repeat(20)}`;
 
 test("an offer is claimed by its token alone, and for a business of one's own", async () => {
-  await using world = await openSignatureWorld();
+  const world = signing;
   const made = await world.call("POST", "/api/v1/kyb/signature-requests/offers", {
     headers: { "idempotency-key": "one" },
     body: { messageKind: "TEXT", message: "Terms", purpose: "To agree on the terms" },
@@ -233,14 +240,14 @@ test("a page of an inbox holds about a megabyte, however long the documents are 
 });
 
 test("an inbox of many invitations takes no more of the database than one of a single invitation", async () => {
-  await using world = await openKybWorld();
+  const world = crowded;
   // Jobs of the background send statements of their own now and then: the least of some looks is that of the inbox.
   const countCalls = async (): Promise<number> => {
     const counts: number[] = [];
     for (let look = 0; look < 20; look += 1) {
-      const before = world.ctx.db.callsTotal;
+      const calledBefore = world.ctx.db.callsTotal;
       await world.walletCall("bob", "GET", "/w/inbox");
-      counts.push(world.ctx.db.callsTotal - before);
+      counts.push(world.ctx.db.callsTotal - calledBefore);
     }
     return Math.min(...counts);
   };
@@ -252,7 +259,7 @@ test("an inbox of many invitations takes no more of the database than one of a s
 });
 
 test("no number of invitations hides a business from its members", async () => {
-  await using world = await openKybWorld();
+  const world = crowded;
   for (let spammer = 0; spammer < 5; spammer += 1)
     for (let number = 0; number < 20; number += 1)
       await world.askFounding({ members: [`s${spammer}`, "bob"], name: `Spam ${number}` });

@@ -1,8 +1,14 @@
 // What a merchant with every entitlement can try on businesses.
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { openDataWorld } from "../kyb-data-world.ts";
+import { after, before, test } from "node:test";
+import { type DataWorld, openDataWorld } from "../kyb-data-world.ts";
 import { openSignatureWorld, signaturesPath } from "../kyb-signature-world.ts";
+
+let shared: DataWorld;
+before(async () => {
+  shared = await openDataWorld();
+});
+after(async () => shared[Symbol.asyncDispose]());
 
 test("cancels as many as there are connections end at once, for nobody waits for a second one", async () => {
   await using world = await openDataWorld({ environment: { DATABASE_CONNECTIONS: "3" } });
@@ -21,7 +27,7 @@ test("cancels as many as there are connections end at once, for nobody waits for
 const hostileIds = ["%00", "%E2%80%AE", "..%2f..", "%F0%9F%92%A9", "__proto__", "'; drop", "a%0Ab"];
 
 test("no id of an unusual spelling is a fault of ours", async () => {
-  await using world = await openDataWorld();
+  const world = shared;
   const gets = hostileIds.flatMap((id) => [
     `/api/v1/kyb/data-requests/${id}`,
     `/api/v1/kyb/data-requests/${id}/events`,
@@ -75,7 +81,7 @@ test("no id of an unusual spelling is a fault of ours", async () => {
 });
 
 test("texts and typed data of an unusual kind are refused or taken, and are never a fault of ours", async () => {
-  await using world = await openDataWorld();
+  const world = shared;
   const businessWalletAddress = world.business.address;
   const asked: { fields: Record<string, unknown>; statuses: number[] }[] = [];
   const purpose = "To agree on the terms";

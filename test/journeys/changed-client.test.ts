@@ -1,6 +1,6 @@
 // What becomes of a login whose client is changed while a wallet holds it.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { moveLocalDomain, updateClient } from "../../service/src/accounts/index.ts";
 import {
   approveByQr,
@@ -13,10 +13,15 @@ import {
 } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { approve, claim, newIdentity, scan } from "../raw-wallet.ts";
-import { callbackUri, openWorld } from "../world.ts";
+import { callbackUri, openWorld, type World } from "../world.ts";
+
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
 
 test("a login that was claimed goes on with the number that its wallet was told of", async () => {
-  await using world = await openWorld();
   for (const numberMatching of [true, false]) {
     const client = await world.addClient({ numberMatching });
     const page = await openPage(world.baseUrl, client);
@@ -32,23 +37,9 @@ test("a login that was claimed goes on with the number that its wallet was told 
   }
 });
 
-test("a login that was claimed goes on under the domain that its wallet was shown", async () => {
-  await using world = await openWorld();
-  const page = await openPage(world.baseUrl, world.client);
-  const claimed = await claim(scan(page.qr), newIdentity());
-  assert.equal(claimed.claims.domain, "localhost");
-  const moved = { id: world.clientDomainId, domain: "localhost:4999" };
-  await moveLocalDomain(world.ctx, moved, "test");
-  const { digits } = await statusOf(world.baseUrl, page);
-  const answer = await approve(claimed, String(digits));
-  assert.equal(answer.status, 200, await answer.text());
-  assert.ok((await finish(world.baseUrl, page)).searchParams.has("code"));
-});
-
 const elsewhere = "http://localhost:4999/elsewhere";
 
 test("an address that was taken from a client gets no code any more, nor tokens for one that it has", async () => {
-  await using world = await openWorld();
   const client = await world.addClient({ redirectUris: [callbackUri, elsewhere] });
   const [early, late] = [
     await openPage(world.baseUrl, client),
@@ -72,7 +63,6 @@ test("an address that was taken from a client gets no code any more, nor tokens 
 });
 
 test("a browser that gets no code for an address that was taken away keeps its session", async () => {
-  await using world = await openWorld();
   const client = await world.addClient({ redirectUris: [callbackUri, elsewhere] });
   const user = newIdentity();
   const first = await openPage(world.baseUrl, client, { changed: { scope: "openid" } });
@@ -100,4 +90,16 @@ test("a browser that gets no code for an address that was taken away keeps its s
     }),
   );
   assert.match(answered.headers.get("location") ?? "", /[?&]code=/);
+});
+
+test("a login that was claimed goes on under the domain that its wallet was shown", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), newIdentity());
+  assert.equal(claimed.claims.domain, "localhost");
+  const moved = { id: world.clientDomainId, domain: "localhost:4999" };
+  await moveLocalDomain(world.ctx, moved, "test");
+  const { digits } = await statusOf(world.baseUrl, page);
+  const answer = await approve(claimed, String(digits));
+  assert.equal(answer.status, 200, await answer.text());
+  assert.ok((await finish(world.baseUrl, page)).searchParams.has("code"));
 });

@@ -1,6 +1,6 @@
 // An account that is a contract logs in and decides orders: its own code says whether it signed.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { type Address, addressOfSubject, type Hex, hexOfBytes, sessionDigest } from "@svc/protocol";
 import { concat, encodeAbiParameters, getCreate2Address, parseAbiParameters } from "viem";
 import { buyPackage } from "../../service/src/accounts/index.ts";
@@ -34,6 +34,17 @@ const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
 const openChainWorld = async ({ url }: Anvil, more: NodeJS.ProcessEnv = {}): Promise<World> =>
   openWorld({ CHAIN: "on", CHAIN_RPC_URL: url, SIGNER_KEY: fundedKey, ...more });
 
+/** Where nothing is limited. */
+let unlimited: { anvil: Anvil; world: World };
+before(async () => {
+  const anvil = await startAnvil();
+  unlimited = { anvil, world: await openChainWorld(anvil) };
+});
+after(async () => {
+  await unlimited.world[Symbol.asyncDispose]();
+  await unlimited.anvil[Symbol.asyncDispose]();
+});
+
 /** What the wallet gets at `/w/logins`, each the name of a client. */
 async function listLogins(baseUrl: string, headers: Record<string, string>): Promise<string[]> {
   const answer = await fetch(`${baseUrl}/w/logins`, { headers });
@@ -42,8 +53,7 @@ async function listLogins(baseUrl: string, headers: Record<string, string>): Pro
 }
 
 test("a wallet that is a contract logs in and lists its logins by ERC-1271, and only when the contract agrees", async () => {
-  await using anvil = await startAnvil();
-  await using world = await openChainWorld(anvil);
+  const { anvil, world } = unlimited;
   const contract = { ...newIdentity(), address: `0x${"c0".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   const refused = await openPage(world.baseUrl, world.client);
@@ -79,8 +89,7 @@ function undeployed(): { address: Address; signature: Hex } {
 }
 
 test("a wallet that is not deployed yet logs in by either way, and declines, with all that deploys it", async () => {
-  await using anvil = await startAnvil();
-  await using world = await openChainWorld(anvil);
+  const { anvil, world } = unlimited;
   const { address, signature } = undeployed();
   const contract = { ...newIdentity(), address };
   for (const answer of ["approve", "decline"]) {
@@ -127,8 +136,7 @@ const unreadable: Hex = `0x${"ff".repeat(64)}${"6492".repeat(16)}`;
 const markedInCapitals = (digest: Hex): Hex => `0x01${digest.slice(2).toUpperCase()}`;
 
 test("what wallets of our factories sign by opens no session, deployed, registered or not", async () => {
-  await using anvil = await startAnvil();
-  await using world = await openChainWorld(anvil);
+  const { anvil, world } = unlimited;
   const address = `0x${"c7".repeat(20)}` as const;
   await anvil.rpc("anvil_setCode", [address, answering("1626ba7e")]);
   const wrapped =

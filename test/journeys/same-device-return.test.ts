@@ -1,6 +1,6 @@
 // The wallet comes back to the browser on the same device: too late, and more than once.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { openJar } from "../cookie-jar.ts";
 import { hooksOf, logIn, openPage, statusOf } from "../login-flow.ts";
 import {
@@ -13,8 +13,13 @@ import {
 } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
+let world: World;
+before(async () => {
+  world = await openWorld();
+});
+after(async () => world[Symbol.asyncDispose]());
+
 test("whoever comes back too late is led to the login's page, which starts again", async () => {
-  await using world = await openWorld();
   const page = await openPage(world.baseUrl, world.client);
   const url = sameDeviceReturn(scan(page.sameDevice), newIdentity());
   await world.advance(world.ctx.config.loginLifetimeSeconds + 1);
@@ -41,7 +46,7 @@ function claimedReturn(claimed: Claimed): string {
 }
 
 /** A page, and the address that a wallet on the same device opens for it. */
-async function openReturn(world: World, isClaimed: boolean) {
+async function openReturn(isClaimed: boolean) {
   const page = await openPage(world.baseUrl, world.client);
   const scanned = scan(page.sameDevice);
   const url = isClaimed
@@ -51,7 +56,6 @@ async function openReturn(world: World, isClaimed: boolean) {
 }
 
 test("a login that a wallet on the same device has shows no code any more, and can be started again for another", async () => {
-  await using world = await openWorld();
   const page = await openPage(world.baseUrl, world.client);
   const claimed = await claim(scan(page.sameDevice), newIdentity());
   assert.deepEqual(await statusOf(world.baseUrl, page), { kind: "opened" });
@@ -68,7 +72,6 @@ test("a login that a wallet on the same device has shows no code any more, and c
 });
 
 test("an unreadable answer that comes back is reported as such, and changes nothing", async () => {
-  await using world = await openWorld();
   const page = await openPage(world.baseUrl, world.client);
   const url = new URL(claimedReturn(await claim(scan(page.sameDevice), newIdentity())));
   const changed = (change: (query: URLSearchParams) => void): URL => {
@@ -92,10 +95,9 @@ test("an unreadable answer that comes back is reported as such, and changes noth
 });
 
 test("a browser that comes back twice is led on twice, and gets its code once", async () => {
-  await using world = await openWorld();
   await using other = await world.startProcess();
   for (const isClaimed of [false, true]) {
-    const { page, url } = await openReturn(world, isClaimed);
+    const { page, url } = await openReturn(isClaimed);
     const elsewhere = url.replace(world.baseUrl, other.url);
     const urls = [url, elsewhere, url, elsewhere];
     const atOnce = await Promise.all(urls.map(async (each) => page.jar.copy().fetch(each)));
@@ -113,9 +115,8 @@ test("a browser that comes back twice is led on twice, and gets its code once", 
 });
 
 test("an answer that came back once lets neither another user nor another browser continue", async () => {
-  await using world = await openWorld();
   for (const isClaimed of [false, true]) {
-    const { page, scanned, url } = await openReturn(world, isClaimed);
+    const { page, scanned, url } = await openReturn(isClaimed);
     assert.equal((await page.jar.fetch(url)).status, 303);
     assert.equal((await page.jar.fetch(sameDeviceReturn(scanned, newIdentity()))).status, 409);
     assert.equal((await openJar().fetch(url)).status, 404);
@@ -125,7 +126,6 @@ test("an answer that came back once lets neither another user nor another browse
 });
 
 test("a page that cannot go on speaks the language that its login asked for, whatever the browser's is", async () => {
-  await using world = await openWorld();
   const page = await openPage(world.baseUrl, world.client, { changed: { ui_locales: "de" } });
   const returned = `${world.baseUrl}/w/b/${page.loginId}`;
   const signed = sameDeviceReturn(scan(page.sameDevice), newIdentity());
@@ -143,14 +143,13 @@ test("a page that cannot go on speaks the language that its login asked for, wha
 });
 
 test("a page that cannot go on says why, in the person's language", async () => {
-  await using world = await openWorld();
   const identity = newIdentity();
   const { tokens, page: finished } = await logIn(world.baseUrl, world.client, identity);
-  const another = await openReturn(world, false);
+  const another = await openReturn(false);
   const changed = { id_token_hint: tokens.id_token, ui_locales: "de" };
   const hinted = await openPage(world.baseUrl, world.client, { changed });
   const asked = sameDeviceReturn(scan(hinted.sameDevice), newIdentity());
-  const { page, url } = await openReturn(world, false);
+  const { page, url } = await openReturn(false);
   const languages = { headers: { "accept-language": "de" } };
   await page.jar.copy().fetch(url);
   await page.jar.fetch(`${world.baseUrl}/w/b/${page.loginId}`);

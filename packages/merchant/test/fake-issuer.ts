@@ -75,12 +75,15 @@ export async function makeKey(kid: string, alg = "RS256"): Promise<Key> {
   };
 }
 
+/** Of every fake issuer in this process, since making one takes longer than most tests. */
+const ownKeys = Promise.all([makeKey("rsa-1"), makeKey("ec-1", "ES256")]);
+
 export async function openFakeIssuer() {
-  const rsa = await makeKey("rsa-1");
+  const [rsa, ec] = await ownKeys;
   const fake = {
     url: "",
     now: 1_800_000_000,
-    keys: [rsa, await makeKey("ec-1", "ES256")],
+    keys: [rsa, ec],
     calls: [] as Call[],
     /** The browser comes back with this `error` instead of a code. */
     refusal: undefined as string | undefined,
