@@ -33,15 +33,8 @@ const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).t
  * stood still for an eighth of the time, with 6 no less time passed than with 5.
  */
 const groupsTotal = 5;
-/**
- * Files that take long, mostly by waiting, and how far into the run they are begun at the latest: up to a minute for
- * faults, and a third of that for browsers and for processes that are started and killed.
- */
-const begunWithin = [
-  { where: /^test\/faults\//, share: 0.6 },
-  { where: /^(?:contracts|test\/(?:browser|journeys|races))\//, share: 0.85 },
-  { where: /^/, share: 1 },
-];
+/** Files that take long, mostly by waiting: for browsers, and for processes that they start and kill. */
+const longest = /^(?:contracts|test\/(?:browser|faults|journeys|races))\//;
 
 /** Neighbours by name wait for the same things, so they are begun far from each other: by the golden ratio, in any number. */
 function scatter(all: readonly string[]): string[] {
@@ -52,18 +45,15 @@ function scatter(all: readonly string[]): string[] {
 }
 
 /**
- * The order in which files are begun: the long ones among the others. Together they would leave the processors idle, and
- * begun last they would run when the other processes are done.
+ * The order in which files are begun: the long ones spread over the first two thirds. At once they would leave the
+ * processors idle, and begun last they would run when the other processes are done.
  */
 function spread(all: readonly string[]): string[] {
-  const kindOf = (file: string): number => begunWithin.findIndex(({ where }) => where.test(file));
-  return begunWithin
-    .flatMap(({ share }, kind) => {
-      const scattered = scatter(all.filter((file) => kindOf(file) === kind));
-      return scattered.map((file, at) => ({ file, place: (at / scattered.length) * share }));
-    })
-    .toSorted((one, other) => one.place - other.place)
-    .map(({ file }) => file);
+  const long = scatter(all.filter((file) => longest.test(file)));
+  const short = all.filter((file) => !longest.test(file));
+  const step = Math.floor((short.length * 2) / 3 / Math.max(long.length, 1));
+  const mixed = long.flatMap((file, at) => [file, ...short.slice(at * step, (at + 1) * step)]);
+  return [...mixed, ...short.slice(long.length * step)];
 }
 
 /** Tests make much that is soon garbage, and a process runs dozens of files. */
