@@ -6,7 +6,7 @@ import {BusinessWallet} from "../src/BusinessWallet.sol";
 import {IBusinessFactory} from "../src/interfaces/IBusinessFactory.sol";
 import {IBusinessWallet} from "../src/interfaces/IBusinessWallet.sol";
 import {Charter} from "../src/libraries/Charter.sol";
-import {BusinessCrew, MAJORITY, UNANIMOUS} from "./BusinessCrew.sol";
+import {BusinessCrew, MAJORITY, UNANIMOUS, UNTIL} from "./BusinessCrew.sol";
 import {assertEq, vm} from "./Vm.sol";
 
 contract BusinessFactoryTest is BusinessCrew {
@@ -33,6 +33,24 @@ contract BusinessFactoryTest is BusinessCrew {
         vm.recordLogs();
         assertEq(_factory.create(charter, _SALT), first);
         assertEq(vm.getRecordedLogs().length, 0);
+    }
+
+    function test_creatingAgainLeavesAWalletThatChangedAsItIs() external {
+        uint256[] memory keys = _crew(2);
+        bytes memory charter = _charter([MAJORITY, MAJORITY, MAJORITY], keys, 3);
+        IBusinessWallet wallet = IBusinessWallet(_factory.create(charter, _SALT));
+        bytes memory next = _charter([UNANIMOUS, MAJORITY, MAJORITY], keys, 3);
+        wallet.changeCharter(next, UNTIL, _decide(wallet, keys, "changeCharter(bytes)", abi.encode(next)));
+        assertEq(_factory.create(charter, _SALT), address(wallet));
+        assertEq(keccak256(wallet.charter()), keccak256(next));
+        assertEq(wallet.epoch(), 1);
+    }
+
+    function test_aWalletTakesNoAssetsAndNoUnknownCalls() external {
+        address wallet = _factory.create(_charter([MAJORITY, MAJORITY, MAJORITY], _crew(1), 1), _SALT);
+        (bool isPaid,) = wallet.call{value: 1}("");
+        (bool isCalled,) = wallet.call(abi.encodeWithSignature("execute(address,uint256,bytes)", wallet, 0, ""));
+        assert(!isPaid && !isCalled);
     }
 
     function test_addressesCommitToMembersRulesSaltAndEnvironment() external {

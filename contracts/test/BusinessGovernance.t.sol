@@ -259,6 +259,90 @@ contract BusinessGovernanceTest is BusinessCrew {
         assertEq(wallet.protectedUntil(vm.addr(keys[2])), 0);
     }
 
+    function test_afterAMoveMembersAndRulesStayAsTheyAre() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
+        uint256[] memory two = _some(keys, 0, 2);
+        bytes memory next = _charter([MAJORITY, MAJORITY, MAJORITY], two, 3);
+        wallet.moveTo(address(0xbeef), UNTIL, _decide(wallet, two, "moveTo(address)", abi.encode(address(0xbeef))));
+        bytes memory moved = abi.encodeWithSelector(IBusinessWallet.WalletMoved.selector, address(0xbeef));
+        bytes memory change = _decide(wallet, two, _CHANGE, abi.encode(next));
+        vm.expectRevert(moved);
+        wallet.changeCharter(next, UNTIL, change);
+        vm.warp(START + 30 days);
+        vm.expectRevert(moved);
+        wallet.finishRemoval();
+        // Its member can still end the removal, and no other begins.
+        wallet.keep(_keep(wallet, keys[2]));
+        vm.warp(START);
+        bytes memory remove = _decide(wallet, _some(keys, 1, 2), _REMOVE, abi.encode(vm.addr(keys[0])));
+        vm.expectRevert(moved);
+        wallet.startRemoval(vm.addr(keys[0]), UNTIL, remove);
+        assertEq(wallet.epoch(), 0);
+    }
+
+    function test_aDecisionAboutAnAddressIsForOneActAlone() external {
+        IBusinessWallet wallet = _found(3, MAJORITY);
+        uint256[] memory two = _some(_crew(3), 0, 2);
+        address member = vm.addr(_crew(3)[2]);
+        bytes memory remove = _decide(wallet, two, _REMOVE, abi.encode(member));
+        bytes memory move = _decide(wallet, two, "moveTo(address)", abi.encode(member));
+        bytes memory refused = abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0);
+        vm.expectRevert(refused);
+        wallet.moveTo(member, UNTIL, remove);
+        vm.expectRevert(refused);
+        wallet.startRemoval(member, UNTIL, move);
+        wallet.startRemoval(member, UNTIL, remove);
+    }
+
+    function test_anAnswerIsForOneWalletOnOneChainAndHasOneSpelling() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
+        IBusinessWallet other = IBusinessWallet(_factory.create(wallet.charter(), bytes32("other")));
+        address member = vm.addr(keys[2]);
+        other.startRemoval(member, UNTIL, _decide(other, _some(keys, 0, 2), _REMOVE, abi.encode(member)));
+        bytes memory answer = _keep(wallet, keys[2]);
+        bytes memory refused = abi.encodeWithSelector(IBusinessWallet.KeepRefused.selector);
+        vm.expectRevert(refused);
+        other.keep(answer);
+        uint256 id = block.chainid;
+        vm.chainId(id + 1);
+        vm.expectRevert(refused);
+        wallet.keep(answer);
+        vm.chainId(id);
+        uint256 order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141;
+        (uint256 r, uint256 s, uint8 v) = abi.decode(_words(answer), (uint256, uint256, uint8));
+        vm.expectRevert(refused);
+        wallet.keep(abi.encodePacked(r, order - s, 55 - v));
+        vm.expectRevert(refused);
+        wallet.keep(bytes.concat(answer, hex"00"));
+        wallet.keep(answer);
+    }
+
+    function test_aMemberWhoAnsweredStaysSafeAfterLeavingAndComingBack() external {
+        (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
+        bytes memory all = wallet.charter();
+        uint256[] memory two = _some(keys, 0, 2);
+        address member = vm.addr(keys[2]);
+        wallet.keep(_keep(wallet, keys[2]));
+        bytes memory without = _charter([MAJORITY, MAJORITY, MAJORITY], two, 3);
+        wallet.changeCharter(without, UNTIL, _decide(wallet, two, _CHANGE, abi.encode(without)));
+        wallet.changeCharter(all, UNTIL, _decide(wallet, two, _CHANGE, abi.encode(all)));
+        bytes memory again = _decide(wallet, two, _REMOVE, abi.encode(member));
+        vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.MemberProtected.selector, member, START + 90 days));
+        wallet.startRemoval(member, UNTIL, again);
+    }
+
+    function test_aHundredMembersDecideTogether() external {
+        IBusinessWallet wallet = _found(100, UNANIMOUS);
+        uint256[] memory keys = _crew(100);
+        bytes memory next = _charter([UNANIMOUS, UNANIMOUS, UNANIMOUS], keys, type(uint256).max - 1);
+        wallet.changeCharter(next, UNTIL, _decide(wallet, keys, _CHANGE, abi.encode(next)));
+        assertEq(keccak256(wallet.charter()), keccak256(next));
+        wallet.record(_HASH, UNTIL, _approve(wallet, _some(keys, 1, 99), 99, _HASH));
+        bytes memory more = bytes.concat(next, hex"01", bytes20(type(uint160).max));
+        vm.expectRevert(abi.encodeWithSelector(Charter.CharterMalformed.selector));
+        wallet.changeCharter(more, UNTIL, "");
+    }
+
     /// The first `signers` of `count` members begin the removal of the one at `index`.
     function _startRemoval(uint256 count, uint256 index, uint256 signers)
         private
@@ -277,5 +361,11 @@ contract BusinessGovernanceTest is BusinessCrew {
         bytes memory two = _decide(wallet, _some(_crew(3), 0, 2), _CHANGE, abi.encode(next));
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalsMiscounted.selector, 3));
         wallet.changeCharter(next, UNTIL, two);
+    }
+
+    /// A signature as three words.
+    function _words(bytes memory signature) private pure returns (bytes memory) {
+        (bytes32 r, bytes32 s) = abi.decode(signature, (bytes32, bytes32));
+        return abi.encode(r, s, uint8(signature[64]));
     }
 }

@@ -72,6 +72,14 @@ contract CredentialRegistryTest {
         assert(!_registry.isLive(_ISSUER, "root"));
     }
 
+    function test_aRootThatIsTwiceInABatchOfRevocationsIsRevokedOnce() external {
+        bytes32[] memory roots = new bytes32[](2);
+        (roots[0], roots[1]) = ("root", "root");
+        vm.recordLogs();
+        _revoke(roots);
+        assertEq(vm.getRecordedLogs().length, 1);
+    }
+
     function test_aRootRevokedBeforeItsAttestationNeverBecomesLive() external {
         _revoke(_one("root"));
         _attest(_one("root"));
@@ -104,6 +112,13 @@ contract CredentialRegistryTest {
         vm.prank(_SIGNER);
         vm.expectRevert(_lacksRole(_SIGNER, role));
         _registry.attest(_ISSUER, _one("root"));
+    }
+
+    function test_whoWritesForAnIssuerHandsNoRoleOn() external {
+        bytes32 role = _registry.issuerRole(_ISSUER);
+        vm.prank(_SIGNER);
+        vm.expectRevert(_lacksRole(_SIGNER, bytes32(0)));
+        _registry.grantRole(role, address(0xbad));
     }
 
     function test_theAddressZeroIsNoIssuer() external {
