@@ -1,6 +1,7 @@
 // What the wallets of members are refused, on every route that takes their acts.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { NodeAway } from "../../service/src/chain/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { promisedBy } from "../document-rows.ts";
 import { type DataWorld, openDataWorld } from "../kyb-data-world.ts";
@@ -170,4 +171,42 @@ test("422: a vote that names an optional field twice, or a field that is not opt
     assert.deepEqual(reasonOf(answer), [422, "result_refused"], optional.join());
   }
   assert.equal((await world.voteAs("alice", id, { item, optional: [field] })).status, 200);
+});
+
+test("400: no contract gets a vote, which it could never give; without one it may be a member", async () => {
+  const business = await world.found({ members: ["carla"] });
+  const carla = { address: world.person("carla").address, name: "carla", votingRights: true };
+  const propose = async (votingRights: boolean) => {
+    const contract = { address: world.ctx.chain.contracts.registry, name: "Us", votingRights };
+    const body = { operation: "changeCharter", members: [carla, contract] };
+    return world.walletCall("carla", "POST", `/w/businesses/${business.address}/proposals`, {
+      body,
+    });
+  };
+  const refused = await propose(true);
+  assert.deepEqual(reasonOf(refused), [400, "invalid_request"]);
+  assert.match(refused.body.error?.message ?? "", /is a contract/);
+  assert.equal((await propose(false)).status, 201);
+});
+
+test("503: nothing that only the chain knows is proposed while its node is away", async (t) => {
+  const business = await world.found({ members: ["petra"] });
+  const away = t.mock.method(world.ctx.chain.node, "request", async () => {
+    throw new NodeAway("the node did not answer");
+  });
+  const [petra, lars] = ["petra", "lars"].map((name) => ({
+    address: world.person(name).address,
+    name,
+    votingRights: true,
+  }));
+  const path = `/w/businesses/${business.address}/proposals`;
+  for (const body of [
+    { operation: "changeCharter", members: [petra, lars] },
+    { operation: "startRemoval", member: petra?.address },
+    { operation: "withdraw", hash: `0x${"11".repeat(32)}` },
+  ]) {
+    const answer = await world.walletCall("petra", "POST", path, { body });
+    assert.deepEqual(reasonOf(answer), [503, "chain_unavailable"], body.operation);
+  }
+  away.mock.restore();
 });

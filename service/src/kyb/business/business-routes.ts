@@ -234,6 +234,7 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
             "rate_limited",
             "removal_refused",
             "not_signed",
+            "chain_unavailable",
           ),
         },
         tags,

@@ -1,4 +1,5 @@
 import type { Address } from "@svc/protocol";
+import type { ChainContext } from "../../chain/index.ts";
 import type { Ctx } from "../../platform/context.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
@@ -82,4 +83,27 @@ export async function refuseBusinesses(
     throw invalidRequest(
       `${keyless.address} is a business: it has no key, and is no member of one`,
     );
+}
+
+/**
+ * Refuses contracts as new voters: the wallet of a business takes the signatures of keys alone, so where all have to
+ * approve, nobody could decide any more. An account that is not deployed yet is not recognised.
+ *
+ * @throws {Problem} invalid_request
+ */
+export async function refuseContracts(
+  { chain }: Pick<ChainContext, "chain">,
+  voters: readonly { readonly address: Address }[],
+): Promise<void> {
+  const codes = await Promise.all(
+    voters.map(async ({ address }) => chain.node.request("eth_getCode", [address, "latest"])),
+  );
+  const contract = voters.find((_, at) => !isCodeOfKey(codes[at]));
+  if (contract !== undefined)
+    throw invalidRequest(`${contract.address} is a contract: it has no key to approve with`);
+}
+
+/** Whether an account with this code has a key: it has no code, or what the key delegates to (EIP-7702). */
+export function isCodeOfKey(code: unknown): boolean {
+  return typeof code === "string" && /^0x(?:ef0100[0-9a-f]{40})?$/i.test(code);
 }

@@ -3,9 +3,11 @@ import {
   governanceFunctions,
   type Address,
   businessCategory,
+  type CharterMember,
   governanceActs,
   governanceHash,
 } from "@svc/protocol";
+import { NodeAway } from "../../chain/index.ts";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
@@ -16,7 +18,7 @@ import { findBusiness, holdBusiness } from "./business-store.ts";
 import { parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { refuseBusinesses, requireMember } from "./members.ts";
+import { refuseBusinesses, refuseContracts, requireMember } from "./members.ts";
 import { parseHash, planCharter, type Planned, type ProposalRequest } from "./proposal.ts";
 import { protectedUntil, standsInTheWayOf } from "./removal.ts";
 import { listRemovals, type Removal } from "./removal-store.ts";
@@ -34,7 +36,8 @@ const pendingMax = { all: 20, own: 5 };
 /**
  * Puts an act of governance to the vote of the voting members, the proposer among them.
  *
- * @throws {Problem} business_not_found, not_a_member, invalid_request, too_many, removal_refused, not_signed
+ * @throws {Problem} business_not_found, not_a_member, invalid_request, too_many, removal_refused, not_signed,
+ * chain_unavailable
  */
 export async function propose(
   ctx: KybContext,
@@ -44,7 +47,7 @@ export async function propose(
   const { request } = given;
   const seen = await findBusiness(ctx.db, given.business);
   checkMember(seen, proposer, request);
-  await checkOnChain(ctx, seen, request);
+  await checkOnChain(ctx, seen, request).catch(throwUnavailable);
   return ctx.db.transaction(async (tx) => {
     if (request.operation === "moveTo") await store.lockMoves(tx);
     const business = await holdBusiness(tx, given.business);
@@ -135,10 +138,17 @@ function checkMember(
 /** Checks what only the chain knows, so that nobody is asked in vain. */
 async function checkOnChain(
   ctx: KybContext,
-  { address }: Business,
+  { address, charter }: Business,
   request: ProposalRequest,
 ): Promise<void> {
   const calls = await loadWalletCalls();
+  if (request.operation === "changeCharter") {
+    const voted = new Set(votersOf(charter.members));
+    const voters = votersOf(planCharter(charter, request).names ?? []);
+    const added = voters.filter((voter) => !voted.has(voter)).map((each) => ({ address: each }));
+    await refuseBusinesses(ctx.db, added);
+    await refuseContracts(ctx, added);
+  }
   if (request.operation === "withdraw") {
     if (!(await calls.isRecorded(ctx, address, parseHash(request.hash))))
       throw new Problem("not_signed");
@@ -148,6 +158,13 @@ async function checkOnChain(
     if (until > ctx.clock.now()) throw answeredLately(until);
   }
 }
+
+function throwUnavailable(error: unknown): never {
+  throw error instanceof NodeAway ? new Problem("chain_unavailable") : error;
+}
+
+const votersOf = (members: readonly CharterMember[]): Address[] =>
+  members.filter(({ isVoting }) => isVoting).map((member) => member.address);
 
 async function plan(
   ctx: Pick<KybContext, "clock">,
