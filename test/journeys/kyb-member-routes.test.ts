@@ -1,7 +1,7 @@
 // What the wallets of members are refused, on every route that takes their acts.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { NodeAway } from "../../service/src/chain/index.ts";
+import { NodeAway, RpcError } from "../../service/src/chain/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { promisedBy } from "../document-rows.ts";
 import { type DataWorld, openDataWorld } from "../kyb-data-world.ts";
@@ -189,10 +189,12 @@ test("400: no contract gets a vote, which it could never give; without one it ma
   assert.equal((await propose(false)).status, 201);
 });
 
-test("503: nothing that only the chain knows is proposed while its node is away", async (t) => {
+test("503: nothing that only the chain knows is proposed while its node is away or refuses", async (t) => {
   const business = await world.found({ members: ["petra"] });
+  const faults = [new NodeAway("the node did not answer"), new RpcError(-32_005, "too many calls")];
+  let fault: Error | undefined;
   const away = t.mock.method(world.ctx.chain.node, "request", async () => {
-    throw new NodeAway("the node did not answer");
+    throw fault ?? new Error("asked before a fault was chosen");
   });
   const [petra, lars] = ["petra", "lars"].map((name) => ({
     address: world.person(name).address,
@@ -205,8 +207,10 @@ test("503: nothing that only the chain knows is proposed while its node is away"
     { operation: "startRemoval", member: petra?.address },
     { operation: "withdraw", hash: `0x${"11".repeat(32)}` },
   ]) {
-    const answer = await world.walletCall("petra", "POST", path, { body });
-    assert.deepEqual(reasonOf(answer), [503, "chain_unavailable"], body.operation);
+    for (fault of faults) {
+      const answer = await world.walletCall("petra", "POST", path, { body });
+      assert.deepEqual(reasonOf(answer), [503, "chain_unavailable"], body.operation);
+    }
   }
   away.mock.restore();
 });

@@ -7,7 +7,7 @@ import {
   governanceActs,
   governanceHash,
 } from "@svc/protocol";
-import { NodeAway } from "../../chain/index.ts";
+import { NodeAway, RpcError } from "../../chain/index.ts";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
@@ -47,7 +47,7 @@ export async function propose(
   const { request } = given;
   const seen = await findBusiness(ctx.db, given.business);
   checkMember(seen, proposer, request);
-  await checkOnChain(ctx, seen, request).catch(throwUnavailable);
+  await checkOutside(ctx, seen, request).catch(throwUnavailable);
   return ctx.db.transaction(async (tx) => {
     if (request.operation === "moveTo") await store.lockMoves(tx);
     const business = await holdBusiness(tx, given.business);
@@ -135,21 +135,18 @@ function checkMember(
   if (!found.isVoting) throw new Problem("not_a_member");
 }
 
-/** Checks what only the chain knows, so that nobody is asked in vain. */
-async function checkOnChain(
+/** Checks who would join, and what only the chain knows, so that nobody is asked in vain. */
+async function checkOutside(
   ctx: KybContext,
   { address, charter }: Business,
   request: ProposalRequest,
 ): Promise<void> {
   const calls = await loadWalletCalls();
   if (request.operation === "changeCharter") {
-    const voted = new Set(votersOf(charter.members));
-    const voters = votersOf(planCharter(charter, request).names ?? []);
-    const added = voters.filter((voter) => !voted.has(voter)).map((each) => ({ address: each }));
-    await refuseBusinesses(ctx.db, added);
-    await refuseContracts(ctx, added);
-  }
-  if (request.operation === "withdraw") {
+    const members = planCharter(charter, request).names ?? [];
+    await refuseBusinesses(ctx.db, newTo(charter.members, members));
+    await refuseContracts(ctx, newTo(charter.members.filter(isVoter), members.filter(isVoter)));
+  } else if (request.operation === "withdraw") {
     if (!(await calls.isRecorded(ctx, address, parseHash(request.hash))))
       throw new Problem("not_signed");
   } else if (request.operation === "startRemoval") {
@@ -160,11 +157,19 @@ async function checkOnChain(
 }
 
 function throwUnavailable(error: unknown): never {
-  throw error instanceof NodeAway ? new Problem("chain_unavailable") : error;
+  const isOfNode = error instanceof NodeAway || error instanceof RpcError;
+  throw isOfNode ? new Problem("chain_unavailable") : error;
 }
 
-const votersOf = (members: readonly CharterMember[]): Address[] =>
-  members.filter(({ isVoting }) => isVoting).map((member) => member.address);
+const isVoter = ({ isVoting }: CharterMember): boolean => isVoting;
+
+function newTo(
+  known: readonly CharterMember[],
+  members: readonly CharterMember[],
+): CharterMember[] {
+  const addresses = new Set(known.map(({ address }) => address));
+  return members.filter(({ address }) => !addresses.has(address));
+}
 
 async function plan(
   ctx: Pick<KybContext, "clock">,
@@ -176,13 +181,7 @@ async function plan(
   }: { business: Business; proposer: Address; request: ProposalRequest },
 ): Promise<Planned> {
   const { operation } = request;
-  if (operation === "changeCharter") {
-    const planned = planCharter(business.charter, request);
-    const known = new Set(business.charter.members.map(({ address }) => address));
-    const added = (planned.names ?? []).filter(({ address }) => !known.has(address));
-    await refuseBusinesses(tx, added);
-    return planned;
-  }
+  if (operation === "changeCharter") return planCharter(business.charter, request);
   if (operation === "withdraw") {
     const act = governanceActs.withdraw(parseHash(request.hash));
     return { operation, act, names: null, member: null };
