@@ -9,7 +9,7 @@ import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 import { finish, type OpenPage, postToken, redeem, statusOf, type Tokens } from "../login-flow.ts";
 import { untilBlocked } from "../lock-waits.ts";
-import { deleteUser } from "../user-deletion.ts";
+import { deleteUser } from "../user-verbs.ts";
 
 let world: KybWorld;
 before(async () => {

@@ -16,7 +16,7 @@ import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
 import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
-import { deleteUser } from "../user-deletion.ts";
+import { deleteUser } from "../user-verbs.ts";
 
 let world: KycWorld;
 before(async () => {

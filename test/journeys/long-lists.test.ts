@@ -26,7 +26,7 @@ import { deleteTokens, listOrders, listOrdersOf } from "../../service/src/kyc/or
 import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
 import { purgeFamilies } from "../../service/src/login/token/family-purge-store.ts";
 import { purgePushed } from "../../service/src/login/authorization/pushed-request-store.ts";
-import { deleteUser } from "../../service/src/login/index.ts";
+import { deleteUser, logOutUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { deleteUsedOnce } from "../../service/src/login/token/used-once-store.ts";
 import { listEntriesAbout } from "../../service/src/platform/audit/audit-store.ts";
@@ -369,9 +369,19 @@ test("a purge takes all that is over, however many batches that is", async () =>
   assert.ok(ctx.db.callsTotal - callsBefore >= 4);
 });
 
+const end = { now: 31 * 86_400, withdraw: async () => undefined };
+
+test("a logout of a user reads no long table from end to end", async () => {
+  const plans = await plansOf(world.ctx.db, async (db) => logOutUser(db, address, end));
+  assert.ok(plans.length > 3);
+  assert.deepEqual(
+    plans.flatMap(({ scanned }) => scanned),
+    [],
+  );
+});
+
 test("the deletion of a user reads no long table from end to end, and logins day by day", async () => {
-  const deletion = { now: 31 * 86_400, withdraw: async () => undefined };
-  const plans = await plansOf(world.ctx.db, async (db) => deleteUser(db, address, deletion));
+  const plans = await plansOf(world.ctx.db, async (db) => deleteUser(db, address, end));
   assert.deepEqual(
     plans.flatMap(({ scanned }) => scanned),
     [],

@@ -20,7 +20,7 @@ import {
   redeem,
 } from "../login-flow.ts";
 import { newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
-import { deleteUser } from "../user-deletion.ts";
+import { deleteUser } from "../user-verbs.ts";
 import { openWorld, type World } from "../world.ts";
 
 const day = 86_400;

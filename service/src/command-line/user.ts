@@ -22,7 +22,7 @@ export const userVerbs: readonly Verb[] = [
     name: "user logout",
     summary: "Log a user out everywhere, as after the loss of a phone or a laptop.",
     notes:
-      "Sessions of browsers and of wallets and all tokens end at once, and the clients of a session are told by back-channel logout; whoever checks an access token without asking takes it until it runs out. A login that was approved and has not got its tokens yet goes on. The user logs in again with the wallet, and so does whoever has its key. A business is logged out by its own address.",
+      "Sessions of browsers and of wallets and all tokens end at once, and the clients of a session are told by back-channel logout; whoever checks an access token without asking takes it until it runs out. So do logins that were approved and have no code yet, and a login for a business that waits for other members. The user logs in again with the wallet, and so does whoever has its key. What is logged in for a business ends with the member who logged in; svc business suspend and reinstate end it for all members.",
     parameters: [identity],
     options: { "dry-run": dryRun },
     example: "user logout 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
@@ -55,20 +55,26 @@ export const userVerbs: readonly Verb[] = [
   },
 ];
 
+const endOf = (ctx: Ctx, tx: Queryable) => ({
+  now: ctx.clock.now(),
+  withdraw: async (loginId: string) => cancelBallot(ctx, tx, loginId),
+});
+
 /** What a user was logged in to. */
 interface LoggedOut {
   readonly sessions: number;
   readonly offline: number;
+  readonly unfinished: number;
   readonly walletSessions: number;
 }
 
 async function logOutEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<LoggedOut> {
-  const ended = await logOutUser(tx, user, ctx.clock.now());
+  const ended = await logOutUser(tx, user, endOf(ctx, tx));
   const walletSessions = await deleteSessionsOf(tx, user);
   // Somebody who never logged in may have wallet sessions.
   if (ended === null && walletSessions === 0) throw new Error("no such user");
   await ctx.audit.record(tx, { actor, action: "user.logout", subject: user });
-  return { sessions: 0, offline: 0, ...ended, walletSessions };
+  return { sessions: 0, offline: 0, unfinished: 0, ...ended, walletSessions };
 }
 
 /** What a deleted user had. */
@@ -80,10 +86,7 @@ interface Deleted {
 async function deleteEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<Deleted> {
   // This comes first: a process that redeems a code of the user either waits for the session's row, or has already
   // committed what is deleted below.
-  const isKnown = await deleteUser(tx, user, {
-    now: ctx.clock.now(),
-    withdraw: async (loginId) => cancelBallot(ctx, tx, loginId),
-  });
+  const isKnown = await deleteUser(tx, user, endOf(ctx, tx));
   const ofWallet =
     (await deleteSessionsOf(tx, user)) +
     (await deleteBoxesOf(tx, user)) +

@@ -4,17 +4,9 @@ import { withdrawOpenLogin } from "./business/business-login.ts";
 import { retentionSeconds } from "./retention.ts";
 import { endSessionsOf } from "./session/session-end.ts";
 import * as store from "./user-deletion-store.ts";
+import { openedAround, type UserEnd } from "./user-logout.ts";
 
-/** Longer than any login stays open, the difference of clocks included. */
-const openSecondsMax = 3600;
 const daySeconds = 86_400;
-
-/** What a deletion needs to know and to call. */
-export interface Deletion {
-  readonly now: number;
-  /** Ends the ballot of members that a login has opened; ballots belong to another slice. */
-  readonly withdraw: (loginId: string) => Promise<void>;
-}
 
 /**
  * Deletes a user in the caller's transaction: sessions end as by a logout, so clients are told, and every row goes but
@@ -25,9 +17,9 @@ export interface Deletion {
 export async function deleteUser(
   tx: Queryable,
   user: Address,
-  { now, withdraw }: Deletion,
+  { now, withdraw }: UserEnd,
 ): Promise<boolean> {
-  const opened = { since: now - openSecondsMax, until: now + openSecondsMax };
+  const opened = openedAround(now);
   // First: this waits for approvals under way, and from here on none of the user's commits before the deletion.
   const isKnown = await store.lockSignUp(tx, user, now);
   await withdrawOpenLogin(tx, user, { opened, withdraw });

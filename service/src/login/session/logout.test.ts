@@ -7,7 +7,7 @@ import { sql } from "../../platform/database/db.ts";
 import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { endDelivery, leaseDeliveries, postponeDelivery } from "./back-channel-store.ts";
-import { endSession, logOutUser } from "./session-end.ts";
+import { endSession } from "./session-end.ts";
 import {
   addClient,
   addCode,
@@ -21,6 +21,7 @@ import {
   type TestCode,
   user,
 } from "../test-login.ts";
+import { logOutUser } from "../user-logout.ts";
 import { insertTestLogouts, listTestLogouts, moveTestClients } from "../test-login-store.ts";
 import { tokenJobs } from "../token/token-jobs.ts";
 
@@ -304,7 +305,12 @@ test("a client that the person approved in the session is told though it fetched
 
 test("an operator logs a user out of everything: sessions, and logins that outlived theirs", async () => {
   const logOut = async (of = user) =>
-    login.ctx.db.transaction(async (tx) => logOutUser(tx, of as Address, login.clock.now()));
+    login.ctx.db.transaction(async (tx) =>
+      logOutUser(tx, of as Address, {
+        now: login.clock.now(),
+        withdraw: async (id) => assert.fail(id),
+      }),
+    );
   await logOut();
   await deliverLogouts(login.ctx);
   const offline = await logIn();
@@ -315,7 +321,7 @@ test("an operator logs a user out of everything: sessions, and logins that outli
   );
   await login.ctx.db.query(sql`delete from session where id = ${offline.sessionId}`);
   sent.length = 0;
-  assert.deepEqual(await logOut(), { sessions: 3, offline: 1 });
+  assert.deepEqual(await logOut(), { sessions: 3, offline: 1, unfinished: 0 });
   assert.equal(await deliverLogouts(login.ctx), 2);
   for (const { tokens } of [offline, ...others]) {
     assert.equal(await isLive(tokens), false);
@@ -323,7 +329,7 @@ test("an operator logs a user out of everything: sessions, and logins that outli
     assert.equal(body["error"], "invalid_grant");
   }
   assert.equal((await redeem(login, client, code)).body["error"], "invalid_grant");
-  assert.deepEqual(await logOut(), { sessions: 0, offline: 0 });
+  assert.deepEqual(await logOut(), { sessions: 0, offline: 0, unfinished: 0 });
   assert.equal(await logOut(`0x${"0d".repeat(20)}`), null);
 });
 

@@ -47,20 +47,3 @@ export async function listOpenSessions(db: Queryable, user: string): Promise<str
     select id from session where user_address = ${user} and ended_at is null`);
   return rows.map((row) => row.id);
 }
-
-/** Ends tokens whose session is over: an offline login outlives it. @returns how many logins that were */
-export async function revokeOffline(db: Queryable, user: string, now: number): Promise<number> {
-  const rows = await db.query(sql`
-    update token_family as family
-    set revoked_at = ${now}, revoked_reason = 'ended_by_operator', successor_sealed = null
-    where user_address = ${user} and revoked_at is null and expires_at > ${now}
-      and not exists (select from session where session.id = family.session_id and ended_at is null)
-    returning id`);
-  return rows.length;
-}
-
-/** Whether an identity has ever logged in. */
-export async function isUser(db: Queryable, address: string): Promise<boolean> {
-  const rows = await db.query(sql`select from svc_user where address = ${address}`);
-  return rows.length === 1;
-}

@@ -23,25 +23,3 @@ export async function endSessionsOf(tx: Queryable, user: Address, now: number): 
     if (await endSession(tx, sessionId, now)) ended += 1;
   return ended;
 }
-
-/** What a user was logged in to. */
-export interface EndedLogins {
-  readonly sessions: number;
-  /** Logins that had tokens and no session any more. */
-  readonly offline: number;
-}
-
-/**
- * Logs a user out everywhere, in the caller's transaction; clients are told by back-channel logout.
- *
- * @returns null for an identity that never logged in
- */
-export async function logOutUser(
-  tx: Queryable,
-  user: Address,
-  now: number,
-): Promise<EndedLogins | null> {
-  const sessions = await endSessionsOf(tx, user, now);
-  const offline = await store.revokeOffline(tx, user, now);
-  return (await store.isUser(tx, user)) ? { sessions, offline } : null;
-}

@@ -1,13 +1,23 @@
-// `svc user delete` on the database of a world, in this process.
+// The verbs of `svc user` on the database of a world, in this process.
 import { runCommandLine } from "../service/src/command-line/index.ts";
 import type { World } from "./world.ts";
 
-/** @returns the exit status, and all that was printed */
+/** The exit status, and all that was printed. */
+type Said = [status: number, said: string];
+
 export async function deleteUser(
-  { ctx }: Pick<World, "ctx">,
+  world: Pick<World, "ctx">,
   address: string,
   options: readonly string[] = [],
-): Promise<[status: number, said: string]> {
+): Promise<Said> {
+  return run(world, ["delete", address, ...options]);
+}
+
+export async function logOutUser(world: Pick<World, "ctx">, address: string): Promise<Said> {
+  return run(world, ["logout", address]);
+}
+
+async function run({ ctx }: Pick<World, "ctx">, words: readonly string[]): Promise<Said> {
   const said: string[] = [];
   const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };
   const known = process.env["DATABASE_URL"];
@@ -16,7 +26,7 @@ export async function deleteUser(
     MASTER_KEY: "11".repeat(32),
     LOG_LEVEL: "silent",
   });
-  const status = await runCommandLine(["user", "delete", address, "--json", ...options], output);
+  const status = await runCommandLine(["user", ...words, "--json"], output);
   if (known === undefined) delete process.env["DATABASE_URL"];
   return [status, said.join("")];
 }
