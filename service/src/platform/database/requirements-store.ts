@@ -1,12 +1,21 @@
 import { type Queryable, sql } from "./db.ts";
 
+/** What a database is, as far as it may be unfit. */
+export interface Fitness {
+  /** As PostgreSQL counts: 150000 is 15.0. */
+  readonly version: number;
+  readonly encoding: string;
+  /** Of the settings asked for. */
+  readonly missing: readonly string[];
+}
+
 /** @param settings each as `name=value` */
-export async function findEncodingAndMissing(
+export async function findFitness(
   db: Queryable,
   settings: readonly string[],
-): Promise<{ encoding: string; missing: string[] } | undefined> {
-  const [row] = await db.query<{ encoding: string; missing: string[] }>(sql`
-    select current_setting('server_encoding') as encoding, array(
+): Promise<Fitness | undefined> {
+  const [row] = await db.query<Fitness>(sql`
+    select current_setting('server_version_num')::integer as version, current_setting('server_encoding') as encoding, array(
       select setting from unnest(${settings}::text[]) as setting
       where current_setting(split_part(setting, '=', 1), true) is distinct from split_part(setting, '=', 2)) as missing`);
   return row;

@@ -19,6 +19,17 @@ test("a database that cannot store every text is refused", async () => {
   await assert.rejects(listPending(db), refusal);
 });
 
+test("a PostgreSQL that is too old is refused, and the oldest that will do is taken", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  await using db = openDb({ ...database.connection, connections: 1 });
+  const as = (version: number): Queryable => ({
+    query: async <Row extends object>(statement: Statement) =>
+      (await db.query<Row>(statement)).map((row) => Object.assign(row, { version })),
+  });
+  await assert.rejects(refuseUnfit(as(149_999)), /^UnfitDatabase: .*PostgreSQL 14: 15 or newer/);
+  await refuseUnfit(as(150_000));
+});
+
 test("a database without an encoding, as initdb makes it where no locale is set, is taken", async () => {
   await using database = await openTestDatabase(encodedAs("SQL_ASCII"));
   await using db = openDb({ ...database.connection, connections: 1 });

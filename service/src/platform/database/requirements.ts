@@ -6,16 +6,22 @@ class UnfitDatabase extends Error {
   override name = "UnfitDatabase";
 }
 
+/** Of the oldest PostgreSQL that has all that the statements use; migrations would end in the middle on an older one. */
+const versionMin = 150_000;
 /** The second keeps every text as it comes, but counts bytes where the longest texts are bounded. */
 const encodings: ReadonlySet<string> = new Set(["UTF8", "SQL_ASCII"]);
 
 /**
- * @throws {UnfitDatabase} for a database that cannot store every text, and where sessions do not begin with the settings
- * that they are opened with, because a pooler drops them
+ * @throws {UnfitDatabase} for a PostgreSQL older than 15, a database that cannot store every text, and where sessions do
+ * not begin with the settings that they are opened with, because a pooler drops them
  */
 export async function refuseUnfit(db: Queryable): Promise<void> {
-  const found = await store.findEncodingAndMissing(db, settingsNeeded);
+  const found = await store.findFitness(db, settingsNeeded);
   if (found === undefined) return;
+  if (found.version < versionMin)
+    throw new UnfitDatabase(
+      `the database (DATABASE_URL) is a PostgreSQL ${Math.floor(found.version / 10_000)}: 15 or newer is needed`,
+    );
   if (!encodings.has(found.encoding))
     throw new UnfitDatabase(
       `the database (DATABASE_URL) has the encoding ${found.encoding}: make one with the encoding UTF8`,
