@@ -284,6 +284,7 @@ for (const [state, what] of [
   ["53100", "has no disk left"],
   ["53300", "has no connection left"],
   ["25006", "takes no writes"],
+  ["40P01", "finds a deadlock at every try"],
 ] as const)
   test(`a database that ${what} is away for now`, async () => {
     const text = `do $$ begin raise exception using errcode = '${state}'; end $$`;

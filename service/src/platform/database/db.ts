@@ -196,13 +196,17 @@ const connectionMessages =
 
 /** The state with which a read-only server refuses writes, such as the former primary after a failover. */
 const readOnlyState = "25006";
+const deadlockState = "40P01";
 
 /**
  * SQLSTATEs, by class or in full, that are caused by the server or by other sessions and not by the statement: no
  * connection (08), no connection or disk left (53), starting or stopping (57P), no writes (25006); a statement that
- * took too long (57014) or waited too long for a lock (55P03), a transaction that stood still for too long (25P03).
+ * took too long (57014), waited too long for a lock (55P03), or was in a deadlock at its last try too (40P01); a
+ * transaction that stood still for too long (25P03).
  */
-const outageStates = new RegExp(`^(?:08|53|57P|${readOnlyState}$|57014$|55P03$|25P03$)`);
+const outageStates = new RegExp(
+  `^(?:08|53|57P|${readOnlyState}$|57014$|55P03$|${deadlockState}$|25P03$)`,
+);
 
 /**
  * Whether the database is away for now: it cannot be reached, has no room, takes no writes, or is too busy to answer in
@@ -218,7 +222,6 @@ export function isOutage(error: unknown): boolean {
   );
 }
 
-const deadlockState = "40P01";
 const deadlockTriesMax = 3;
 /**
  * Long enough for the session that waited to wake up and proceed: nothing else would prevent this side from locking the
