@@ -22,7 +22,7 @@ export const userVerbs: readonly Verb[] = [
     name: "user logout",
     summary: "Log a user out everywhere, as after the loss of a phone or a laptop.",
     notes:
-      "Sessions of browsers and of wallets and all tokens end at once, and the clients of a session are told by back-channel logout; whoever checks an access token without asking takes it until it runs out. So do logins that were approved and have no code yet, and a login for a business that waits for other members. The user logs in again with the wallet, and so does whoever has its key. What is logged in for a business ends with the member who logged in; svc business suspend and reinstate end it for all members.",
+      "Sessions of browsers and of wallets, all tokens, logins that were approved and have no code yet, and a login for a business that waits for other members end at once. The clients of a session are told by back-channel logout; whoever checks an access token without asking takes it until it runs out. The user logs in again with the wallet, and so does whoever has its key. What is logged in for a business ends with the member who logged in; svc business suspend and reinstate end it for all members.",
     parameters: [identity],
     options: { "dry-run": dryRun },
     example: "user logout 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
