@@ -6,7 +6,7 @@ import { forgetOrders } from "../kyc/index.ts";
 import { deleteUser, logOutUser } from "../login/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { type Queryable, rehearse } from "../platform/database/db.ts";
-import { deleteBoxesOf, deletePushOf, deleteSessionsOf } from "../wallets/index.ts";
+import { deleteBoxesOf, deletePushOf, endSessionsOf, forgetSessionsOf } from "../wallets/index.ts";
 import { actor, dryRun, type Input, UsageError, type Verb } from "./verb.ts";
 
 const identity = { name: "identity", description: "The user's address." };
@@ -70,7 +70,7 @@ interface LoggedOut {
 
 async function logOutEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<LoggedOut> {
   const ended = await logOutUser(tx, user, endOf(ctx, tx));
-  const walletSessions = await deleteSessionsOf(tx, user);
+  const walletSessions = await endSessionsOf(tx, user, ctx.clock.now());
   // Somebody who never logged in may have wallet sessions.
   if (ended === null && walletSessions === 0) throw new Error("no such user");
   await ctx.audit.record(tx, { actor, action: "user.logout", subject: user });
@@ -88,7 +88,7 @@ async function deleteEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise
   // committed what is deleted below.
   const isKnown = await deleteUser(tx, user, endOf(ctx, tx));
   const ofWallet =
-    (await deleteSessionsOf(tx, user)) +
+    (await forgetSessionsOf(tx, user, ctx.clock.now())) +
     (await deleteBoxesOf(tx, user)) +
     (await deletePushOf(tx, user));
   await forgetClaims(tx, user);

@@ -56,10 +56,25 @@ export async function deleteWalletSessions(
   return rows.length;
 }
 
-/** @returns how many were deleted */
-export async function deleteSessionsOf(tx: Queryable, user: Address): Promise<number> {
-  const rows = await tx.query(
-    sql`delete from wallet_session where user_address = ${user} returning 1 as gone`,
-  );
+/** Ends all sessions of a user; their rows stay, as in {@link endWalletSession}. @returns how many were open */
+export async function endSessionsOf(tx: Queryable, user: Address, now: number): Promise<number> {
+  const rows = await tx.query(sql`
+    update wallet_session set expires_at = ${now} where user_address = ${user} and expires_at > ${now}
+    returning 1 as ended`);
+  return rows.length;
+}
+
+/** Whom sessions belong to of which only the challenge is remembered; nobody has its key. */
+const nobody = `0x${"0".repeat(40)}`;
+
+/**
+ * Ends all sessions of a user, of whom nothing is left in them; that their challenges were used is remembered.
+ *
+ * @returns how many there were
+ */
+export async function forgetSessionsOf(tx: Queryable, user: Address, now: number): Promise<number> {
+  const rows = await tx.query(sql`
+    update wallet_session set user_address = ${nobody}, expires_at = least(expires_at, ${now})
+    where user_address = ${user} returning 1 as ended`);
   return rows.length;
 }

@@ -8,6 +8,7 @@ import { parseConfig } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
+import { endSessionsOf, forgetSessionsOf } from "./wallet-session-store.ts";
 import {
   type Challenge,
   closeWalletSession,
@@ -63,6 +64,22 @@ await test("a session stands for an hour, however often it is used, or until it 
   now += 1;
   await assert.rejects(getWalletUser(ctx, header), noSession);
 });
+
+for (const [what, end] of [
+  ["logged out", endSessionsOf],
+  ["deleted", forgetSessionsOf],
+] as const)
+  await test(`the sessions of a user who is ${what} end, and what opened one opens no other`, async () => {
+    const challenge = makeChallenge(ctx);
+    const { token } = await answer(challenge);
+    now += 1;
+    assert.ok((await ctx.db.transaction(async (tx) => end(tx, person, now))) > 0);
+    await assert.rejects(getWalletUser(ctx, `Bearer ${token}`), noSession);
+    await assert.rejects(answer(challenge), { reason: "challenge_wrong" });
+    assert.equal(await ctx.db.transaction(async (tx) => endSessionsOf(tx, person, now)), 0);
+    const { token: next } = await answer(makeChallenge(ctx));
+    assert.equal(await getWalletUser(ctx, `Bearer ${next}`), person);
+  });
 
 for (const late of [4, 590])
   await test(`a session that was closed at once is remembered for as long as a process ${late} s late takes its challenge`, async () => {
