@@ -17,6 +17,13 @@ export async function logOutUser(world: Pick<World, "ctx">, address: string): Pr
   return run(world, ["logout", address]);
 }
 
+export async function logOutAll(
+  world: Pick<World, "ctx">,
+  options: readonly string[] = [],
+): Promise<Said> {
+  return run(world, ["logout-all", ...options]);
+}
+
 async function run({ ctx }: Pick<World, "ctx">, words: readonly string[]): Promise<Said> {
   const said: string[] = [];
   const output = { out: (text: string) => said.push(text), err: (text: string) => said.push(text) };

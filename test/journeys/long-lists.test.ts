@@ -26,7 +26,7 @@ import { deleteTokens, listOrders, listOrdersOf } from "../../service/src/kyc/or
 import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
 import { purgeFamilies } from "../../service/src/login/token/family-purge-store.ts";
 import { purgePushed } from "../../service/src/login/authorization/pushed-request-store.ts";
-import { deleteUser, logOutUser } from "../../service/src/login/index.ts";
+import { deleteUser, listLoggedIn, logOutUser } from "../../service/src/login/index.ts";
 import { purgeSessions } from "../../service/src/login/retention-store.ts";
 import { deleteUsedOnce } from "../../service/src/login/token/used-once-store.ts";
 import { listEntriesAbout } from "../../service/src/platform/audit/audit-store.ts";
@@ -35,7 +35,10 @@ import { firstUuid } from "../../service/src/platform/ids.ts";
 import { deleteBuckets } from "../../service/src/platform/rate-limit-store.ts";
 import { purgeWalletSessions } from "../../service/src/wallets/wallet-sessions.ts";
 import { deleteBoxes } from "../../service/src/wallets/mailbox-store.ts";
-import { deleteWalletSessions } from "../../service/src/wallets/wallet-session-store.ts";
+import {
+  deleteWalletSessions,
+  listSessionUsers,
+} from "../../service/src/wallets/wallet-session-store.ts";
 import { listKybEvents } from "../../service/src/webhooks/event-store.ts";
 import { moveEvents } from "../../service/src/webhooks/index.ts";
 import { deletePaces } from "../../service/src/webhooks/retention-store.ts";
@@ -371,9 +374,14 @@ test("a purge takes all that is over, however many batches that is", async () =>
 
 const end = { now: 31 * 86_400, withdraw: async () => undefined };
 
-test("a logout of a user reads no long table from end to end", async () => {
-  const plans = await plansOf(world.ctx.db, async (db) => logOutUser(db, address, end));
-  assert.ok(plans.length > 3);
+test("a logout of a user, or of all, reads no long table from end to end", async () => {
+  const users = { after: "", limit: 2, now: end.now };
+  const plans = await plansOf(world.ctx.db, async (db) => {
+    await logOutUser(db, address, end);
+    await listLoggedIn(db, users);
+    await listSessionUsers(db, users);
+  });
+  assert.ok(plans.length > 5);
   assert.deepEqual(
     plans.flatMap(({ scanned }) => scanned),
     [],

@@ -1,11 +1,12 @@
 // `svc user logout`: what somebody approved ends too, wherever it had come to.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { sql } from "../../service/src/platform/database/db.ts";
 import { actAs, logInFor, openBusinessPage } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
-import { approveByQr, finish, openPage, statusOf, type Tokens } from "../login-flow.ts";
-import { newIdentity } from "../raw-wallet.ts";
-import { logOutUser } from "../user-verbs.ts";
+import { approveByQr, finish, logIn, openPage, statusOf, type Tokens } from "../login-flow.ts";
+import { newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { logOutAll, logOutUser } from "../user-verbs.ts";
 
 let world: KybWorld;
 before(async () => {
@@ -13,11 +14,13 @@ before(async () => {
 });
 after(async () => world[Symbol.asyncDispose]());
 
-async function logOut(address: string): Promise<unknown> {
-  const [status, said] = await logOutUser(world, address);
+async function told(verb: Promise<[status: number, said: string]>): Promise<object> {
+  const [status, said] = await verb;
   assert.equal(status, 0, said);
-  return JSON.parse(said);
+  return JSON.parse(said) as object;
 }
+
+const logOut = async (address: string): Promise<object> => told(logOutUser(world, address));
 
 async function isLive({ access_token: token }: Tokens): Promise<boolean> {
   const headers = { authorization: `Bearer ${token}` };
@@ -54,4 +57,26 @@ test("a member is logged out for its business too, and what it asked the others 
   assert.equal(late.body.error?.reason, "ballot_over");
   const next = await openBusinessPage(world);
   assert.equal((await actAs(world, next, { name: "rea", business })).response.status, 200);
+});
+
+test("everybody is logged out, in pages, after a rehearsal that changes nothing", async () => {
+  const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
+  const session = await openWalletSession(world.baseUrl, newIdentity());
+  // More than a page.
+  await world.ctx.db.query(sql`
+    insert into wallet_session (token_sha256, user_address, challenge_sha256, created_at, expires_at)
+    select sha256(n::text::bytea), '0x' || lpad(to_hex(n), 40, '0'), sha256(n::text::bytea), 1, ${world.ctx.clock.now() + 600}
+    from generate_series(1, 101) n`);
+  const isOpen = async (): Promise<boolean> =>
+    (await fetch(`${world.baseUrl}/w/logins`, { headers: session })).status === 200;
+  const foreseen = await told(logOutAll(world, ["--dry-run"]));
+  assert.deepEqual([await isLive(tokens), await isOpen()], [true, true]);
+  const { loggedOut, ...counts } = { loggedOut: "", ...(await told(logOutAll(world))) };
+  assert.equal(loggedOut, "everybody");
+  assert.deepEqual(foreseen, { wouldLogOut: loggedOut, ...counts });
+  assert.deepEqual([await isLive(tokens), await isOpen()], [false, false]);
+  const none = { users: 0, sessions: 0, offline: 0, unfinished: 0, walletSessions: 0 };
+  assert.deepEqual(await told(logOutAll(world)), { loggedOut, ...none });
+  const { users, walletSessions } = { users: 0, walletSessions: 0, ...counts };
+  assert.ok(users >= 103 && walletSessions >= 102, JSON.stringify(counts));
 });

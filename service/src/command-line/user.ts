@@ -3,11 +3,17 @@ import { forgetAcquaintances, forgetMemberships } from "../accounts/index.ts";
 import { forgetUser } from "../credentials/index.ts";
 import { cancelBallot, forgetClaims } from "../kyb/index.ts";
 import { forgetOrders } from "../kyc/index.ts";
-import { deleteUser, logOutUser } from "../login/index.ts";
+import { deleteUser, listLoggedIn, logOutUser } from "../login/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { type Queryable, rehearse } from "../platform/database/db.ts";
-import { deleteBoxesOf, deletePushOf, endSessionsOf, forgetSessionsOf } from "../wallets/index.ts";
-import { actor, dryRun, type Input, UsageError, type Verb } from "./verb.ts";
+import {
+  deleteBoxesOf,
+  deletePushOf,
+  endSessionsOf,
+  forgetSessionsOf,
+  listSessionUsers,
+} from "../wallets/index.ts";
+import { actor, dryRun, type Input, type Shell, UsageError, type Verb } from "./verb.ts";
 
 const identity = { name: "identity", description: "The user's address." };
 
@@ -34,6 +40,20 @@ export const userVerbs: readonly Verb[] = [
         return { wouldLogOut: user, ...(await rehearse(ctx.db, run)) };
       });
     },
+  },
+  {
+    name: "user logout-all",
+    summary: "Log everybody out everywhere, as after a restore of the database.",
+    notes:
+      "Each user is logged out as by `user logout`, in a transaction of its own, so it may be stopped and called again. Whoever logs in meanwhile may stay logged in.",
+    options: { "dry-run": dryRun },
+    example: "user logout-all --dry-run",
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) => {
+        const isDry = input.flag("dry-run");
+        const ended = await logOutAll(ctx, shell, isDry);
+        return { [isDry ? "wouldLogOut" : "loggedOut"]: "everybody", ...ended };
+      }),
   },
   {
     name: "user delete",
@@ -75,6 +95,41 @@ async function logOutEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise
   if (ended === null && walletSessions === 0) throw new Error("no such user");
   await ctx.audit.record(tx, { actor, action: "user.logout", subject: user });
   return { sessions: 0, offline: 0, unfinished: 0, ...ended, walletSessions };
+}
+
+const pageUsers = 100;
+
+/** @yields everybody who is logged in anywhere, once each */
+async function* everybody(ctx: Ctx): AsyncGenerator<Address> {
+  const seen = new Set<Address>();
+  for (const list of [listLoggedIn, listSessionUsers]) {
+    let after: string | undefined = "";
+    while (after !== undefined) {
+      const page: Address[] = await list(ctx.db, { after, limit: pageUsers, now: ctx.clock.now() });
+      yield* page.filter((user) => !seen.has(user));
+      for (const user of page) seen.add(user);
+      after = page.at(-1);
+    }
+  }
+}
+
+async function logOutAll(
+  ctx: Ctx,
+  shell: Shell,
+  isDry: boolean,
+): Promise<LoggedOut & { readonly users: number }> {
+  const all = { users: 0, sessions: 0, offline: 0, unfinished: 0, walletSessions: 0 };
+  for await (const user of everybody(ctx)) {
+    const run = async (tx: Queryable) => logOutEverywhere(ctx, tx, user);
+    const ended = await (isDry ? rehearse(ctx.db, run) : ctx.db.transaction(run));
+    all.users += 1;
+    all.sessions += ended.sessions;
+    all.offline += ended.offline;
+    all.unfinished += ended.unfinished;
+    all.walletSessions += ended.walletSessions;
+    shell.progress(`${all.users} users are ${isDry ? "looked at" : "logged out"}`);
+  }
+  return all;
 }
 
 /** What a deleted user had. */

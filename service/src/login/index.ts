@@ -26,7 +26,7 @@ export {
 } from "./business/business-login.ts";
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./keys/manage-signing-keys.ts";
 export { deleteUser } from "./user-deletion.ts";
-export { logOutUser } from "./user-logout.ts";
+export { listLoggedIn, logOutUser } from "./user-logout.ts";
 export { keyPurposes } from "./keys/signing-key.ts";
 export { limitContractSignatures } from "./contract-signature-limits.ts";
 export { signRequestObject } from "./attempt/request-object.ts";

@@ -1,3 +1,4 @@
+import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 
 /**
@@ -19,6 +20,30 @@ export async function failOpenLogins(
       returning id)
     select pg_notify('login', id) from failed`);
   return rows.length;
+}
+
+/**
+ * Users who are logged in, or whose login is approved or waits for other members, by address.
+ *
+ * @param page.after an address, or empty; `limit` bounds how many there are
+ */
+export async function listLoggedIn(
+  db: Queryable,
+  page: { after: string; limit: number; now: number; opened: { since: number; until: number } },
+): Promise<Address[]> {
+  const { after, limit, now, opened } = page;
+  const rows = await db.query<{ address: Address }>(sql`
+    (select distinct user_address as address from session where ended_at is null and user_address > ${after}
+      order by user_address limit ${limit})
+    union
+    (select distinct user_address from token_family
+      where revoked_at is null and expires_at > ${now} and user_address > ${after} order by user_address limit ${limit})
+    union
+    (select distinct claimed_by from login
+      where status in ('gathering', 'approved') and created_at between ${opened.since} and ${opened.until}
+        and claimed_by > ${after} order by claimed_by limit ${limit})
+    order by address limit ${limit}`);
+  return rows.map(({ address }) => address);
 }
 
 /** Ends tokens whose session is over: an offline login outlives it. @returns how many logins that were */

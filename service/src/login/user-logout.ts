@@ -47,3 +47,11 @@ export async function logOutUser(
   const offline = await store.revokeOffline(tx, user, now);
   return (await store.isUser(tx, user)) ? { sessions, offline, unfinished } : null;
 }
+
+/** The next users, by address, whom {@link logOutUser} would log out of anything. */
+export async function listLoggedIn(
+  db: Queryable,
+  page: { after: string; limit: number; now: number },
+): Promise<Address[]> {
+  return store.listLoggedIn(db, { ...page, opened: openedAround(page.now) });
+}

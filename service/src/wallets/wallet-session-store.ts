@@ -64,6 +64,17 @@ export async function endSessionsOf(tx: Queryable, user: Address, now: number): 
   return rows.length;
 }
 
+/** Users whose wallets have open sessions, by address. @param page.after an address, or empty */
+export async function listSessionUsers(
+  db: Queryable,
+  { after, limit, now }: { after: string; limit: number; now: number },
+): Promise<Address[]> {
+  const rows = await db.query<{ address: Address }>(sql`
+    select distinct user_address as address from wallet_session where expires_at > ${now} and user_address > ${after}
+    order by user_address limit ${limit}`);
+  return rows.map(({ address }) => address);
+}
+
 /** Whom sessions belong to of which only the challenge is remembered; nobody has its key. */
 const nobody = `0x${"0".repeat(40)}`;
 
