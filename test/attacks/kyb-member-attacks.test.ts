@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, approvalDigest, type Hex32, signDigest } from "@svc/protocol";
+import { lockBallot } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { type InboxItem, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { openSignatureWorld, signaturesPath, type SignatureWorld } from "../kyb-signature-world.ts";
@@ -43,6 +44,35 @@ function malleated(signature: string): string {
 }
 
 const withV = (signature: string, v: string): string => `${signature.slice(0, 130)}${v}`;
+
+test("who is no member waits for no lock of members, and so learns by no answer's time when they vote", async () => {
+  const world = signing;
+  const { address } = world.business;
+  const id = await world.begin();
+  const removal = { operation: "startRemoval", member: world.person("bob").address };
+  const path = `/w/businesses/${address}/proposals`;
+  const { body } = await world.walletCall("alice", "POST", path, { body: removal });
+  const proposal = String(body["proposalId"]);
+  const own = await world.found({ members: ["mallory"] });
+  const signature = signDigest(new Uint8Array(32).fill(1), world.person("mallory").privateKey);
+  const vote = { vote: "reject", signature };
+  const tries: readonly (readonly [string, object, string])[] = [
+    [`/w/votes/${id}`, vote, "ballot_not_found"],
+    [`/w/votes/${proposal}`, vote, "ballot_not_found"],
+    [`${path}/${proposal}/retract`, {}, "business_not_found"],
+    [`/w/businesses/${own.address}/proposals/${proposal}/retract`, {}, "ballot_not_found"],
+    [`/w/businesses/${address}/keep`, { signature }, "business_not_found"],
+    [`/w/businesses/${address}/abandon`, {}, "business_not_found"],
+  ];
+  // What a vote holds until it is stored.
+  await world.ctx.db.transaction(async (tx) => {
+    for (const each of [id, proposal]) assert.ok(await lockBallot(tx, each));
+    for (const [url, sent, reason] of tries) {
+      const answer = await world.walletCall("mallory", "POST", url, { body: sent });
+      assert.deepEqual([answer.status, answer.body.error?.reason], [404, reason], url);
+    }
+  });
+});
 
 test("no vote counts but that of a voter, once, over what is asked and as the chain takes it", async () => {
   const world = signing;

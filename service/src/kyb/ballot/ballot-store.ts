@@ -39,6 +39,24 @@ export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | nu
   return row ?? null;
 }
 
+/**
+ * As {@link lockBallot}, for one of its voters; null for anybody else, at once. A stranger who waited for the locks of
+ * a vote would learn by the time of its answer that a member votes at that moment.
+ */
+export async function lockBallotFor(
+  tx: Queryable,
+  { id, voter }: { id: string; voter: Address },
+): Promise<Ballot | null> {
+  await tx.query(
+    sql`select 1 from business
+      where address = (select business from ballot where id = ${id} and ${voter} = any(voters)) for share`,
+  );
+  const [row] = await tx.query<Ballot>(
+    sql`select ${ballotColumns} from ballot where id = ${id} and ${voter} = any(voters) for update`,
+  );
+  return row ?? null;
+}
+
 /** Whether members or rules have changed since the ballot began. */
 export async function isOfEarlierEpoch(db: Queryable, id: string): Promise<boolean> {
   const rows = await db.query(

@@ -15,7 +15,7 @@ import { purgeInBatches } from "../../platform/database/purge.ts";
 import { workInBatches } from "../../platform/database/work-in-batches.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
-import { lockBusiness } from "./business-store.ts";
+import { findBusiness, lockBusiness } from "./business-store.ts";
 import { type NamedMember, parseCharter, parseName } from "./charter-request.ts";
 import * as store from "./founding-store.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -136,8 +136,10 @@ export async function abandonFounding(
   address: Address,
 ): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    const business = await lockBusiness(tx, address);
-    if (business?.creator !== founder) throw new Problem("business_not_found");
+    // First without the lock, so that no stranger waits for members who act, and learns by it that they do.
+    const known = await findBusiness(tx, address);
+    const business = known?.creator === founder ? await lockBusiness(tx, address) : null;
+    if (business === null) throw new Problem("business_not_found");
     if (business.status === "lapsed") return;
     if (business.status !== "inviting") throw new Problem("ballot_over");
     await store.setFoundingStatus(tx, address, "lapsed");

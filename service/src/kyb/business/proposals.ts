@@ -19,7 +19,13 @@ import { parseMemberAddress } from "./charter-request.ts";
 import * as store from "./governance-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { refuseBusinesses, refuseContracts, requireMember } from "./members.ts";
-import { parseHash, planCharter, type Planned, type ProposalRequest } from "./proposal.ts";
+import {
+  parseHash,
+  planCharter,
+  type Planned,
+  type Proposal,
+  type ProposalRequest,
+} from "./proposal.ts";
 import { protectedUntil, standsInTheWayOf } from "./removal.ts";
 import { listRemovals, type Removal } from "./removal-store.ts";
 import { sealNames } from "./shown-proposal.ts";
@@ -101,11 +107,11 @@ export async function retractProposal(
 ): Promise<void> {
   const { business, id } = given;
   await ctx.db.transaction(async (tx) => {
+    // First without the lock, so that nobody else waits for those who vote, and learns by it that they do.
+    await getOwnProposal(tx, proposer, given);
     const ballot = await lockBallot(tx, id);
-    const [proposal] = await store.listProposals(tx, [id]);
-    await requireMember(tx, { business, member: proposer });
-    if (ballot === null || proposal?.business !== business || proposal.proposer !== proposer)
-      throw new Problem("ballot_not_found");
+    const proposal = await getOwnProposal(tx, proposer, given);
+    if (ballot === null) throw new Problem("ballot_not_found");
     if (proposal.status === "retracted") return;
     if (ballot.status !== "open") throw new Problem("ballot_over");
     const now = ctx.clock.now();
@@ -115,6 +121,19 @@ export async function retractProposal(
     const entry = { actor: proposer, action: "business.retract", subject: business, details };
     await ctx.audit.record(tx, entry);
   });
+}
+
+/** @throws {Problem} business_not_found, ballot_not_found */
+async function getOwnProposal(
+  tx: Queryable,
+  proposer: Address,
+  { business, id }: { business: Address; id: string },
+): Promise<Proposal> {
+  await requireMember(tx, { business, member: proposer });
+  const [proposal] = await store.listProposals(tx, [id]);
+  if (proposal?.business !== business || proposal.proposer !== proposer)
+    throw new Problem("ballot_not_found");
+  return proposal;
 }
 
 /**

@@ -13,6 +13,7 @@ import { Problem } from "../../platform/http/problems.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { lockBusiness, noteKnown } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { requireMember } from "./members.ts";
 import * as store from "./removal-store.ts";
 import { requestLook } from "./roster-store.ts";
 import { cancelMove, listMoves } from "./standing-store.ts";
@@ -43,6 +44,8 @@ export async function keepMember(
 ): Promise<{ ended: "removal" | "move" }> {
   const calls = await loadWalletCalls();
   return ctx.db.transaction(async (tx) => {
+    // First without the lock, so that no stranger waits for members who act, and learns by it that they do.
+    await requireMember(tx, { business: given.business, member });
     const business = await lockBusiness(tx, given.business);
     if (!business?.charter.members.some(({ address }) => address === member))
       throw new Problem("business_not_found");
