@@ -85,13 +85,15 @@ export async function matchLeaves(
   );
 }
 
-/** The most lists that {@link listSupposedLeaves} makes. */
-const supposedListsMax = 8;
+/** How many lists {@link listSupposedLeaves} makes. */
+const supposedListsTotal = 8;
 
 /**
  * What a wallet may have signed for triples that do not open their leaves: lists of leaves, each in the order of the
- * triples. A triple does not say when its leaf ends, so each list assumes another end that leaves of these fields have;
- * a field without a leaf of that end takes its own latest end. Empty if a field never had a leaf.
+ * triples. A triple does not say when its leaf ends, so each list assumes another end that leaves of these fields have,
+ * the latest first; a field without a leaf of that end takes its own latest end. Lists of ends that no leaf has make up
+ * the number, and a field that never had a leaf is in all lists: how long the lists take, and what is done with them,
+ * must not say what the user has or had.
  */
 export async function listSupposedLeaves(
   ctx: Pick<Ctx, "db">,
@@ -100,8 +102,8 @@ export async function listSupposedLeaves(
   const fields = infos.map(({ field }) => field);
   const known = await store.listLeafEnds(ctx.db, { user, environment, fields });
   const endsOf = Map.groupBy(known, ({ field }) => field);
-  if (infos.some(({ field }) => !endsOf.has(field))) return [];
-  const ends = [...new Set(known.map(({ expiresAt }) => expiresAt))].slice(0, supposedListsMax);
+  const distinct = [...new Set(known.map(({ expiresAt }) => expiresAt))];
+  const ends = Array.from({ length: supposedListsTotal }, (_, at) => distinct[at] ?? at);
   const openings = infos.map(({ field, data, pepper }) => ({
     user,
     field,

@@ -168,7 +168,7 @@ const supposedLengthMax = 65_536;
  * Supposes what was signed, for a wallet that does not send `data`: the leaves of its values, the likeliest leaf for a
  * value that was not issued. A contract's signature does not reveal a signer, so of several guesses the contract is
  * asked about the first. If no guess is likely, the result is data that nobody signs, so that the signature is still
- * checked, and counted.
+ * checked, and counted. That takes as long whatever was issued to the user: anybody who has the link may try.
  */
 async function supposeData(
   ctx: KycContext,
