@@ -55,6 +55,27 @@ async function faultOf(jar: Jar, changed: Changed, client?: LoginClient): Promis
   return searchParams.get("error");
 }
 
+test("a client that asks without a page learns nothing of a login to others: the same answer, after as many database calls", async () => {
+  const jar = openJar();
+  await logIn(world.baseUrl, world.client, newIdentity(), { jar });
+  const other = await world.addClient();
+  const url = authorizationUrl(world.baseUrl, other, makePkce(), { prompt: "none" });
+  const found: { answer: unknown; calls: number }[] = [];
+  for (const browser of [openJar(), jar]) {
+    let [calls, answer] = [Infinity, null as unknown];
+    // Jobs call the database too.
+    for (let run = 0; run < 20; run += 1) {
+      const earlier = world.ctx.db.callsTotal;
+      const { status, headers } = await browser.copy().fetch(url);
+      calls = Math.min(calls, world.ctx.db.callsTotal - earlier);
+      const varying = new Set(["date", "x-request-id"]);
+      answer = [status, [...headers].filter(([name]) => !varying.has(name))];
+    }
+    found.push({ answer, calls });
+  }
+  assert.deepEqual(found[0], found[1]);
+});
+
 test("a session answers for exactly what was approved in it, and for nothing else", async () => {
   const jar = openJar();
   const identity = newIdentity();

@@ -150,15 +150,21 @@ async function answer(
   return startAttempt(ctx, asked, browser);
 }
 
+/** Of a secret that no session has. */
+const noSessionSha256 = sha256("");
+
 /** The session that may answer for the wallet (decisions section 2, Session), or null. */
 async function usableSession(
   ctx: LoginContext,
   asked: Asked,
   browser: BrowserCall,
 ): Promise<FoundSession | null> {
-  const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader);
-  if (secretSha256 === null || !isForSession(asked)) return null;
   const { client, request } = asked;
+  // Any client can have any browser asked without a page: how long that takes must not say whether somebody has logged
+  // in there to others.
+  const absent = request.prompt.includes("none") ? noSessionSha256 : null;
+  const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader) ?? absent;
+  if (secretSha256 === null || !isForSession(asked)) return null;
   const now = ctx.clock.now();
   const session = await findSession(ctx.db, {
     secretSha256,
