@@ -154,6 +154,43 @@ test("a job that is woken in each of its runs, and fails in each, runs once a se
   assert.ok(jobs);
 });
 
+test("a job that fails again and again is logged at once, then once a minute, and when it fails in another way", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => nowMs);
+  const lines: string[] = [];
+  const told = createLog({ level: "error", destination: { write: (line) => lines.push(line) } });
+  const exceptions = new Map([
+    [90_000, "refused"],
+    [100_000, null],
+  ]);
+  const job: Job = {
+    name: "test",
+    everySeconds: 1,
+    async run() {
+      const fault = exceptions.has(nowMs) ? exceptions.get(nowMs) : "away";
+      if (typeof fault === "string") throw new Error(fault);
+    },
+  };
+  await using jobs = startJobs({ log: told, notifications: openBell() }, [job]);
+  for (nowMs = 1000; nowMs <= 110_000; nowMs += 1000) {
+    t.mock.timers.tick(1000);
+    await new Promise(setImmediate);
+  }
+  const seen = lines.map((line) => {
+    const { err, failures } = JSON.parse(line) as { err: Error; failures?: number };
+    return [err.message, failures];
+  });
+  assert.deepEqual(seen, [
+    ["away", undefined],
+    ["away", 61],
+    ["refused", 90],
+    ["away", 91],
+    ["away", undefined],
+  ]);
+  assert.ok(jobs);
+});
+
 test("jobs of one period begin apart from each other, after half of it at least", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const names = Array.from({ length: 20 }, (_, at) => `job ${at}`);

@@ -32,7 +32,10 @@ type JobContext = Pick<Ctx, "log" | "notifications"> & {
   readonly sharedClock?: Pick<SharedClock, "nowMs" | "onMoved">;
 };
 
-/** Starts each job's own loop; closing waits for the runs under way. A run that fails is logged and tried again. */
+/**
+ * Starts each job's own loop; closing waits for the runs under way. A run that fails is tried again. Of several in a row
+ * that fail in the same way one a minute is logged, because while the database is away every job fails every time.
+ */
 export function startJobs(ctx: JobContext, jobs: readonly Job[]): AsyncDisposable {
   const loops = jobs.map((job, at) => startLoop(ctx, job, firstPauseMs(job, at)));
   const stopFollowing = ctx.sharedClock?.onMoved((everyJob) => {
@@ -70,6 +73,21 @@ function pauseMsAfter(failures: number): number {
   return Math.min(failedPauseMs.longest, failedPauseMs.first * 2 ** (failures - 1));
 }
 
+const failureToldEveryMs = 60_000;
+
+/** Logs the first of several failed runs, each that fails in another way, and one a minute with how many have failed. */
+function openFailureLog({ log }: JobContext, { name }: Job) {
+  let told = { what: "", atMs: -Infinity };
+  return (error: unknown, failures: number): void => {
+    const what = String(error);
+    const atMs = performance.now();
+    const isKnown = what === told.what && atMs - told.atMs < failureToldEveryMs;
+    if (failures > 1 && isKnown) return;
+    told = { what, atMs };
+    log.error({ err: error, job: name, ...(failures > 1 && { failures }) }, "a job failed");
+  };
+}
+
 /** Its multiples modulo 1 keep their distance from each other, however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
@@ -83,6 +101,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
   let [isWoken, isRunning] = [false, false];
   /** Runs that failed since the last one that did not. */
   let failures = 0;
+  const tellFailure = openFailureLog(ctx, job);
   const closing = new AbortController();
   let running = Promise.resolve();
   let news = Promise.withResolvers<void>();
@@ -95,8 +114,8 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
       if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal, nextWake);
       failures = 0;
     } catch (error) {
-      ctx.log.error({ err: error, job: job.name }, "a job failed");
       failures += 1;
+      tellFailure(error, failures);
     }
   };
   const start = (): void => {
