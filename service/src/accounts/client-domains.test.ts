@@ -108,6 +108,22 @@ await test("a file on the site proves the domain, and only with status 200 and t
   assert.equal(await proveDomain(ctx, added.id, "cli"), "well-known");
 });
 
+await test("who looks for a proof in vain is told what came of the file", async () => {
+  const added = await add("missing.example.com");
+  const { url } = proofOf(added);
+  const told: [OutboundResult, RegExp][] = [
+    [answer(404, ""), /domain-proof, which answered 404$/],
+    [answer(200, "<html>"), /which answered something else$/],
+    [{ kind: "failed", reason: "blocked" }, /which leads to an address that is not public$/],
+    [{ kind: "failed", reason: "unreachable" }, /whose certificate is not trusted$/],
+    [{ kind: "failed", reason: "timeout" }, /which did not answer within 5 s$/],
+  ];
+  for (const [came, message] of told) {
+    files.set(url, came);
+    await assert.rejects(proveDomain(ctx, added.id, "cli"), { message });
+  }
+});
+
 await test("the proof of one organization proves nothing for another", async () => {
   const mine = await addProved("contested.example.com");
   const other = await createOrganization(ctx, { name: "Other AG" }, "cli");

@@ -2,6 +2,7 @@ import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import type { OutboundResult } from "../platform/outbound/outbound.ts";
 import {
   type ClientDomain,
   isVerified,
@@ -145,7 +146,7 @@ export async function listDomains(ctx: Ctx, organizationId: string): Promise<Cli
 export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<ProofFound> {
   const domain = await getDomain(ctx, id);
   if (domain.proof === "waived") return "waived";
-  const found = await findProof(ctx, domain);
+  const { found, site } = await lookForProof(ctx, domain);
   await ctx.db.transaction(async (tx) => {
     await recordCheck(ctx, tx, { domain, found, leaseId: null });
     if (found === null) return;
@@ -159,7 +160,7 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
   if (found !== null) return found;
   const { txtName, url, content } = proofOf(domain);
   throw new Problem("proof_missing", {
-    message: `the proof was not found: neither a TXT record "${content}" at ${txtName} nor a file with just that at ${url}`,
+    message: `the proof was not found: neither a TXT record "${content}" at ${txtName} nor a file with just that at ${url}, which ${inWords(site)}`,
     details: { txtName, url, content },
   });
 }
@@ -189,7 +190,7 @@ const batchSize = 20;
 const leaseSeconds = 60;
 
 async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise<void> {
-  const found = await findProof(ctx, domain);
+  const { found } = await lookForProof(ctx, domain);
   await ctx.db.transaction(async (tx) => {
     const before = await recordCheck(ctx, tx, { domain, found, leaseId });
     const isFailing = found === null;
@@ -227,9 +228,13 @@ async function recordCheck(
   return before;
 }
 
-async function findProof(ctx: Ctx, domain: ClientDomain): Promise<ProofFound | null> {
+/** `site` is what came of the request for the file. */
+async function lookForProof(
+  ctx: Ctx,
+  domain: ClientDomain,
+): Promise<{ found: ProofFound | null; site: OutboundResult }> {
   const { txtName, url, content } = proofOf(domain);
-  const [records, answer] = await Promise.all([
+  const [records, site] = await Promise.all([
     ctx.resolveTxt(txtName, { timeoutMs: proofTimeoutMs }),
     ctx.outbound.send({
       method: "GET",
@@ -238,10 +243,23 @@ async function findProof(ctx: Ctx, domain: ClientDomain): Promise<ProofFound | n
       responseBytesMax: proofBytesMax,
     }),
   ]);
-  if (records.some((record) => record.trim() === content)) return "dns";
+  if (records.some((record) => record.trim() === content)) return { found: "dns", site };
   const isOnSite =
-    answer.kind === "answered" &&
-    answer.status === 200 &&
-    new TextDecoder().decode(answer.body).trim() === content;
-  return isOnSite ? "well-known" : null;
+    site.kind === "answered" &&
+    site.status === 200 &&
+    new TextDecoder().decode(site.body).trim() === content;
+  return { found: isOnSite ? "well-known" : null, site };
+}
+
+const failures: Record<Extract<OutboundResult, { kind: "failed" }>["reason"], string> = {
+  blocked: "leads to an address that is not public",
+  unreachable: "cannot be reached, or whose certificate is not trusted",
+  timeout: `did not answer within ${proofTimeoutMs / 1000} s`,
+  too_large: "answered too much",
+};
+
+/** Why the file proves nothing. For the operator alone: to anybody else it would tell what is in this network. */
+function inWords(site: OutboundResult): string {
+  if (site.kind === "failed") return failures[site.reason];
+  return site.status === 200 ? "answered something else" : `answered ${site.status}`;
 }
