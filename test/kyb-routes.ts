@@ -18,6 +18,7 @@ export const matrix: Record<string, Needed> = {
   "POST /api/v1/kyb/webhook-endpoint/test": "kyb:read",
   // Of events of requests only those that it may make.
   "GET /api/v1/kyb/events": "kyb:read",
+  "GET /api/v1/kyb/events/{id}/deliveries": "kyb:read",
   "POST /api/v1/kyb/events/{id}/redeliver": "kyb:read",
   "POST /api/v1/kyb/valid": "kyb:data-request",
   "POST /api/v1/kyb/data-requests/quote": "kyb:data-request",

@@ -26,6 +26,8 @@ const list = async (query = "", apiKey = world.apiKey) => {
     nextCursor: body["nextCursor"] as string | undefined,
   };
 };
+const deliveriesOf = async (id: unknown, apiKey = world.apiKey) =>
+  world.call("GET", `${eventsPath}/${String(id)}/deliveries`, { apiKey });
 const redeliver = async (id: unknown, options: { apiKey?: string; headers?: object } = {}) =>
   world.call("POST", `${eventsPath}/${String(id)}/redeliver`, {
     apiKey: options.apiKey ?? world.apiKey,
@@ -131,6 +133,7 @@ await test("an event exists only for its own client domain, and an event of a re
   for (const apiKey of [sister, await world.otherMerchant()]) {
     assert.deepEqual(await list("", apiKey), { items: [], nextCursor: undefined });
     assert.deepEqual(reasonOf(await redeliver(id, { apiKey })), [404, "event_not_found"]);
+    assert.deepEqual(reasonOf(await deliveriesOf(id, apiKey)), [404, "event_not_found"]);
   }
   for (const unknown of ["01J", `${id}0`, "evt_1"])
     assert.deepEqual(reasonOf(await redeliver(unknown)), [404, "event_not_found"]);
@@ -145,6 +148,7 @@ await test("an event exists only for its own client domain, and an event of a re
   });
   assert.deepEqual((await list("type=kyb.signature_request.pending_approval")).items, []);
   assert.deepEqual(reasonOf(await redeliver(pending["eventId"])), [404, "event_not_found"]);
+  assert.deepEqual(reasonOf(await deliveriesOf(pending["eventId"])), [404, "event_not_found"]);
   assert.equal((await redeliver(id)).status, 200);
 });
 
@@ -157,4 +161,38 @@ await test("what was purged is listed without its body, and cannot be sent again
   const [event] = (await list(`type=${testType}`)).items;
   assert.deepEqual([event?.["eventId"], event?.["body"]], [id, undefined]);
   assert.deepEqual(reasonOf(await redeliver(id)), [410, "payload_expired"]);
+});
+
+await test("each attempt at a test event is listed with its outcome, and none at another", async () => {
+  const untried = await testEvent();
+  receiver.setStatus(503);
+  const id = await testEvent();
+  const attemptsAt = async (event: string, query = "") => {
+    const { body } = await world.call("GET", `${eventsPath}/${event}/deliveries${query}`);
+    return body as { items?: Record<string, unknown>[]; nextCursor?: string };
+  };
+  const triedOnce = async (): Promise<true | null> =>
+    (await attemptsAt(id)).items?.length === 1 ? true : null;
+  await world.until("it is tried", triedOnce);
+  receiver.setStatus(200);
+  await redeliver(id);
+  const { items } = await world.until("it is delivered", async () => {
+    const page = await attemptsAt(id);
+    return page.items?.length === 2 ? page : null;
+  });
+  assert.deepEqual(
+    items?.map(({ eventId, event, outcome, status }) => [eventId, event, outcome, status]),
+    [
+      [id, testType, "refused", 503],
+      [id, testType, "delivered", 200],
+    ],
+  );
+  const first = await attemptsAt(id, "?limit=1");
+  assert.deepEqual(first.items, items?.slice(0, 1));
+  const second = await attemptsAt(id, `?limit=1&cursor=${first.nextCursor}`);
+  assert.deepEqual(second, { items: items?.slice(1) });
+  const ids = (await attemptsAt(untried)).items?.map(({ eventId }) => eventId);
+  assert.deepEqual(new Set(ids), new Set([untried]));
+  const wrong = await world.call("GET", `${eventsPath}/${id}/deliveries?cursor=x`);
+  assert.deepEqual(reasonOf(wrong), [400, "malformed_request"]);
 });

@@ -321,7 +321,7 @@ for (const [kind, id] of streams)
     });
   });
 
-test("all events of the client domain are listed, a move too, and one of them is sent again", async () => {
+test("all events of the client domain are listed, a move too, with how one of them went, and it is sent again", async () => {
   const type = "kyb.business.wallet_address_changed";
   const { items, nextCursor: next } = await kyb.allEvents({
     type,
@@ -335,6 +335,9 @@ test("all events of the client domain are listed, a move too, and one of them is
   assert.deepEqual([moved.streamId, moved.nextAttemptAt], [moved.content.streamId, undefined]);
   assert.equal(next, nextCursor);
   assert.deepEqual(await kyb.allEvents({ cursor: nextCursor }), { items: [] });
+  const tried = await kyb.eventDeliveries(moved.eventId, { limit: 1 });
+  assert.deepEqual([tried.items[0]?.outcome, tried.nextCursor], ["failed", nextCursor]);
+  assert.deepEqual(await kyb.eventDeliveries(moved.eventId, { cursor: nextCursor }), { items: [] });
   assert.equal(await kyb.redeliverEvent(moved.eventId), 1);
 });
 

@@ -227,6 +227,14 @@ export interface Kyb {
    * than its limit.
    */
   allEvents: (filter?: EventFilter) => Promise<Page<PlacedKybEvent>>;
+  /**
+   * How each attempt to deliver one of them went, in order: of a test event too. A page ends where the attempts do, or
+   * has the cursor of the next.
+   */
+  eventDeliveries: (
+    eventId: string,
+    page?: { limit?: number; cursor?: string },
+  ) => Promise<Page<DeliveryAttempt>>;
   /** Sends any one of them once more; returns how many were sent, which is one. */
   redeliverEvent: (eventId: string) => Promise<number>;
 }
@@ -361,6 +369,7 @@ type Hooks = Pick<
   | "deliveries"
   | "redeliver"
   | "allEvents"
+  | "eventDeliveries"
   | "redeliverEvent"
 >;
 
@@ -387,6 +396,8 @@ function openHooks({ get, post, put }: Wire): Hooks {
       return (await post(`/${kind}/${segment(id)}/redeliver`, body)).count("count");
     },
     allEvents: async (filter = {}) => readPage(await get("/events", { ...filter }), readPlaced),
+    eventDeliveries: async (id, page = {}) =>
+      readPage(await get(`/events/${segment(id)}/deliveries`, { ...page }), readDeliveryAttempt),
     redeliverEvent: async (id) => (await post(`/events/${segment(id)}/redeliver`)).count("count"),
   };
 }

@@ -232,6 +232,10 @@ function answerStreams({ kyc, now, url }: FakeIssuer, told: Told): void {
     const moved = { eventId, seq: 1, event, streamId, createdAt: now, attempts: 13 };
     return pageAfter(query, { ...moved, body: movedBody });
   });
+  kyc.set(`GET ${base}/events/${eventId}/deliveries`, ({ query }) => {
+    const attempt = { attempt: 1, at: now - 6, outcome: "failed" };
+    return pageAfter(query, { eventId, seq: 1, event: "kyb.endpoint.test", ...attempt });
+  });
   kyc.set(`POST ${base}/events/${eventId}/redeliver`, () => ({ count: 1 }));
   for (const [kind, id] of [
     ["data-requests", requestId],

@@ -127,13 +127,13 @@ export async function listKybEvents(
     where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.id desc`);
 }
 
-/** The stream and kind of an event of a client domain's KYB endpoint. */
+/** Stream, place and kind of an event of a client domain's KYB endpoint. */
 export async function findKybEvent(
   db: Queryable,
   of: { id: string; clientDomainId: string },
-): Promise<{ streamId: string; kind: string } | null> {
-  const [row] = await db.query<{ streamId: string; kind: string }>(sql`
-    select stream_id as "streamId", kind from webhook_event
+): Promise<{ streamId: string; sequence: number; kind: string } | null> {
+  const [row] = await db.query<{ streamId: string; sequence: number; kind: string }>(sql`
+    select stream_id as "streamId", sequence, kind from webhook_event
     where id = ${of.id} and channel = 'kyb' and client_domain_id = ${of.clientDomainId}`);
   return row ?? null;
 }

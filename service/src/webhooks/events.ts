@@ -7,7 +7,7 @@ import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { endpointIdOf } from "./endpoint.ts";
 import { isLarge, type NewEvent, purgeTimeOf } from "./event.ts";
 import * as store from "./event-store.ts";
-import { cursorAfter, type StreamPlace } from "./stream-page.ts";
+import { cursorAfter, readPlace, type StreamPlace } from "./stream-page.ts";
 
 export const eventBodyColumn: SealedColumn = {
   table: "webhook_event",
@@ -206,11 +206,35 @@ export async function listDeliveriesOf(
 ): Promise<{ deliveries: ListedDelivery[]; nextCursor?: string }> {
   const place = { after, afterAttempt };
   const rows = await store.listAttempts(ctx.db, streamId, { ...place, limit: limit + 1 });
+  return pageOfAttempts(rows, limit);
+}
+
+function pageOfAttempts(rows: readonly store.AttemptRow[], limit: number) {
   const deliveries = rows.slice(0, limit).map(deliveryOf);
   const last = deliveries.at(-1);
   return last !== undefined && rows.length > limit
     ? { deliveries, nextCursor: cursorAfter(last.seq, last.attempt) }
     : { deliveries };
+}
+
+/**
+ * The attempts at one event alone, whatever else is in its stream.
+ *
+ * @param page.cursor of the page before; undefined begins
+ * @throws {Problem} invalid_request for a cursor that is not ours
+ */
+export async function listDeliveriesOfEvent(
+  ctx: Pick<Ctx, "db">,
+  { streamId, sequence }: { streamId: string; sequence: number },
+  { cursor, limit }: { cursor: string | undefined; limit: number },
+): Promise<{ deliveries: ListedDelivery[]; nextCursor?: string }> {
+  const { afterAttempt } = readPlace({ cursor, after: undefined });
+  const page = { after: sequence, afterAttempt: afterAttempt ?? 0, limit: limit + 1 };
+  const rows = await store.listAttempts(ctx.db, streamId, page);
+  return pageOfAttempts(
+    rows.filter((row) => row.sequence === sequence),
+    limit,
+  );
 }
 
 function deliveryOf(row: store.AttemptRow): ListedDelivery {

@@ -11,6 +11,7 @@ export {
   eventMembers,
   eventPagesHint,
   listDeliveriesOf,
+  listDeliveriesOfEvent,
   listEventsOf,
   moveEvents,
   newEventId,

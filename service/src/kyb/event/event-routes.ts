@@ -1,24 +1,31 @@
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
-import { pageBody, pageParameters, readPage } from "../../platform/http/list-page.ts";
+import { pageBody, pageParameters, readLimit, readPage } from "../../platform/http/list-page.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { Type } from "../../platform/http/schema.ts";
-import { findKybEvent, listKybEvents, redeliverEvents } from "../../webhooks/index.ts";
+import {
+  findKybEvent,
+  listDeliveriesOfEvent,
+  listKybEvents,
+  redeliverEvents,
+  streamCursor,
+} from "../../webhooks/index.ts";
 import { callerOf, callerReasons, kybBodyReasons, requireEntitlement } from "../caller.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { listedEvent, numbered, redelivered } from "./stream-routes.ts";
+import { listedDelivery, listedEvent, numbered, redelivered } from "./stream-routes.ts";
 
 const path = "/api/v1/kyb/events";
 
-/** The events of a client domain, including those that belong to no request: a list, and resending one of them. */
+/** The events of a client domain, including those that belong to no request: a list, and of each the attempts and resending. */
 export async function eventRoutes(ctx: KybContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
     listRoute(ctx, scope);
+    deliveriesRoute(ctx, scope);
     redeliverRoute(ctx, scope);
   });
 }
@@ -83,6 +90,42 @@ function listRoute(ctx: KybContext, scope: Http): void {
   );
 }
 
+/** The event of this id, if its kind is one that the caller may see. @throws {Problem} event_not_found */
+async function findEvent(ctx: KybContext, key: ApiKey, id: string) {
+  const found = await findKybEvent(ctx.db, { id, clientDomainId: key.clientDomainId });
+  if (found === null || !kindsOf(key).some((kind) => kind === found.kind))
+    throw new Problem("event_not_found");
+  return found;
+}
+
+function deliveriesRoute(ctx: KybContext, scope: Http): void {
+  scope.get(
+    `${path}/:id/deliveries`,
+    {
+      schema: {
+        summary: "Attempts to deliver an event",
+        description: "Of a test event and of a move too, which belong to no request.",
+        tags: ["kyb"],
+        params: Type.Object({ id: Type.String() }),
+        querystring: Type.Object(
+          { ...pageParameters, cursor: streamCursor },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: pageBody(listedDelivery, { description: "In order." }),
+          ...refusals("malformed_request", ...callerReasons, "event_not_found"),
+        },
+      },
+    },
+    async (request) => {
+      const event = await findEvent(ctx, callerOf(request), request.params.id);
+      const page = { cursor: request.query.cursor, limit: readLimit(request.query) };
+      const { deliveries, ...next } = await listDeliveriesOfEvent(ctx, event, page);
+      return { items: deliveries, ...next };
+    },
+  );
+}
+
 function redeliverRoute(ctx: KybContext, scope: Http): void {
   scope.post(
     `${path}/:id/redeliver`,
@@ -105,13 +148,8 @@ function redeliverRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const key = callerOf(request);
       const { id: eventId } = request.params;
-      const { clientDomainId } = key;
-      const found = await findKybEvent(ctx.db, { id: eventId, clientDomainId });
-      if (found === null || !kindsOf(key).some((kind) => kind === found.kind))
-        throw new Problem("event_not_found");
-      const { streamId } = found;
+      const { streamId } = await findEvent(ctx, callerOf(request), eventId);
       return idempotently(ctx, { request, reply }, async (tx) => ({
         status: 200,
         body: { count: await redeliverEvents(ctx, tx, { streamId, eventId }) },

@@ -48,7 +48,7 @@ const deliveryPage = {
 /** The members of an event as merchants see it in a list. */
 export const listedEvent = { seq: Type.Integer(), ...eventMembers };
 
-const listedDelivery = Type.Object({ seq: Type.Integer(), ...deliveryMembers });
+export const listedDelivery = Type.Object({ seq: Type.Integer(), ...deliveryMembers });
 
 /** Adds the routes that every kind of request has for its events: the list, the attempts, and resending. */
 export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void {
