@@ -212,6 +212,8 @@ test("whatever the client domain is told is listed, and one event is sent again"
   assert.equal(tested.streamId, tested.content.streamId);
   assert.equal((await kyb.allEvents({ limit: 1 })).items[0]?.streamId, requestId);
   const count = receiver.received.length;
+  const tried = await kyb.eventDeliveries(tested.eventId);
+  assert.equal(tried.items.at(-1)?.outcome, "delivered");
   assert.equal(await kyb.redeliverEvent(tested.eventId), 1);
   await world.until("it comes again", async () => (receiver.received.length > count ? true : null));
   assert.equal(await refusalOf(kyb.redeliverEvent("01J")), "event_not_found");
