@@ -158,6 +158,21 @@ test("a page goes on following when the shop had too much to do, or was away", a
   await page.getByRole("cell", { name: "Bob Beispiel" }).waitFor();
 });
 
+test("a page whose browser acts for another company by now is about that company as a whole", async () => {
+  await using page = await openPage();
+  const otherTab = await page.context().newPage();
+  await otherTab.goto(`${shop.url}/company`);
+  await logIn(page);
+  const other = { ...businessClaims.ext.business, id: newBusiness, name: "Talgrund AG" };
+  issuer.idToken = { claims: { ext: { ...businessClaims.ext, business: other } } };
+  await press(otherTab, "Log in for my company");
+  await otherTab.getByRole("heading", { name: "Talgrund AG" }).waitFor();
+  // The first tab still waits for a change of the first company.
+  await release();
+  await page.getByRole("heading", { name: "Talgrund AG" }).waitFor();
+  assert.equal(await page.getByText(businessName).count(), 0);
+});
+
 test("a company that did not log in can try again at once", async () => {
   await using page = await openPage({ bypassCSP: true }, /status of 403/);
   issuer.refusal = "access_denied";

@@ -42,7 +42,7 @@ export function companyPage(view: {
     <noscript
       ><p><a href="/company">Show the present state</a></p></noscript
     >
-    <div id="order" data-version="${String(version)}" data-page="/company">
+    <div id="order" data-version="${String(version)}" data-page="/company" data-of="${business.id}">
       ${company?.fields === undefined ? moved.map(moveSection) : ""} ${registrationSection(company)}
       ${termsSection(company, terms)}
     </div>

@@ -111,6 +111,8 @@ const codes = (): string[] => faults.map((fault) => (fault as { code: string }).
 const stateOf = (page: string, section: string): string =>
   new RegExp(`id="${section}" data-status="(\\w+)"`).exec(page)?.[1] ?? "";
 
+const versionOf = (page: string): number => Number(/data-version="(\d+)"/.exec(page)?.[1]);
+
 test("a company logs in with a scope of its own, and arrives at its page", async () => {
   const guest = await fetch(`${shop.url}/company`);
   assert.match(await guest.text(), /action="\/company\/login"/);
@@ -428,22 +430,22 @@ test("the endpoint is registered once, and again at another address; what is kno
 
 test("a page that waits is answered at the next change of its own company", async () => {
   const member = await logIn();
-  const version = /data-version="(\d+)"/.exec(await member.page())?.[1];
+  const version = versionOf(await member.page());
   const waiting = member.visit(`/company/changes?version=${version}`);
   await deliver(pending());
   const changed = await waiting;
   assert.equal(changed.status, 204);
-  assert.equal(changed.headers.get("x-version"), "1");
+  assert.equal(changed.headers.get("x-version"), String(version + 1));
 });
 
 test("a page that waits in a new wallet is answered when the old one says that it goes on there", async () => {
   await deliver(await released());
   fake.idToken = { claims: actingFor(newBusiness) };
   const member = await logIn();
-  const version = /data-version="(\d+)"/.exec(await member.page())?.[1];
+  const version = versionOf(await member.page());
   const waiting = member.visit(`/company/changes?version=${version}`);
   await deliver(await company.movedBody());
-  assert.equal((await waiting).headers.get("x-version"), "1");
+  assert.equal((await waiting).headers.get("x-version"), String(version + 1));
   assert.match(await member.page(), /Did your company move\?/);
 });
 

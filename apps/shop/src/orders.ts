@@ -14,7 +14,7 @@ export interface Orders {
   take: (event: OrderEvent) => Promise<void>;
   /** The newest order of this person, and of nobody else. */
   findOf: (user: string) => OrderState | null;
-  /** How often the orders of this person have changed since the shop opened. */
+  /** Another number after each change of this person's orders. */
   versionOf: (user: string) => number;
   /** Resolves at the next change of this person's orders, or after `timeoutMs`. */
   nextChange: (user: string, timeoutMs: number) => Promise<void>;

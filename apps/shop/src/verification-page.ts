@@ -5,6 +5,7 @@ import { button, layout, timeOf, type Page } from "./pages.ts";
 import type { Notes } from "./verification.ts";
 
 interface View {
+  user: string;
   version: number;
   order: OrderState | null;
   notes: Notes;
@@ -17,14 +18,14 @@ interface View {
  * script, a link does.
  */
 export function verificationPage(view: View): Page {
-  const { version, order, notes } = view;
+  const { user, version, order, notes } = view;
   const content = html`
     <h1 tabindex="-1">Your age and e-mail</h1>
     <p role="status" id="standing">${sayStanding(view)}</p>
     <noscript
       ><p><a href="/verify">Show the present state</a></p></noscript
     >
-    <div id="order" data-version="${String(version)}" data-page="/verify">
+    <div id="order" data-version="${String(version)}" data-page="/verify" data-of="${user}">
       ${[...requestSection(view), ...historySection(order), ...sharedSection(order, view.now)]}
       ${[...validitySection(notes), ...receiptSection(notes)]}
     </div>

@@ -108,6 +108,7 @@ export function showVerification(desk: KycDesk, visit: Visit): Reply {
   if (login === null) return redirect("/");
   const { orders, notes } = verification;
   const view = {
+    user: login.user,
     version: orders.versionOf(login.user),
     order: orders.findOf(login.user),
     notes: notes.get(login.user) ?? {},

@@ -7,6 +7,8 @@ const path = order.dataset.page;
 async function follow() {
   for (;;) {
     const response = await ask(`${path}/changes?version=${order.dataset.version}`);
+    // Whom the page is about is not logged in here any more.
+    if (response.status === 403) location.reload();
     if (response.status !== 204) return;
     if (response.headers.get("x-version") !== order.dataset.version) await redraw();
     // Nothing new: where too many pages wait, the answer came at once.
@@ -25,7 +27,8 @@ async function redraw() {
   const text = await (await ask(path)).text();
   const fresh = new DOMParser().parseFromString(text, "text/html");
   const freshOrder = fresh.getElementById("order");
-  if (freshOrder === null) {
+  // In another tab somebody else logged in: the whole page is about another person or company.
+  if (freshOrder?.dataset.of !== order.dataset.of) {
     location.reload();
     return;
   }

@@ -27,8 +27,33 @@ test("however many pages one person opens, those of others wait for their own ch
   await Promise.all(pages);
 });
 
+test("no page takes the state after a restart, or that of somebody else, for the one it shows", () => {
+  const [before, after] = [openWatches(), openWatches()];
+  const shown = before.versionOf("one");
+  assert.equal(before.versionOf("one"), shown);
+  assert.notEqual(before.versionOf("other"), shown);
+  assert.notEqual(after.versionOf("one"), shown);
+  before.wake("one");
+  assert.notEqual(before.versionOf("one"), shown);
+  after.wake("one");
+  assert.notEqual(after.versionOf("one"), before.versionOf("one"), "both have seen one change");
+});
+
+const script = readFileSync(join(import.meta.dirname, "verify.js"), "utf8");
+
+test("a page whose person is not logged in any more is loaded anew", async () => {
+  let loads = 0;
+  const order = { dataset: { page: "/company", version: "1", of: "0x1" } };
+  runInNewContext(script, {
+    document: { getElementById: () => order },
+    fetch: async () => ({ status: 403 }),
+    location: { reload: () => (loads += 1) },
+  });
+  await settle();
+  assert.equal(loads, 1);
+});
+
 test("a page that learns nothing new pauses before it asks again, and one with news asks at once", async () => {
-  const script = readFileSync(join(import.meta.dirname, "verify.js"), "utf8");
   const versions = ["1", "2", "2"];
   const asked: string[] = [];
   const pauses: { go: () => void; ms: number }[] = [];

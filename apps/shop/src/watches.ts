@@ -1,6 +1,8 @@
+import { createHmac, randomBytes } from "node:crypto";
+
 /** Pages that wait for a change of what they show. */
 export interface Watches {
-  /** How often this name has changed since the shop opened. */
+  /** Another number after each change of this name, for another name, and after a restart. */
   versionOf: (name: string) => number;
   wake: (name: string) => void;
   /** Resolves at its next change, after `timeoutMs`, or at once if too many wait. */
@@ -15,12 +17,18 @@ const waitingOfNameMax = 20;
 
 export function openWatches(): Watches {
   const versions = new Map<string, number>();
+  // A count that began at 0 again would tell a page from before a restart that it has missed nothing, and one whose
+  // person has been exchanged in another tab that it still shows the right one.
+  const key = randomBytes(32);
+  const firstOf = (name: string) =>
+    createHmac("sha256", key).update(name).digest().readUIntBE(0, 6);
+  const versionOf = (name: string) => versions.get(name) ?? firstOf(name);
   const waiting = new Map<string, Set<() => void>>();
   let count = 0;
   return {
-    versionOf: (name) => versions.get(name) ?? 0,
+    versionOf,
     wake: (name) => {
-      versions.set(name, (versions.get(name) ?? 0) + 1);
+      versions.set(name, versionOf(name) + 1);
       for (const go of waiting.get(name) ?? []) go();
     },
     next: async (name, timeoutMs) => {
