@@ -70,8 +70,9 @@ function sayStanding(company: Company | null): string {
   return newest === undefined ? "We know nothing of your company yet." : sayRequest(newest);
 }
 
-function sayRequest({ status }: CompanyRequest): string {
-  return standings[status] ?? status;
+function sayRequest({ status, reason }: CompanyRequest): string {
+  // A request for data that ran out of time counts as refused; nobody has declined.
+  return standings[status === "refused" && reason === "expired" ? reason : status] ?? status;
 }
 
 const isOpen = (request: CompanyRequest | undefined): boolean =>

@@ -396,6 +396,30 @@ test("while the chain is away the service is told to come again", async () => {
   assert.equal(await deliver(signed()), 503);
 });
 
+test("a request that ran out of time is not called declined", async () => {
+  const member = await logIn();
+  const data = { status: "refused", reason: "expired" };
+  await deliver(kybBody("kyb.data_request.refused", fake, { seq: 2, data }));
+  const page = await member.page();
+  assert.match(page, /The time was over\.[\s\S]*action="\/company\/register"/);
+  assert.doesNotMatch(page, /declined/);
+});
+
+test("an answer that comes after the events of its request, or of a later one, changes nothing", async () => {
+  const route = "POST /api/v1/kyb/data-requests";
+  const answer = fake.kyc.get(route);
+  assert.ok(answer !== undefined);
+  for (const told of [requestId, `${requestId.slice(0, -1)}Z`]) {
+    fake.kyc.set(route, async (call) => {
+      await deliver(kybBody("kyb.data_request.refused", fake, { seq: 2, of: told }));
+      return answer(call);
+    });
+    const member = await logIn();
+    assert.equal((await member.press("/company/register")).status, 303);
+    assert.equal(stateOf(await member.page(), "registration"), "refused", told);
+  }
+});
+
 test("members who refuse may be asked again", async () => {
   const member = await logIn();
   await member.press("/company/register");

@@ -177,7 +177,7 @@ export async function continueCompany(desk: CompanyDesk, visit: Visit): Promise<
   return redirect("/company");
 }
 
-/** Records what was asked for, unless an event of the request came before the answer. */
+/** Records what was asked for, unless an event of the request, or of a later one, came before the answer. */
 async function noteRequest(
   companies: Companies,
   id: string,
@@ -189,7 +189,7 @@ async function noteRequest(
   const { requestId, status, createdAt } = asked.request;
   const request = { requestId, status, seq: 0, at: createdAt };
   await companies.change(id, (known) =>
-    known[asked.kind]?.requestId === requestId ? known : { ...known, [asked.kind]: request },
+    (known[asked.kind]?.requestId ?? "") >= requestId ? known : { ...known, [asked.kind]: request },
   );
 }
 

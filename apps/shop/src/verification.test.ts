@@ -322,6 +322,19 @@ test("after a decline the person is told so and may ask again, at once with a co
   assert.deepEqual(statusesOf(text), ["PENDING"]);
 });
 
+test("a person who declines before the answer with the code comes is told so, and not to scan it", async () => {
+  const person = await logIn();
+  await deliver(story[0] ?? "");
+  fake.kyc.set("POST /api/v2/kyc/qrcode", async ({ body }) => {
+    await deliver(statusBody(2, "FAILED", { ...own, failureReason: "USER_DECLINED" }));
+    return { qrcode, link, expiration: body["expiration"], referenceKey };
+  });
+  await person.press("/verify");
+  const text = await person.page();
+  assert.match(text, /You declined/);
+  assert.doesNotMatch(text, /data:image/);
+});
+
 test("Check again tells which values still hold", async () => {
   const person = await logIn();
   assert.equal(locationOf(await person.press("/verify/check")), "/verify");

@@ -79,6 +79,8 @@ export async function startVerification(desk: KycDesk, visit: Visit): Promise<Re
   const login = currentLogin(desk, visit);
   if (login === null) return redirect("/");
   const { kyc, options, orders } = verification;
+  // Read before the request: its own events may come before its answer.
+  const afterSequence = orders.findOf(login.user)?.current?.sequence ?? 0;
   const { unverified } = await kyc.verified({ user: login.user, items: required });
   if (unverified.length > 0) return page(unverifiedPage(unverified));
   try {
@@ -92,8 +94,7 @@ export async function startVerification(desk: KycDesk, visit: Visit): Promise<Re
       purpose: "To sell you coffee liqueur, and to send the receipt",
       returnUrl: `${url}/verify`,
     });
-    const { current } = orders.findOf(login.user) ?? { current: null };
-    note(verification, login, { request: { ...request, afterSequence: current?.sequence ?? 0 } });
+    note(verification, login, { request: { ...request, afterSequence } });
   } catch (error) {
     // Approved a moment ago: the page shows how far it is.
     if (!(error instanceof MerchantError) || error.reason !== "order_ongoing") throw error;

@@ -215,7 +215,7 @@ test("a signature is asked for under a key, read and taken back", async () => {
   const genuine = fake.kyc.get(route);
   assert.ok(genuine !== undefined);
   for (const wrong of ["0x", "01ab", "0xzz"]) {
-    fake.kyc.set(route, (call) => ({ ...genuine(call), signature: wrong }));
+    fake.kyc.set(route, async (call) => ({ ...(await genuine(call)), signature: wrong }));
     await assert.rejects(kyb.signature(signatureRequestId), {
       code: "response_invalid",
       reason: "signature",

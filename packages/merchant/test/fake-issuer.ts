@@ -104,7 +104,7 @@ export async function openFakeIssuer() {
      * Endpoints by method and path, each with its answer: of KYC the `data` of a success, else all of it. A refusal comes
      * in the envelope of errors.
      */
-    kyc: new Map<string, (call: KycCall) => object>(),
+    kyc: new Map<string, (call: KycCall) => object | Promise<object>>(),
     authorizations: new Map<string, URLSearchParams>(),
     countOf: (path: string) => fake.calls.filter((call) => call.path === path).length,
 
@@ -212,15 +212,15 @@ async function answer(
   }
 }
 
-function answerKyc(
+async function answerKyc(
   fake: FakeIssuer,
   route: string,
   { json, call }: { json: (status: number, body: unknown) => void; call: KycCall },
-): void {
+): Promise<void> {
   const endpoint = fake.kyc.get(route);
   if (endpoint === undefined) return json(404, {});
   try {
-    const data = endpoint(call);
+    const data = await endpoint(call);
     const isWrapped = /^\w+ \/api\/v\d\/(?:kyc|blockchain)\//.test(route);
     return json(200, isWrapped ? { data, message: "done", success: true } : data);
   } catch (error) {
