@@ -151,7 +151,13 @@ test("while the broker has too much to do a member stays one, and its tokens sta
   const member = await logIn();
   const held = [...fake.refreshTokens];
   fake.tokenRefusal = { status: 429, error: "temporarily_unavailable" };
-  assert.equal((await member.visit("/company")).status, 503);
+  const busy = await member.visit("/company");
+  assert.equal(busy.status, 503);
+  const text = await busy.text();
+  assert.match(text, /<a class="button" href="\/company">Try again</);
+  assert.doesNotMatch(text, /action="\/login"/, "a login would be that of a person alone");
+  const refused = await member.press(`/company/continue?from=${business}`);
+  assert.ok((await refused.text()).includes(`action="/company/continue?from=${business}"`));
   fake.tokenRefusal = undefined;
   assert.deepEqual([...fake.refreshTokens], held);
   assert.ok((await member.page()).includes(business));

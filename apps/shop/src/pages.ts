@@ -97,23 +97,23 @@ export function timeOf(seconds: number): Html {
   return html`<time datetime="${iso}Z">${iso.replace("T", " ")} UTC</time>`;
 }
 
-/**
- * What went wrong, in words for the person, and what to do next.
- *
- * @param again where "Try again" posts to
- */
-export function faultPage(error: unknown, again: string): Page {
-  const table = again.startsWith("/company/") ? { ...faults, ...companyFaults } : faults;
+/** Where "Try again" leads, as a link or as a button. */
+export interface Again {
+  method: "GET" | "POST";
+  path: string;
+}
+
+/** What went wrong, in words for the person, and what to do next. */
+export function faultPage(error: unknown, again: Again): Page {
+  const table = again.path.startsWith("/company") ? { ...faults, ...companyFaults } : faults;
   const fault = (error instanceof MerchantError ? table[error.code] : undefined) ?? unexpected;
-  return problemPage({ ...fault, again });
+  return problemPage(fault, again);
 }
 
 interface Fault {
   status: number;
   title: string;
   text: string;
-  /** Where "Try again" posts to. Default: the login. */
-  again?: string;
 }
 
 const unexpected: Fault = {
@@ -210,16 +210,24 @@ export function wrongOriginPage(): Page {
   });
 }
 
-function problemPage({ status, title, text, again = "/login" }: Fault): Page {
+function problemPage(
+  { status, title, text }: Fault,
+  again: Again = { method: "POST", path: "/login" },
+): Page {
   const content = html`
     <h1>${title}</h1>
     <p class="lead">${text}</p>
     <div class="actions">
-      ${status === 404 ? "" : button(again, "Try again")}
+      ${status === 404 ? "" : tryAgain(again)}
       <a href="/">Back to the shop</a>
     </div>
   `;
   return layout({ status, title: `${title} - Corner Coffee`, content });
+}
+
+function tryAgain({ method, path }: Again): Html {
+  if (method === "POST") return button(path, "Try again");
+  return html`<a class="button" href="${path}">Try again</a>`;
 }
 
 export function button(action: string, label: string, style = "loud"): Html {

@@ -9,7 +9,7 @@ import * as company from "./company.ts";
 import type { KybOptions } from "./company.ts";
 import { openCookies } from "./cookies.ts";
 import * as login from "./login.ts";
-import { faultPage, homePage, notFoundPage, wrongOriginPage } from "./pages.ts";
+import { faultPage, homePage, notFoundPage, wrongOriginPage, type Again } from "./pages.ts";
 import { openSessions } from "./sessions.ts";
 import * as verification from "./verification.ts";
 import type { KycOptions } from "./verification.ts";
@@ -152,12 +152,16 @@ async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
   return isOurs ? handler(desk, visit) : page(wrongOriginPage());
 }
 
-/** Where "Try again" posts to: the button of the page that asked for something, or else the login. */
-function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): string {
-  if (method === "POST" && /^\/(?:verify|company\/)/.test(url.pathname)) return url.pathname;
+/** What "Try again" does: the same once more, or else the login. */
+function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): Again {
+  const { pathname, search, searchParams } = url;
+  if (method === "POST" && /^\/(?:verify|company\/)/.test(pathname))
+    return { method, path: pathname + search };
+  // Whoever acts for a company goes on doing so.
+  if (method === "GET" && pathname === "/company") return { method, path: pathname };
   const begun =
-    url.pathname === "/callback" ? cookies.recallLogin(jar, url.searchParams.get("state")) : null;
-  return begun?.isForCompany === true ? "/company/login" : "/login";
+    pathname === "/callback" ? cookies.recallLogin(jar, searchParams.get("state")) : null;
+  return { method: "POST", path: begun?.isForCompany === true ? "/company/login" : "/login" };
 }
 
 /** A page that exists only if the shop asks for fields. */
