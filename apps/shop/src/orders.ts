@@ -12,6 +12,8 @@ export interface Orders {
    * Processes an event; once the promise resolves, the event survives a power cut. A repeated event changes nothing.
    */
   take: (event: OrderEvent) => Promise<void>;
+  /** Deletes what is known about an order. */
+  forget: (order: OrderState) => Promise<void>;
   /** The newest order of this person, and of nobody else. */
   findOf: (user: string) => OrderState | null;
   /** Another number after each change of this person's orders. */
@@ -46,13 +48,22 @@ export async function openOrders(directory: string): Promise<Orders> {
     watches.wake(event.user);
   };
 
+  const forget = async ({ referenceKey, user }: OrderState): Promise<void> => {
+    await rm(join(directory, `${referenceKey}.json`), { force: true });
+    orders.delete(referenceKey);
+    watches.wake(user);
+  };
+
+  // One after the other: two events of one order must not overwrite each other.
+  const inTurn = (write: () => Promise<void>): Promise<void> => {
+    const written = writing.then(write);
+    writing = written.catch(() => undefined);
+    return written;
+  };
+
   return {
-    take: (event) => {
-      // One after the other: two events of one order must not overwrite each other.
-      const taken = writing.then(() => take(event));
-      writing = taken.catch(() => undefined);
-      return taken;
-    },
+    take: (event) => inTurn(() => take(event)),
+    forget: (order) => inTurn(() => forget(order)),
     findOf: (user) => {
       const own = [...orders.values()].filter(({ state }) => state.user === user);
       const newestFirst = own.toSorted((one, other) => timeOf(other) - timeOf(one));

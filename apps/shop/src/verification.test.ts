@@ -112,6 +112,7 @@ function answerAll(): void {
     requests.push(body);
     return { qrcode, link, expiration: body["expiration"], referenceKey };
   });
+  fake.kyc.set("GET /api/v2/kyc/status", () => ({ status: "FAILED", createdAt: fake.now }));
   fake.kyc.set("GET /api/v2/kyc/receipt", () => order.receipt);
   fake.kyc.set("POST /api/v1/blockchain/valid", ({ body }) => {
     requests.push(body);
@@ -359,6 +360,26 @@ test("a value that was called invalid is shown as such, until it comes again", a
   assert.match(await person.page(), /data-field="EMAIL"[\s\S]*?called invalid since/);
   await deliver(dataBody(12, infos, { ...own, attempt: 2 }));
   assert.doesNotMatch(await person.page(), /called invalid since/);
+});
+
+test("a person who was deleted and comes back shares anew, though their order's numbers begin at 1 again", async () => {
+  const person = await logIn();
+  for (const body of story) await deliver(body);
+  await deliver(invalidatedBody(7, ["EMAIL", "IDCARD_DOB"], own));
+  await person.press("/verify");
+  assert.match(await person.page(), /alice@example\.com/, "what the service still knows is kept");
+  fake.kyc.set("GET /api/v2/kyc/status", () => {
+    throw new KycRefusal(404, "order_not_found");
+  });
+  await person.press("/verify");
+  assert.doesNotMatch(await person.page(), /alice@example\.com/);
+  const [email, ...others] = infos;
+  const renewed = [{ ...email, data: "alice@later.example" }, ...others];
+  const later = story.with(4, dataBody(5, renewed as typeof infos, own));
+  for (const body of later) assert.equal(await deliver(body.replaceAll("evt_01J", "evt_01K")), 200);
+  const text = await person.page();
+  assert.match(text, /Done[\s\S]*alice@later\.example/);
+  assert.doesNotMatch(text, /called invalid since/);
 });
 
 test("the receipt is verified against the chain, fact by fact", async () => {

@@ -1,6 +1,7 @@
 import {
   MerchantError,
   openKyc,
+  standingInfos,
   verifyReceipt,
   verifyWebhook,
   type Kyc,
@@ -79,6 +80,7 @@ export async function startVerification(desk: KycDesk, visit: Visit): Promise<Re
   const login = currentLogin(desk, visit);
   if (login === null) return redirect("/");
   const { kyc, options, orders } = verification;
+  await forgetDeleted(verification, login.user);
   // Read before the request: its own events may come before its answer.
   const afterSequence = orders.findOf(login.user)?.current?.sequence ?? 0;
   const { unverified } = await kyc.verified({ user: login.user, items: required });
@@ -100,6 +102,21 @@ export async function startVerification(desk: KycDesk, visit: Visit): Promise<Re
     if (!(error instanceof MerchantError) || error.reason !== "order_ongoing") throw error;
   }
   return redirect("/verify");
+}
+
+/**
+ * If the service deleted this person, none of what they shared holds, and it knows their order no more. Now that they
+ * are back, their next order is told of from 1 again.
+ */
+async function forgetDeleted({ kyc, orders }: Verification, user: string): Promise<void> {
+  const order = orders.findOf(user);
+  if (order === null || standingInfos(order).length > 0) return;
+  try {
+    await kyc.status(order.referenceKey);
+  } catch (error) {
+    if (!(error instanceof MerchantError) || error.reason !== "order_not_found") throw error;
+    await orders.forget(order);
+  }
 }
 
 /** The state of the request, and what was shared, for the person it belongs to. */
