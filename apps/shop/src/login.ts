@@ -49,9 +49,13 @@ export async function refreshLogin(desk: Desk, visit: Visit): Promise<Reply> {
 async function renewTokens(
   { merchant, cookies, sessions }: Desk,
   visit: Visit,
-  { refreshToken, subject }: Login,
+  login: Login,
 ): Promise<Login> {
   const id = cookies.sessionId(visit.cookies);
+  const { refreshToken, subject } = login;
+  const known = sessions.find(id);
+  // Another page has renewed them meanwhile: the broker would take a late second use for a theft, and end the login.
+  if (known !== null && known !== login) return known;
   try {
     if (refreshToken === undefined) throw new MerchantError("grant_refused");
     const fresh = await merchant.login.refresh(refreshToken, { subject });

@@ -38,6 +38,8 @@ export interface FakeBusiness {
   isSigned: boolean;
   /** The next calls for data or signatures are refused so. */
   refusal: KycRefusal | null;
+  /** Called before each call for data or signatures is answered. */
+  beforeAnswer?: () => Promise<unknown>;
   /** A released attestation, changed. */
   attestation(changed?: JWTPayload): Promise<string>;
   /** The same of its move, and the body of the event that tells of it. */
@@ -60,9 +62,10 @@ export function playBusiness(issuer: FakeIssuer): FakeBusiness {
       issuer.sign("kyb-attestation+jwt", { ...moveOf(issuer), ...changed }),
     movedBody: async (changed = {}) => movedBodyOf(issuer, await fake.moved(changed)),
   };
-  const take = (body: Record<string, unknown>): void => {
+  const take = async (body: Record<string, unknown>): Promise<void> => {
     if (fake.refusal !== null) throw fake.refusal;
     fake.asked.push(body);
+    await fake.beforeAnswer?.();
   };
   const begun = {
     businessWalletAddress: business,
@@ -88,13 +91,13 @@ export function playBusiness(issuer: FakeIssuer): FakeBusiness {
       createdAt: issuer.now,
     };
   });
-  issuer.kyc.set("POST /api/v1/kyb/data-requests", ({ body }) => {
-    take(body);
+  issuer.kyc.set("POST /api/v1/kyb/data-requests", async ({ body }) => {
+    await take(body);
     const price = { quotedCents: 1000, currency: "CHF", lines: [] };
     return { requestId, ...begun, fields: [], price };
   });
-  issuer.kyc.set("POST /api/v1/kyb/signature-requests", ({ body }) => {
-    take(body);
+  issuer.kyc.set("POST /api/v1/kyb/signature-requests", async ({ body }) => {
+    await take(body);
     const digest = `0x${"33".repeat(32)}`;
     return { requestId: signatureRequestId, ...begun, messageKind: "TEXT", digest };
   });

@@ -98,6 +98,7 @@ export async function openFakeIssuer() {
     refreshTokens: new Set<string>(),
     /** Whether access tokens are over; new ones, too. */
     areAccessTokensOver: false,
+    beforeNextUserinfo: undefined as (() => Promise<void>) | undefined,
     /** What every call with a token, or for one, gets. */
     tokenRefusal: undefined as { status: number; error?: string } | undefined,
     /**
@@ -150,9 +151,8 @@ export async function openFakeIssuer() {
     },
   };
   const server = createServer((request, response) => {
-    answer(fake, request, response).catch((error: unknown) =>
-      response.writeHead(500).end(String(error)),
-    );
+    const fail = (error: unknown) => response.writeHead(500).end(String(error));
+    answer(fake, request, response).catch(fail);
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   fake.url = `http://localhost:${(server.address() as AddressInfo).port}`;
@@ -192,6 +192,7 @@ async function answer(
       fake.refreshTokens.delete(form.get("token") ?? "");
       return void response.writeHead(200).end();
     case "/userinfo":
+      await holdUserinfo(fake);
       return request.headers.authorization?.startsWith("Bearer ey") === true &&
         !fake.areAccessTokensOver
         ? json(200, { sub: subject })
@@ -210,6 +211,12 @@ async function answer(
         },
       });
   }
+}
+
+async function holdUserinfo(fake: FakeIssuer): Promise<void> {
+  const hold = fake.beforeNextUserinfo;
+  fake.beforeNextUserinfo = undefined;
+  await hold?.();
 }
 
 async function answerKyc(
