@@ -43,8 +43,8 @@ export function companyPage(view: {
       ><p><a href="/company">Show the present state</a></p></noscript
     >
     <div id="order" data-version="${String(version)}" data-page="/company" data-of="${business.id}">
-      ${company?.fields === undefined ? moved.map(moveSection) : ""} ${registrationSection(company)}
-      ${termsSection(company, terms)}
+      ${company?.fields === undefined ? moved.map(moveSection) : ""}
+      ${registrationSection(business, company)} ${termsSection(business, { company, terms })}
     </div>
     <p><a href="/">Back to the shop</a></p>
     <script src="/verify.js" defer></script>
@@ -90,12 +90,13 @@ function moveSection({ id, fields = [] }: Company): Html {
   </section>`;
 }
 
-function registrationSection(company: Company | null): Html {
+function registrationSection({ id }: Business, company: Company | null): Html {
   const request = company?.registration;
+  const action = `/company/register?for=${id}`;
   const ask =
     company?.fields === undefined
-      ? button("/company/register", "Register your company")
-      : button("/company/register", "Ask for the present values", "quiet");
+      ? button(action, "Register your company")
+      : button(action, "Ask for the present values", "quiet");
   return html`<section id="registration" data-status="${request?.status ?? "none"}">
     <h2>Your company</h2>
     ${company?.fields === undefined ? "" : fieldTable(company.fields)}
@@ -141,21 +142,24 @@ const labels: Record<string, string> = {
   BUSINESS_DIRECTOR_NAME: "Director",
 };
 
-function termsSection(company: Company | null, terms: string): Html {
+function termsSection(
+  { id }: Business,
+  { company, terms }: { company: Company | null; terms: string },
+): Html {
   const request = company?.terms;
   return html`<section id="terms" data-status="${request?.status ?? "none"}">
     <h2>Our terms</h2>
     <blockquote>${terms.split("\n").map((line) => html`<p>${line}</p>`)}</blockquote>
-    ${stateOfTerms(request)}
+    ${stateOfTerms(id, request)}
   </section>`;
 }
 
-function stateOfTerms(request: Company["terms"]): Html {
+function stateOfTerms(id: string, request: Company["terms"]): Html {
   if (request?.signature !== undefined)
     return html`<p>
       Signed ${timeOf(request.at)}; the chain says so:
       <code>${request.transactionHash ?? ""}</code>
     </p>`;
   if (isOpen(request)) return html`<p>Members vote in their wallets.</p>`;
-  return html`<div class="actions">${button("/company/terms", "Sign our terms")}</div>`;
+  return html`<div class="actions">${button(`/company/terms?for=${id}`, "Sign our terms")}</div>`;
 }

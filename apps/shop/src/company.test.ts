@@ -27,7 +27,7 @@ import {
   openFakeIssuer,
   type FakeIssuer,
 } from "../../../packages/merchant/test/fake-issuer.ts";
-import { locationOf, openShopBrowser } from "../test/shop-browser.ts";
+import { locationOf, logInto } from "../test/shop-browser.ts";
 import { openShop, type Shop } from "./index.ts";
 
 let fake: FakeIssuer;
@@ -76,19 +76,7 @@ async function open({ port = 0, takesCompanies = true } = {}): Promise<Shop> {
   });
 }
 
-/** A browser; `arrived` is where its login ended. */
-async function logIn(button = "/company/login") {
-  const { visit, press } = openShopBrowser(shop);
-  const start = new URL(locationOf(await press(button)));
-  const arrived = await visit(locationOf(await fetch(start, { redirect: "manual" })));
-  return {
-    visit,
-    press,
-    arrived,
-    scope: start.searchParams.get("scope"),
-    page: async () => (await visit("/company")).text(),
-  };
-}
+const logIn = async (button = "/company/login") => logInto(shop, button);
 
 async function deliver(body: string, t = fake.now, secret?: string): Promise<number> {
   const headers = kybHeaders(body, { t, ...(secret !== undefined && { secret }) });
@@ -348,6 +336,19 @@ const actingFor = (id: string) => ({
   ext: { ...businessClaims.ext, business: { ...businessClaims.ext.business, id } },
 });
 
+test("a button of a page about another company, as in a second tab, asks nobody", async () => {
+  const first = await (await logIn()).page();
+  fake.idToken = { claims: actingFor(newBusiness) };
+  const other = await logIn();
+  for (const name of ["register", "terms"]) {
+    const action = new RegExp(`action="(/company/${name}[^"]*)"`);
+    assert.equal(locationOf(await other.press(action.exec(first)?.[1] ?? "")), "/company");
+    assert.equal(company.asked.length, 0);
+    await other.press(action.exec(await other.page())?.[1] ?? "");
+    assert.equal(company.asked.splice(0).length, 1, "that of its own page does");
+  }
+});
+
 test("a company goes on in its new wallet with what it released, once that wallet's own company says so", async () => {
   await deliver(await released());
   await deliver(signed());
@@ -437,7 +438,7 @@ test("members who refuse may be asked again, and those who ran out of time are n
     await deliver(kybBody("kyb.data_request.refused", fake, { seq, data: { reason } }));
     const page = await member.page();
     assert.ok(page.includes(said), said);
-    assert.match(page, /action="\/company\/register"/);
+    assert.match(page, /action="\/company\/register\?/);
   }
 });
 

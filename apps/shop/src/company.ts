@@ -193,9 +193,14 @@ async function noteRequest(
   );
 }
 
-/** Whom the person acts for; null for a guest or a person alone. */
+/**
+ * Whom the person acts for; null for a guest or a person alone, and for a button of a page about another company: in
+ * a second tab of this browser somebody has logged in for this one.
+ */
 async function actingFor(desk: CompanyDesk, visit: Visit): Promise<Login["user"] | null> {
-  return (await currentMember(desk, visit))?.business?.id ?? null;
+  const id = (await currentMember(desk, visit))?.business?.id ?? null;
+  const meant = visit.url.searchParams.get("for") ?? id;
+  return meant === id ? id : null;
 }
 
 /** The service reports what happened. It repeats the report until it gets a 200, so repeats must do no harm. */

@@ -22,3 +22,17 @@ export function openShopBrowser(shop: Shop) {
     press: async (action: string, origin = shop.url) => visit(action, { method: "POST", origin }),
   };
 }
+
+/** A browser in which this button has led to a login; `arrived` is where that ended. */
+export async function logInto(shop: Shop, button: string) {
+  const { visit, press } = openShopBrowser(shop);
+  const start = new URL(locationOf(await press(button)));
+  const arrived = await visit(locationOf(await fetch(start, { redirect: "manual" })));
+  return {
+    visit,
+    press,
+    arrived,
+    scope: start.searchParams.get("scope"),
+    page: async () => (await visit("/company")).text(),
+  };
+}
