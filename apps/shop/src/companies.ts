@@ -34,7 +34,10 @@ export interface Company {
   eventIds: string[];
 }
 
-/** What companies released to the shop and signed. This shop keeps a file for each; yours would use its database. */
+/**
+ * What companies released to the shop and signed. This shop keeps a file for each, as for orders: one process alone may
+ * use the directory. Yours would use its database.
+ */
 export interface Companies {
   find: (id: string) => Company | null;
   /** The companies that released something and say that they continue in this wallet, perhaps by way of others. */

@@ -6,7 +6,10 @@ import { applyEvent, type OrderEvent, type OrderState } from "@svc/merchant";
 import { writeDurably } from "./durable-file.ts";
 import { openWatches } from "./watches.ts";
 
-/** What people shared with the shop. This shop keeps a file for each order; yours would use its database. */
+/**
+ * What people shared with the shop. This shop keeps a file for each order, and knows only the events that it took
+ * itself: a second process in the same directory would write over them. Yours would use its database.
+ */
 export interface Orders {
   /**
    * Processes an event; once the promise resolves, the event survives a power cut. A repeated event changes nothing.
