@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 
-import type { Login, LogoutToken } from "@svc/merchant";
+import { MerchantError, type Login, type LogoutToken } from "@svc/merchant";
 
 /** People have to log in again twelve hours after a login. */
 const lifetimeSeconds = 12 * 3600;
@@ -8,9 +8,16 @@ const lifetimeSeconds = 12 * 3600;
 /** The oldest session makes room for the next. */
 const sessionsMax = 10_000;
 
+/** How many logins that have ended are remembered, for those whose callback is just being answered. */
+const endedMax = 1000;
+
 /** Who is logged in. This shop keeps that in memory; yours would use its database. */
 export interface Sessions {
-  /** Begins a session and returns its id: 256 random bits, which are only in the cookie. */
+  /**
+   * Begins a session and returns its id: 256 random bits, which are only in the cookie.
+   *
+   * @throws {MerchantError} grant_refused if the login has ended already
+   */
   open: (login: Login) => string;
   find: (id: string) => Login | null;
   /** Replaces the tokens of a session; one that ended meanwhile stays ended. */
@@ -22,6 +29,7 @@ export interface Sessions {
 
 export function openSessions(now: () => number): Sessions {
   const sessions = new Map<string, { login: Login; endsAt: number }>();
+  const ended = new Set<unknown>();
 
   const find = (id: string): Login | null => {
     const session = sessions.get(keyOf(id));
@@ -31,6 +39,8 @@ export function openSessions(now: () => number): Sessions {
   return {
     find,
     open: (login) => {
+      // The broker may tell of its end while the callback is still redeeming the code.
+      if (ended.has(login.claims["sid"])) throw new MerchantError("grant_refused");
       const [oldest] = sessions.keys();
       if (sessions.size >= sessionsMax && oldest !== undefined) sessions.delete(oldest);
       const id = randomBytes(32).toString("base64url");
@@ -45,6 +55,9 @@ export function openSessions(now: () => number): Sessions {
       sessions.delete(keyOf(id));
     },
     closeAll: ({ sub, sid }) => {
+      if (sid !== undefined) ended.add(sid);
+      const [earliest] = ended;
+      if (ended.size > endedMax) ended.delete(earliest);
       for (const [key, { login }] of sessions) {
         const isMeant = sid === undefined ? login.subject === sub : login.claims["sid"] === sid;
         if (isMeant) sessions.delete(key);

@@ -328,6 +328,18 @@ test("a back-channel logout ends the sessions of that login alone", async () => 
   assert.match(await other.home(), /Hello/);
 });
 
+test("a login whose end is told before its callback is answered opens no session", async () => {
+  const browser = openBrowser();
+  fake.idToken = { claims: { sid: "sid-early" } };
+  const url = await browser.approve();
+  const token = await fake.sign("logout+jwt", { ...fake.logoutClaims(), sid: "sid-early" });
+  assert.equal((await postLogoutToken(token)).status, 200);
+  const response = await browser.get(url);
+  assert.equal(response.status, 403);
+  assert.match(await response.text(), /This login has ended/);
+  assert.equal(browser.sessionId(), undefined);
+});
+
 test("a back-channel logout without a login ends all sessions of that person", async () => {
   const [one, other, bob] = [openBrowser(), openBrowser(), openBrowser()];
   await one.logIn();
