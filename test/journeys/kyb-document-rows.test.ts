@@ -81,9 +81,14 @@ const endpointRows: readonly Row[] = [
     shownBy: [[endpoint, "a test event arrives signed, and its stream has no gap"]],
   },
   {
-    name: "200 GET events of a client domain, newest first, by type and status; POST redeliver of one",
-    routes: [`GET ${api}/events`, `POST ${api}/events/<id>/redeliver`],
+    name: "200 GET events of a client domain, newest first, by type and status; GET deliveries, POST redeliver of one",
+    routes: [
+      `GET ${api}/events`,
+      `GET ${api}/events/<id>/deliveries`,
+      `POST ${api}/events/<id>/redeliver`,
+    ],
     shownBy: [
+      [events, "each attempt at a test event is listed with its outcome, and none at another"],
       [
         events,
         "a move that the endpoint took by no attempt is listed, and comes when it is sent again",
