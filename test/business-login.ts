@@ -1,6 +1,7 @@
 // What the wallet of a member sends to log in for a business.
+import assert from "node:assert/strict";
 import { approvalDigest, businessCategory, businessLoginHash, signDigest } from "@svc/protocol";
-import type { KybWorld, TestBusiness } from "./kyb-world.ts";
+import type { InboxItem, KybWorld, TestBusiness } from "./kyb-world.ts";
 import {
   finish,
   type LoginClient,
@@ -138,4 +139,18 @@ export async function logInFor(
     if (voted.status !== 200) throw new Error(`vote: ${JSON.stringify(voted.body)}`);
   }
   return { tokens: await takeTokens(world, page), page };
+}
+
+/** Checks that what the member asked sam is over, and that the member may ask anew. */
+export async function checkAskedNoMore(
+  world: KybWorld,
+  of: { item: InboxItem; acting: Acting },
+): Promise<void> {
+  const { item, acting } = of;
+  const items = await world.inboxOf("sam");
+  assert.ok(items.every(({ id }) => id !== item.id));
+  const late = await world.voteAs("sam", item.id, { item });
+  assert.equal(late.body.error?.reason, "ballot_over");
+  const next = await openBusinessPage(world);
+  assert.equal((await actAs(world, next, acting)).response.status, 200);
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
-import { actAs, logInFor, openBusinessPage } from "../business-login.ts";
+import { actAs, checkAskedNoMore, logInFor, openBusinessPage } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { approveByQr, finish, logIn, openPage, statusOf, type Tokens } from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
@@ -51,12 +51,7 @@ test("a member is logged out for its business too, and what it asked the others 
   await logOut(world.person("rea").address);
   assert.equal(await isLive(tokens), false);
   assert.equal((await statusOf(world.baseUrl, page))["failure"], "declined");
-  const items = await world.inboxOf("sam");
-  assert.ok(items.every(({ id }) => id !== page.loginId));
-  const late = await world.voteAs("sam", page.loginId, { item });
-  assert.equal(late.body.error?.reason, "ballot_over");
-  const next = await openBusinessPage(world);
-  assert.equal((await actAs(world, next, { name: "rea", business })).response.status, 200);
+  await checkAskedNoMore(world, { item, acting: { name: "rea", business } });
 });
 
 test("everybody is logged out, in pages, after a rehearsal that changes nothing", async () => {
@@ -79,4 +74,25 @@ test("everybody is logged out, in pages, after a rehearsal that changes nothing"
   assert.deepEqual(await told(logOutAll(world)), { loggedOut, ...none });
   const { users, walletSessions } = { users: 0, walletSessions: 0, ...counts };
   assert.ok(users >= 103 && walletSessions >= 102, JSON.stringify(counts));
+});
+
+test("somebody whose last session ends meanwhile keeps nobody else logged in", async () => {
+  const now = world.ctx.clock.now();
+  const [first, gone] = [1, 2].map((each) => `0x${String(each).padStart(40, "0")}`);
+  await world.ctx.db.query(sql`
+    insert into wallet_session (token_sha256, user_address, challenge_sha256, created_at, expires_at)
+    select sha256(address::bytea), address, sha256(address::bytea), 1, ${now + 600}
+    from unnest(${[first, gone]}::text[]) address`);
+  // The second one's goes when the first one's is ended.
+  await world.ctx.db.query(sql`
+    create function go() returns trigger language plpgsql as $$ begin
+      delete from wallet_session where user_address = '0x' || lpad('2', 40, '0'); return null; end $$`);
+  await world.ctx.db.query(sql`
+    create trigger go after update on wallet_session for each row when (new.user_address = '0x' || lpad('1', 40, '0')) execute function go()`);
+  const counts = { users: 0, ...(await told(logOutAll(world))) };
+  assert.ok(counts.users >= 1);
+  assert.deepEqual(
+    await world.ctx.db.query(sql`select from wallet_session where expires_at > ${now}`),
+    [],
+  );
 });

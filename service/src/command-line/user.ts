@@ -35,7 +35,7 @@ export const userVerbs: readonly Verb[] = [
     run: async (shell, input) => {
       const user = userOf(input);
       return shell.withContext(async (ctx) => {
-        const run = async (tx: Queryable) => logOutEverywhere(ctx, tx, user);
+        const run = async (tx: Queryable) => logOutKnown(ctx, tx, user);
         if (!input.flag("dry-run")) return { loggedOut: user, ...(await ctx.db.transaction(run)) };
         return { wouldLogOut: user, ...(await rehearse(ctx.db, run)) };
       });
@@ -88,13 +88,20 @@ interface LoggedOut {
   readonly walletSessions: number;
 }
 
-async function logOutEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<LoggedOut> {
+/** @returns null for somebody who never logged in and has no wallet session */
+async function logOutEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<LoggedOut | null> {
   const ended = await logOutUser(tx, user, endOf(ctx, tx));
   const walletSessions = await endSessionsOf(tx, user, ctx.clock.now());
   // Somebody who never logged in may have wallet sessions.
-  if (ended === null && walletSessions === 0) throw new Error("no such user");
+  if (ended === null && walletSessions === 0) return null;
   await ctx.audit.record(tx, { actor, action: "user.logout", subject: user });
   return { sessions: 0, offline: 0, unfinished: 0, ...ended, walletSessions };
+}
+
+async function logOutKnown(ctx: Ctx, tx: Queryable, user: Address): Promise<LoggedOut> {
+  const ended = await logOutEverywhere(ctx, tx, user);
+  if (ended === null) throw new Error("no such user");
+  return ended;
 }
 
 const pageUsers = 100;
@@ -122,6 +129,8 @@ async function logOutAll(
   for await (const user of everybody(ctx)) {
     const run = async (tx: Queryable) => logOutEverywhere(ctx, tx, user);
     const ended = await (isDry ? rehearse(ctx.db, run) : ctx.db.transaction(run));
+    // Listed a moment ago, and over or deleted since.
+    if (ended === null) continue;
     all.users += 1;
     all.sessions += ended.sessions;
     all.offline += ended.offline;
