@@ -92,7 +92,9 @@ test("somebody whose last session ends meanwhile keeps nobody else logged in", a
   const counts = { users: 0, ...(await told(logOutAll(world))) };
   assert.ok(counts.users >= 1);
   assert.deepEqual(
-    await world.ctx.db.query(sql`select from wallet_session where expires_at > ${now}`),
+    await world.ctx.db.query(
+      sql`select from wallet_session where expires_at > ${world.ctx.clock.now()}`,
+    ),
     [],
   );
 });
