@@ -440,7 +440,7 @@ test("viem reads, estimates, verifies and sends through it", async () => {
     receipt.blockHash,
   );
   assert.deepEqual(await client.getLogs({ address: to, fromBlock: 0n, toBlock: "latest" }), []);
-  assert.deepEqual(await client.getLogs({ blockHash: receipt.blockHash }), []);
+  assert.deepEqual(await client.getLogs({ address: to, blockHash: receipt.blockHash }), []);
   const { gasUsedRatio } = await client.getFeeHistory({ blockCount: 100, rewardPercentiles: [] });
   assert.ok(gasUsedRatio.length > 0);
   assert.equal(await client.getBalance({ address }), 3n);
