@@ -93,6 +93,7 @@ import { openInstallationKeys } from "./platform/cryptography/installation-keys.
 import { type Job, startJobs } from "./platform/jobs.ts";
 import { listen } from "./platform/http/listener.ts";
 import { createLog } from "./platform/telemetry/log.ts";
+import { openRepetition } from "./platform/telemetry/repetition.ts";
 import {
   createMetrics,
   type Metrics,
@@ -190,8 +191,11 @@ export async function openContext(
   await noteRestore(db);
   if (config.profile === "production" && (await isClockMoved(db)))
     throw new ConfigError("the clock of this installation was moved in the profile dev");
+  const isNews = openRepetition();
   const notifications = stack.use(
-    await openNotifications(db, { onFault: (error) => log.warn({ err: error }, "notifications") }),
+    await openNotifications(db, {
+      onFault: (error) => isNews(error) && log.warn({ err: error }, "notifications"),
+    }),
   );
   const clock = stack.use(await openClock(db, notifications));
   const random = createRandom();

@@ -1,5 +1,6 @@
 import type { SharedClock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
+import { openRepetition } from "./telemetry/repetition.ts";
 
 /** Work that every process does periodically. It takes its own locks, so running several at once does no harm. */
 export interface Job {
@@ -73,17 +74,11 @@ function pauseMsAfter(failures: number): number {
   return Math.min(failedPauseMs.longest, failedPauseMs.first * 2 ** (failures - 1));
 }
 
-const failureToldEveryMs = 60_000;
-
 /** Logs the first of several failed runs, each that fails in another way, and one a minute with how many have failed. */
 function openFailureLog({ log }: JobContext, { name }: Job) {
-  let told = { what: "", atMs: -Infinity };
+  const isNews = openRepetition();
   return (error: unknown, failures: number): void => {
-    const what = String(error);
-    const atMs = performance.now();
-    const isKnown = what === told.what && atMs - told.atMs < failureToldEveryMs;
-    if (failures > 1 && isKnown) return;
-    told = { what, atMs };
+    if (!isNews(error) && failures > 1) return;
     log.error({ err: error, job: name, ...(failures > 1 && { failures }) }, "a job failed");
   };
 }

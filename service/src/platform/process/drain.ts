@@ -10,6 +10,7 @@ export async function drain(
   parts: { readonly listener: Listener; readonly works: readonly AsyncDisposable[] },
 ): Promise<void> {
   const { listener, works } = parts;
+  log.info({ drainSeconds }, "the process is asked to end and drains");
   const endings = [listener, ...works].map(async (part) => part[Symbol.asyncDispose]());
   if (!(await isWithin(drainSeconds, Promise.allSettled(endings))))
     log.warn({ drainSeconds }, "work was left at the end of the drain; its connections are cut");
