@@ -120,7 +120,8 @@ export function createSeal(masterKeys: readonly string[]): Seal {
       const aad = aadOf(place);
       const rowKey = randomBytes(keyBytes);
       wrap(newest, { rowKey, aad, into: sealed });
-      const tag = encrypt(rowKey, { nonce: rowNonce, plain, aad }, sealed.subarray(contentAt));
+      const key = keyOf(rowKey);
+      const tag = encrypt(key, { nonce: rowNonce, plain, aad }, sealed.subarray(contentAt));
       tag.copy(sealed, contentAt + plain.length);
       return sealed;
     },
@@ -134,7 +135,7 @@ export function createSeal(masterKeys: readonly string[]): Seal {
         tag: sealed.subarray(end),
         aad,
       };
-      return decrypt(rowKey, parts, `${place.table}.${place.column}`);
+      return decrypt(keyOf(rowKey), parts, `${place.table}.${place.column}`);
     },
     rewrap(given, place) {
       const sealed = asBuffer(given);
@@ -202,18 +203,20 @@ function wrap(master: MasterKey, work: { rowKey: Buffer; aad: Buffer; into: Buff
   tag.copy(into, wrapTagAt);
 }
 
-/** As a KeyObject: raw bytes cost Node three times as much, since it tries to use them as an object first. */
+/** Raw bytes cost each use three times as much, since Node tries to use them as an object first. */
+function keyOf(bytes: Uint8Array): KeyObject {
+  return createSecretKey(bytes);
+}
+
 function deriveKey(keyMaterial: Uint8Array, context: string): KeyObject {
   assert(keyMaterial.length >= 16, "key material has at least 128 bits");
-  const material = createSecretKey(keyMaterial);
-  return createSecretKey(
-    new Uint8Array(hkdfSync("sha256", material, "svc-seal-v1", context, keyBytes)),
-  );
+  const derived = hkdfSync("sha256", keyOf(keyMaterial), "svc-seal-v1", context, keyBytes);
+  return keyOf(new Uint8Array(derived));
 }
 
 /** Writes the ciphertext to the start of `into` and returns the tag. */
 function encrypt(
-  key: KeyObject | Buffer,
+  key: KeyObject,
   from: { nonce: Buffer; plain: Uint8Array; aad: Buffer },
   into: Buffer,
 ): Buffer {
@@ -225,7 +228,7 @@ function encrypt(
 }
 
 function decrypt(
-  key: KeyObject | Buffer,
+  key: KeyObject,
   from: { nonce: Buffer; content: Buffer; tag: Buffer; aad: Buffer },
   where: string,
 ): Buffer {
