@@ -170,7 +170,8 @@ for (const [what, alarm, open] of passing) {
       await anvil.mine();
     }
     const asked = [...gate.calls.values()].reduce((sum, count) => sum + count, 0);
-    assert.ok(asked < 120, `${asked} calls in six looks`);
+    const calls = JSON.stringify(Object.fromEntries(gate.calls));
+    assert.ok(asked < 120, `${asked} calls in six looks: ${calls}`);
     assert.ok((await alarmsOf(process, alarm)) > 0);
     gate.decide(() => "pass");
     await settle(anvil, installation, [process]);
