@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, test } from "node:test";
-import { apiPage, readRoutes, type Route, sections, writeApiReference } from "./generate-api.ts";
+import { routeTags } from "../service/src/platform/http/route-tags.ts";
+import { apiPage, readDocument, type Route, routesOf, writeApiReference } from "./generate-api.ts";
 
+let document: Awaited<ReturnType<typeof readDocument>>;
 let routes: Route[];
 
 before(async () => {
-  routes = await readRoutes();
+  document = await readDocument();
+  routes = routesOf(document);
 });
 
 test("the page of the API says what /openapi.json says", () => {
@@ -45,7 +48,7 @@ test("every route says what it is for, and belongs to one section", () => {
   for (const { method, path, operation } of routes) {
     assert.ok(operation.summary, `${method} ${path} has no summary`);
     assert.equal(operation.tags?.length, 1, `${method} ${path} needs one tag`);
-    assert.ok(operation.tags[0] !== undefined && operation.tags[0] in sections, path);
+    assert.ok(operation.tags[0] !== undefined && operation.tags[0] in routeTags, path);
   }
 });
 
@@ -112,6 +115,22 @@ test("every route says whether it authenticates its callers", () => {
     silent.map(({ path }) => path),
     [],
   );
+});
+
+test("a refusal is one type for generated clients, and so is a record that several routes answer", () => {
+  const names = Object.keys(document.components.schemas);
+  for (const name of ["Refusal", "OAuthError", "DataRequest", "Order", "Receipt", "Tokens"])
+    assert.ok(names.includes(name), name);
+  const answers = Object.values(document.paths)
+    .flatMap((methods) => Object.values(methods))
+    .flatMap(({ responses }) => Object.entries(responses))
+    .filter(([status, { content }]) => /^[45]/.test(status) && content?.["application/json"]);
+  assert.ok(answers.length > 500);
+  for (const [, { content }] of answers)
+    assert.match(
+      JSON.stringify(content),
+      /\{"\$ref":"#\/components\/schemas\/(?:Refusal|OAuthError)"\}/,
+    );
 });
 
 test("a choice between fixed texts is one type for generated clients", () => {

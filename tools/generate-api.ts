@@ -1,7 +1,9 @@
 // Writes docs/reference/api.md from /openapi.json: node --conditions=source tools/generate-api.ts
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isRecord } from "@svc/protocol";
 import { answersOfAnyRoute } from "../service/src/platform/http/openapi.ts";
+import { routeTags } from "../service/src/platform/http/route-tags.ts";
 import { openWorld } from "../test/world.ts";
 import { code, page, table } from "./markdown.ts";
 
@@ -57,49 +59,37 @@ export interface Route {
   readonly operation: Operation;
 }
 
-/** What the tags stand for, in the order of the page. */
-export const sections: Readonly<Record<string, { title: string; text: string }>> = {
-  login: {
-    title: "Login",
-    text: "OAuth 2.0 and OpenID Connect. Bodies are forms; parameters that are not listed are ignored.",
-  },
-  wallet: {
-    title: "Wallet",
-    text: "What a wallet calls; `conn` of a login's link is `/w/l/<loginId>`, to which it posts, or `/w/b/<loginId>`, which it opens in the browser. Bodies are JSON. What is signed, and what request objects and items of the inbox hold: [wallets](wallets.md).",
-  },
-  account: {
-    title: "Account",
-    text: "With an API key as it is, without `Bearer`, in the `Authorization` header.",
-  },
-  kyc: {
-    title: "Verified fields",
-    text: "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is `{ data, message, success: true }`; members that are not listed are ignored.",
-  },
-  kyb: {
-    title: "Businesses",
-    text: "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is the record itself; members that are not listed are refused.",
-  },
-  issuer: {
-    title: "Issuers",
-    text: "For those who verify documents, with an issuer's key in the `Authorization` header.",
-  },
-  operations: { title: "Operations", text: "For load balancers." },
-};
+/** What a service of this code serves as `/openapi.json`. */
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
 
-/** The routes of the OpenAPI that a service of this code serves. */
-export async function readRoutes(): Promise<Route[]> {
+/** The document of a service of this code, as it is served. */
+export async function readDocument(): Promise<Document> {
   await using world = await openWorld();
   const response = await fetch(`${world.baseUrl}/openapi.json`);
-  const document = (await response.json()) as {
-    paths: Record<string, Record<string, Operation>>;
-  };
-  return Object.entries(document.paths).flatMap(([path, methods]) =>
+  return (await response.json()) as Document;
+}
+
+/** Its routes, each with all that it answers. */
+export function routesOf(document: Document): Route[] {
+  return Object.entries(withoutReferences(document).paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       method: method.toUpperCase(),
       path,
       operation,
     })),
   );
+}
+
+function withoutReferences(document: Document): Document {
+  const { schemas } = document.components;
+  const resolve = (_name: string, value: unknown): unknown => {
+    if (!isRecord(value) || typeof value["$ref"] !== "string") return value;
+    return schemas[value["$ref"].replace("#/components/schemas/", "")];
+  };
+  return JSON.parse(JSON.stringify(document, resolve)) as Document;
 }
 
 /** The reference page of all routes. */
@@ -113,12 +103,13 @@ export function writeApiReference(routes: readonly Route[]): string {
     "`reason`, or an *OAuth error* with an `error`. Lengths are characters, times Unix seconds.",
     "",
     answersOfAnyRoute,
-    ...Object.keys(sections).flatMap((tag) => writeSection(tag, routes)),
+    ...Object.keys(routeTags).flatMap((tag) => writeSection(tag, routes)),
   ]);
 }
 
 function writeSection(tag: string, routes: readonly Route[]): string[] {
-  const { title = "", text = "" } = sections[tag] ?? {};
+  const { title = "", description = "" } = routeTags[tag] ?? {};
+  const text = description.replaceAll(/`(\w+)\.md`/g, "[$1]($1.md)");
   const ours = routes.filter(({ operation }) => operation.tags?.[0] === tag);
   const written = ours.flatMap((route, at) => writeRoute(route, ours[at - 1]));
   return ["", `## ${title}`, "", text, ...written];
@@ -247,4 +238,4 @@ function kindOf(type: string, { properties = {} }: Schema): string {
   return "error_description" in properties ? "OAuth error" : "JSON";
 }
 
-if (import.meta.main) writeFileSync(apiPage, writeApiReference(await readRoutes()));
+if (import.meta.main) writeFileSync(apiPage, writeApiReference(routesOf(await readDocument())));

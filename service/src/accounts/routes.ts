@@ -56,7 +56,7 @@ const keyAnswer = Type.Object(
     livemode: Type.Boolean({ description: "False for a key of the sandbox." }),
     verified: Type.Boolean({ description: "Whether the domain is verified at this moment." }),
   },
-  { description: "The key is valid." },
+  { title: "KeyStanding", description: "The key is valid." },
 );
 
 /** Adds the routes of the accounts. */

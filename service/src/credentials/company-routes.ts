@@ -35,7 +35,8 @@ const recordMembers = {
   expiresAt: Type.Integer({ description: "Unix seconds." }),
   fields: Type.Array(Type.Object({ field: Type.String(), subject: Type.Optional(Type.String()) })),
 };
-const recordBody = (description: string) => Type.Object(recordMembers, { description });
+const recordBody = (description: string) =>
+  Type.Object(recordMembers, { title: "CompanyRecord", description });
 
 const issueBody = Type.Object({
   business: Type.String({ maxLength: 100, description: "The wallet of the business." }),

@@ -83,7 +83,8 @@ const credentialMembers = {
   }),
   fields: Type.Array(Type.Object({ field: Type.String(), expiresAt: Type.Integer() })),
 };
-const credentialBody = (description: string) => Type.Object(credentialMembers, { description });
+const credentialBody = (description: string) =>
+  Type.Object(credentialMembers, { title: "Credential", description });
 
 const issueBody = Type.Object({
   user: Type.String({ maxLength: 100, description: "Whose document it is." }),

@@ -94,19 +94,22 @@ function historyRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
-const listedOrder = Type.Object({
-  referenceKey: Type.String(),
-  reference: Type.Optional(Type.String()),
-  attempt: Type.Integer(),
-  user: Type.String(),
-  fields: Type.Array(Type.String()),
-  optionalFields: Type.Optional(Type.Array(Type.String())),
-  expiration: Type.Integer(),
-  scannedAt: Type.Optional(
-    Type.Integer({ description: "When a wallet first opened this attempt, Unix seconds." }),
-  ),
-  ...orderStatus.properties,
-});
+const listedOrder = Type.Object(
+  {
+    referenceKey: Type.String(),
+    reference: Type.Optional(Type.String()),
+    attempt: Type.Integer(),
+    user: Type.String(),
+    fields: Type.Array(Type.String()),
+    optionalFields: Type.Optional(Type.Array(Type.String())),
+    expiration: Type.Integer(),
+    scannedAt: Type.Optional(
+      Type.Integer({ description: "When a wallet first opened this attempt, Unix seconds." }),
+    ),
+    ...orderStatus.properties,
+  },
+  { title: "Order" },
+);
 
 const listQuery = Type.Object({
   status: Type.Optional(
@@ -166,7 +169,10 @@ function listedOf(order: Order) {
   };
 }
 
-const listedEvent = Type.Object({ sequence: Type.Integer(), ...eventMembers });
+const listedEvent = Type.Object(
+  { sequence: Type.Integer(), ...eventMembers },
+  { title: "OrderEvent" },
+);
 
 /** As {@link listedEvent} says. */
 const numbered = (event: ListedEvent) => ({ sequence: event.sequence, ...shownEvent(event) });
@@ -206,7 +212,10 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
-const listedDelivery = Type.Object({ sequence: Type.Integer(), ...deliveryMembers });
+const listedDelivery = Type.Object(
+  { sequence: Type.Integer(), ...deliveryMembers },
+  { title: "OrderDelivery" },
+);
 
 const deliveriesQuery = Type.Object({
   ...eventsQuery.properties,

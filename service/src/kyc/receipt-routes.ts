@@ -14,49 +14,55 @@ const hash = Type.String({ description: "0x and 64 hex digits." });
 const seconds = Type.Integer({ description: "Unix seconds." });
 const proof = Type.Array(hash, { description: "Siblings from the leaf to the root." });
 
-const phase = Type.Object({
-  operator: address,
-  transactionHash: hash,
-  blockNumber: Type.Integer(),
-  blockTime: seconds,
-  root: hash,
-  proof,
-});
+const phase = Type.Object(
+  {
+    operator: address,
+    transactionHash: hash,
+    blockNumber: Type.Integer(),
+    blockTime: seconds,
+    root: hash,
+    proof,
+  },
+  { title: "ReceiptPhase" },
+);
 
 /** `Receipt` of the protocol, member by member. */
-const receiptBody = Type.Object({
-  referenceKey: Type.String(),
-  attempt: Type.Integer(),
-  salt: hash,
-  user: address,
-  livemode: Type.Boolean(),
-  requestObject: Type.String({ description: "Compact form, as the wallet received it." }),
-  share: Type.Object({
-    request: Type.String(),
-    connection: Type.String(),
-    requester: Type.String(),
-    object: hash,
-    fields: hash,
-    data: hash,
-    deadline: seconds,
-  }),
-  signature: hex,
-  fields: Type.Array(
-    Type.Object({
-      field: Type.String(),
-      commitment: hash,
-      expiresAt: seconds,
-      issuer: address,
-      root: hash,
-      proof,
+const receiptBody = Type.Object(
+  {
+    referenceKey: Type.String(),
+    attempt: Type.Integer(),
+    salt: hash,
+    user: address,
+    livemode: Type.Boolean(),
+    requestObject: Type.String({ description: "Compact form, as the wallet received it." }),
+    share: Type.Object({
+      request: Type.String(),
+      connection: Type.String(),
+      requester: Type.String(),
+      object: hash,
+      fields: hash,
+      data: hash,
+      deadline: seconds,
     }),
-  ),
-  chainId: Type.Integer(),
-  registry: address,
-  settlement: address,
-  initiate: phase,
-  confirm: Type.Optional(phase),
-});
+    signature: hex,
+    fields: Type.Array(
+      Type.Object({
+        field: Type.String(),
+        commitment: hash,
+        expiresAt: seconds,
+        issuer: address,
+        root: hash,
+        proof,
+      }),
+    ),
+    chainId: Type.Integer(),
+    registry: address,
+    settlement: address,
+    initiate: phase,
+    confirm: Type.Optional(phase),
+  },
+  { title: "Receipt" },
+);
 
 const attemptQuery = Type.Optional(
   wholeFromOne({

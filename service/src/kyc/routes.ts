@@ -57,14 +57,17 @@ const requestBody = Type.Object({
   withoutQRCode: Type.Optional(Type.Unknown({ description: "Accepted for compatibility." })),
 });
 
-const requestedData = Type.Object({
-  qrcode: Type.String({ description: "PNG in Base64." }),
-  link: Type.String({ description: "For a button on the phone." }),
-  universalLink: Type.String({ description: "The same for phones without the app." }),
-  expiration: Type.Integer(),
-  referenceKey: Type.String(),
-  alreadySent: Type.Optional(Type.Literal(true)),
-});
+const requestedData = Type.Object(
+  {
+    qrcode: Type.String({ description: "PNG in Base64." }),
+    link: Type.String({ description: "For a button on the phone." }),
+    universalLink: Type.String({ description: "The same for phones without the app." }),
+    expiration: Type.Integer(),
+    referenceKey: Type.String(),
+    alreadySent: Type.Optional(Type.Literal(true)),
+  },
+  { title: "RequestedOrder" },
+);
 
 const requestReasons = [
   "source_key_not_found",

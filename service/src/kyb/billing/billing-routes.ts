@@ -22,19 +22,25 @@ const account = Type.Object(
     availableChf: chf("What requests may still keep back."),
     billingEnabled: Type.Boolean({ description: "Whether there was ever any money." }),
   },
-  { description: "The balance of the organization, live or sandbox like the key." },
+  {
+    title: "Account",
+    description: "The balance of the organization, live or sandbox like the key.",
+  },
 );
 
 const line = Type.Object({ field: Type.String(), tier: Type.String(), cents: Type.Integer() });
-const charge = Type.Object({
-  chargeId: Type.String(),
-  requestId: Type.String(),
-  businessWalletAddress: Type.String(),
-  chargedAt: Type.Integer({ description: "Unix seconds." }),
-  currency: Type.String(),
-  totalCents: Type.Integer(),
-  lines: Type.Array(line),
-});
+const charge = Type.Object(
+  {
+    chargeId: Type.String(),
+    requestId: Type.String(),
+    businessWalletAddress: Type.String(),
+    chargedAt: Type.Integer({ description: "Unix seconds." }),
+    currency: Type.String(),
+    totalCents: Type.Integer(),
+    lines: Type.Array(line),
+  },
+  { title: "Charge" },
+);
 
 /** Prices and accounts, for merchants (decisions section 6, Lookups and Billing). */
 export async function billingRoutes(ctx: KybContext, http: Http): Promise<void> {

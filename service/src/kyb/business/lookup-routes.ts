@@ -36,21 +36,27 @@ const standing = {
   ),
 };
 
-const Rule = Type.Object({
-  category: Type.Union([Type.Literal("signature_requests"), Type.Literal("data_requests")]),
-  approvalMode: Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]),
-});
+const Rule = Type.Object(
+  {
+    category: Type.Union([Type.Literal("signature_requests"), Type.Literal("data_requests")]),
+    approvalMode: Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]),
+  },
+  { title: "BusinessRule" },
+);
 
-const Member = Type.Object({
-  name: Type.Optional(
-    Type.String({
-      description: "Only for organizations that it logged in to, released to, or signed for.",
-    }),
-  ),
-  walletAddress: Type.String(),
-  votingRights: Type.Boolean(),
-  isCreator: Type.Boolean(),
-});
+const Member = Type.Object(
+  {
+    name: Type.Optional(
+      Type.String({
+        description: "Only for organizations that it logged in to, released to, or signed for.",
+      }),
+    ),
+    walletAddress: Type.String(),
+    votingRights: Type.Boolean(),
+    isCreator: Type.Boolean(),
+  },
+  { title: "BusinessMember" },
+);
 
 const reasons = [...callerReasons, "malformed_request", "business_not_found"] as const;
 

@@ -25,13 +25,16 @@ const recordMembers = {
   active: Type.Boolean({ description: "False in quarantine: events are held until reactivation." }),
   createdAt: Type.Integer({ description: "Unix seconds." }),
 };
-const endpointRecord = Type.Object(recordMembers, { description: "The endpoint." });
+const endpointRecord = Type.Object(recordMembers, {
+  title: "WebhookEndpoint",
+  description: "The endpoint.",
+});
 const recordWithSecret = Type.Object(
   {
     ...recordMembers,
     secret: Type.String({ description: "64 hex digits; shown only this once." }),
   },
-  { description: "The endpoint with its new secret." },
+  { title: "NewWebhookEndpoint", description: "The endpoint with its new secret." },
 );
 
 /**

@@ -65,9 +65,12 @@ function listRoute(ctx: KybContext, scope: Http): void {
           { additionalProperties: false },
         ),
         response: {
-          200: pageBody(Type.Object({ ...listedEvent, streamId: Type.String() }), {
-            description: "Newest first.",
-          }),
+          200: pageBody(
+            Type.Object({ ...listedEvent, streamId: Type.String() }, { title: "BusinessEvent" }),
+            {
+              description: "Newest first.",
+            },
+          ),
           ...refusals("malformed_request", ...callerReasons),
         },
       },

@@ -48,7 +48,10 @@ const deliveryPage = {
 /** The members of an event as merchants see it in a list. */
 export const listedEvent = { seq: Type.Integer(), ...eventMembers };
 
-export const listedDelivery = Type.Object({ seq: Type.Integer(), ...deliveryMembers });
+export const listedDelivery = Type.Object(
+  { seq: Type.Integer(), ...deliveryMembers },
+  { title: "RequestDelivery" },
+);
 
 /** Adds the routes that every kind of request has for its events: the list, the attempts, and resending. */
 export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void {
@@ -69,7 +72,9 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
         params: Params,
         querystring: Type.Object(eventPage, { additionalProperties: false }),
         response: {
-          200: pageBody(Type.Object(listedEvent), { description: "By sequence." }),
+          200: pageBody(Type.Object(listedEvent, { title: "RequestEvent" }), {
+            description: "By sequence.",
+          }),
           ...refusals("malformed_request", ...reasons, "request_not_found"),
         },
       },

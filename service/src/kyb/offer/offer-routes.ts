@@ -37,7 +37,10 @@ const offerRecord = Type.Object(
     businessWalletAddress: Type.Optional(Type.String({ description: "Once it is claimed." })),
     requestId: Type.Optional(Type.String({ description: "Once it is claimed." })),
   },
-  { description: "An offer: a request for whichever business scans it first." },
+  {
+    title: "Offer",
+    description: "An offer: a request for whichever business scans it first.",
+  },
 );
 
 const offerMembers = {

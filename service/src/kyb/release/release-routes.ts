@@ -22,22 +22,25 @@ const release = Type.Object(
     releasedAt: Type.Integer(),
     expiresAt: Type.Integer({ description: "When it is purged." }),
   },
-  { description: "What the business released." },
+  { title: "Release", description: "What the business released." },
 );
 
-const proof = Type.Object({
-  name: Type.String(),
-  subject: Type.String({ description: "Empty for the business itself." }),
-  commitment: Type.String(),
-  expiresAt: Type.Integer(),
-  leaf: Type.String(),
-  root: Type.String(),
-  proof: Type.Array(Type.String()),
-  issuer: Type.String(),
-  transactionHash: Type.String(),
-  chainId: Type.Integer(),
-  registry: Type.String(),
-});
+const proof = Type.Object(
+  {
+    name: Type.String(),
+    subject: Type.String({ description: "Empty for the business itself." }),
+    commitment: Type.String(),
+    expiresAt: Type.Integer(),
+    leaf: Type.String(),
+    root: Type.String(),
+    proof: Type.Array(Type.String()),
+    issuer: Type.String(),
+    transactionHash: Type.String(),
+    chainId: Type.Integer(),
+    registry: Type.String(),
+  },
+  { title: "FieldProof" },
+);
 
 /** What was released, for as long as it is stored. @param path of the requests */
 export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void {

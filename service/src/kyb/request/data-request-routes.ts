@@ -55,7 +55,10 @@ const requestRecord = Type.Object(
       lines: Type.Array(line),
     }),
   },
-  { description: "A request. It says neither who voted nor how many." },
+  {
+    title: "DataRequest",
+    description: "A request. It says neither who voted nor how many.",
+  },
 );
 
 /** Data requests, for merchants (decisions section 6). */

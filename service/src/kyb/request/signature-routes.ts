@@ -61,7 +61,10 @@ const requestRecord = Type.Object(
     createdAt: Type.Integer(),
     expiresAt: Type.Integer(),
   },
-  { description: "A request. It says neither who voted nor how many." },
+  {
+    title: "SignatureRequest",
+    description: "A request. It says neither who voted nor how many.",
+  },
 );
 
 const signatureRecord = Type.Object(
@@ -79,7 +82,7 @@ const signatureRecord = Type.Object(
       selector: Type.Literal("0x1626ba7e"),
     }),
   },
-  { description: "For any ERC-1271 verifier, for ever." },
+  { title: "BusinessSignature", description: "For any ERC-1271 verifier, for ever." },
 );
 
 /** Signature requests, for merchants (decisions section 6). */

@@ -93,7 +93,7 @@ export const TokenBody = Type.Object(
       }),
     ),
   },
-  { description: "The tokens." },
+  { title: "Tokens", description: "The tokens." },
 );
 
 const ext = Type.Record(Type.String(), Type.Unknown());
@@ -121,6 +121,7 @@ export const IntrospectionBody = Type.Object(
     token_use: Type.Optional(Type.String({ description: "`access_token` or `refresh_token`." })),
   },
   {
+    title: "Introspection",
     description:
       "Only `active` for a token that is not valid, or that the caller may not know about.",
   },
@@ -128,5 +129,5 @@ export const IntrospectionBody = Type.Object(
 
 export const UserinfoBody = Type.Object(
   { sub: Type.String({ description: "`svcid:<address>`" }), ext },
-  { description: "The user behind the token." },
+  { title: "Userinfo", description: "The user behind the token." },
 );

@@ -2,7 +2,9 @@ import fastify, { type FastifySchema, type RouteOptions } from "fastify";
 import type { Ctx } from "../context.ts";
 import type { Http } from "./http.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
+import { nameTypes } from "./named-types.ts";
 import type { OAuthCode, Reason } from "./problems.ts";
+import { routeTags } from "./route-tags.ts";
 import { Type } from "./schema.ts";
 import { numbersOfPattern } from "./text-form.ts";
 
@@ -116,6 +118,7 @@ async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): 
         description: `Hosted identity broker: login, verified fields, business identity. ${answersOfAnyRoute}`,
       },
       servers: [{ url: baseUrl }],
+      tags: Object.entries(routeTags).map(([name, { description }]) => ({ name, description })),
       components: { securitySchemes },
     },
   });
@@ -128,7 +131,7 @@ async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): 
         handler,
       });
   await catalogue.ready();
-  return JSON.stringify(catalogue.swagger(), asGeneratorsReadIt);
+  return JSON.stringify(nameTypes({ ...catalogue.swagger() }), asGeneratorsReadIt);
 }
 
 /** What generated clients call the route. */
@@ -140,11 +143,13 @@ function operationId(method: string, url: string): string {
 }
 
 /**
- * A choice between fixed texts as one type, since generators of clients make a type of each member of an `anyOf`; and
- * what spells a number in an address as a number, which they write there as we read it.
+ * A choice between fixed texts as one type, since generators of clients make a type of each member of an `anyOf`; what
+ * spells a number in an address as a number, which they write there as we read it; and no discriminator, which OpenAPI
+ * knows only between named types.
  */
-function asGeneratorsReadIt(_name: string, value: unknown): unknown {
+function asGeneratorsReadIt(name: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
+  if (name === "discriminator") return undefined;
   if ("pattern" in value) return asNumber(value);
   if (!("anyOf" in value)) return value;
   const { anyOf, ...rest } = value;

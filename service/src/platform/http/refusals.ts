@@ -10,12 +10,12 @@ function errorBody(description: string): TObject {
     requestId: Type.String({ description: "Also in the header X-Request-Id." }),
     details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   });
-  return Type.Object({ success: Type.Literal(false), error }, { description });
+  return Type.Object({ success: Type.Literal(false), error }, { title: "Refusal", description });
 }
 
 function oauthErrorBody(description: string): TObject {
   const members = { error: Type.String(), error_description: Type.String() };
-  return Type.Object(members, { description });
+  return Type.Object(members, { title: "OAuthError", description });
 }
 
 /** What any route with a JSON body may answer in addition to its own refusals. */
