@@ -1,11 +1,13 @@
 // A merchant's end of webhooks: takes what comes, answers as told, and waits for one event. At its end every delivery must
-// have been good for the stock libraries under one of the secrets that the merchant was shown.
+// have the form that the document of the API tells, and have been good for the stock libraries under one of the secrets
+// that the merchant was shown.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { checkKybDelivery, type SignedDelivery } from "./delivery-signatures.ts";
 import { textHeaders } from "./order-traffic.ts";
 import { patienceMs } from "./patience.ts";
+import { checkWebhookForm } from "./webhook-forms.ts";
 
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
@@ -51,6 +53,7 @@ export async function openReceiver(): Promise<Receiver> {
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();
+      for (const { body } of received) checkWebhookForm(body);
       if (secrets.size > 0)
         for (const delivery of received) checkSignatures(delivery, [...secrets]);
     },

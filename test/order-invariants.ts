@@ -16,6 +16,7 @@ import type { Ctx } from "../service/src/platform/context.ts";
 import { readSigningKeys } from "../service/src/accounts/index.ts";
 import { type ListedEvent, listEventsOf } from "../service/src/webhooks/index.ts";
 import { checkKycDelivery, type SignedDelivery } from "./delivery-signatures.ts";
+import { checkWebhookForm } from "./webhook-forms.ts";
 
 /** What is looked at. */
 export interface OrderEvidence {
@@ -437,6 +438,7 @@ async function checkSignatures(
   const packages = new Map(orders.map(({ referenceKey, packageId }) => [referenceKey, packageId]));
   const keys = await readSigningKeys(ctx, [...new Set(packages.values())]);
   for (const delivery of received) {
+    checkWebhookForm(delivery.body);
     const { data } = JSON.parse(delivery.body) as EventBody;
     checkKycDelivery(delivery, keys.get(packages.get(String(data["referenceKey"])) ?? "") ?? "");
   }

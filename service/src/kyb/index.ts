@@ -12,6 +12,7 @@ import { requireEntitlement } from "./caller.ts";
 import { dataRequestBallots } from "./request/data-request-ballots.ts";
 import { dataRequestRoutes } from "./request/data-request-routes.ts";
 import { endpointRoutes } from "./event/endpoint-routes.ts";
+import { businessWebhooks } from "./event/event-schemas.ts";
 import { eventRoutes } from "./event/event-routes.ts";
 import { foundingFinalHandlers } from "./business/founding.ts";
 import { governanceFinalHandlers, governanceRules } from "./business/governance.ts";
@@ -99,6 +100,7 @@ export function openKyb(
 
 /** Adds the routes of merchants. */
 export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
+  http.webhooks.push(...businessWebhooks);
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
     lookupRoutes(ctx, scope);

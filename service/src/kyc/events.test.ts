@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { createRandom } from "../platform/cryptography/random.ts";
 import { dataInvalidated, dataTransferred, statusUpdated } from "./events.ts";
 import type { Order } from "./order-row.ts";
+import { checkWebhookForm } from "../../../test/webhook-forms.ts";
 
 /** With everything that an order ever has. */
 const order: Order = {
@@ -53,7 +54,7 @@ test("an event names its fields, the key that signs it, and its side", () => {
   }
 });
 
-test("the reference of webhooks names every member of an order's events", () => {
+test("the reference of webhooks and the document of the API name every member of an order's events", () => {
   const page = new URL("../../../docs/reference/webhooks.md", import.meta.url);
   const text = readFileSync(page, "utf8");
   for (const { kind, body } of [
@@ -64,6 +65,7 @@ test("the reference of webhooks names every member of an order's events", () => 
     const [, told = ""] = text.split(`\`${kind}\` adds`);
     const [own = ""] = told.split(/` adds|\n\n/);
     const common = /\| `data` +\|.*/.exec(text)?.[0] ?? "";
+    checkWebhookForm(body);
     const { data } = JSON.parse(body) as { data: object };
     const untold = Object.keys(data).filter((name) => !`${own}${common}`.includes(`\`${name}\``));
     assert.deepEqual(untold, [], kind);

@@ -1,6 +1,7 @@
 // The bodies of webhooks about orders (decisions section 7, KYC). A body is fixed when it is written.
 import type { Ctx } from "../platform/context.ts";
 import { newEventId, type NewEvent } from "../webhooks/index.ts";
+import type { CommonData, InvalidData, StatusData, TransferData } from "./event-schemas.ts";
 import type { Order } from "./order-row.ts";
 
 /** How long data may wait for its receiver (decisions section 5, Purge). */
@@ -17,7 +18,7 @@ export function statusUpdated(ctx: EventContext, order: Order): NewEvent {
       fields: [...order.required, ...order.optional],
       ...statusOf(order),
       expiration: order.expiration,
-    },
+    } satisfies StatusData,
   });
 }
 
@@ -31,7 +32,7 @@ export function dataTransferred(ctx: EventContext, order: Order, infos: string):
       infos,
       expiration: order.expiration,
       ...(order.initiatedTxHash === null ? {} : { initiatedTxHash: order.initiatedTxHash }),
-    },
+    } satisfies TransferData,
   });
 }
 
@@ -43,7 +44,7 @@ export function dataInvalidated(
 ): NewEvent {
   return eventOf(ctx, order, {
     kind: "data.invalidated",
-    data: { ...commonOf(order), fields },
+    data: { ...commonOf(order), fields: [...fields] } satisfies InvalidData,
   });
 }
 
@@ -70,7 +71,7 @@ export function statusOf(
   };
 }
 
-function commonOf(order: Order): Record<string, string | number> {
+function commonOf(order: Order): CommonData {
   return {
     referenceKey: order.referenceKey,
     ...(order.reference === null ? {} : { reference: order.reference }),

@@ -6,6 +6,7 @@ import { qrPng } from "../platform/qr/qr-png.ts";
 import { envelope, envelopeBody } from "../platform/http/envelope.ts";
 import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import { orderStatus } from "./order-status.ts";
+import { orderWebhooks } from "./event-schemas.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { cancelOrder, requestOrder } from "./orders.ts";
@@ -13,6 +14,7 @@ import { readRoutes } from "./read-routes.ts";
 
 /** Orders, for merchants (service document, KYC; decisions section 5). */
 export async function kycRoutes(ctx: KycContext, http: Http): Promise<void> {
+  http.webhooks.push(...orderWebhooks);
   await http.register(async (scope: Http) => {
     requireApiKey(ctx, scope);
     qrcodeRoute(ctx, scope);

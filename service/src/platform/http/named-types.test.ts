@@ -14,13 +14,15 @@ test("a schema with a title stands once in the document, wherever and however of
   const owner = { $ref: "#/components/schemas/Person" };
   const { title: _person, ...Person } = person;
   const House = { type: "object", properties: { owners: { items: owner } } };
-  assert.deepEqual(nameTypes({ info: { title: "svc" }, paths }), {
+  const webhooks = { told: answer(person) };
+  assert.deepEqual(nameTypes({ info: { title: "svc" }, paths, webhooks }), {
     info: { title: "svc" },
     components: { schemas: { House, Person } },
     paths: {
       "/one": answer(owner),
       "/both": answer({ type: "array", items: [{ $ref: "#/components/schemas/House" }, owner] }),
     },
+    webhooks: { told: answer(owner) },
   });
 });
 

@@ -12,12 +12,14 @@ type Json = Readonly<Record<string, unknown>>;
  */
 export function nameTypes(document: Json): Json {
   const types = new Map<string, unknown>();
-  const paths = rewrite(document["paths"], types);
+  const [paths, webhooks] = [document["paths"], document["webhooks"]].map((part) =>
+    rewrite(part, types),
+  );
   const components = isRecord(document["components"]) ? document["components"] : {};
   const schemas = Object.fromEntries(
     [...types].toSorted(([one], [other]) => (one < other ? -1 : 1)),
   );
-  return { ...document, components: { ...components, schemas }, paths };
+  return { ...document, components: { ...components, schemas }, paths, webhooks };
 }
 
 function rewrite(value: unknown, types: Map<string, unknown>): unknown {

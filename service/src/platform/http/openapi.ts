@@ -7,14 +7,20 @@ import type { OAuthCode, Reason } from "./problems.ts";
 import { routeTags } from "./route-tags.ts";
 import { Type } from "./schema.ts";
 import { numbersOfPattern } from "./text-form.ts";
+import { describeWebhooks, type WebhookAbout } from "./webhook-document.ts";
 
 /** Answers that are given before a route is found or runs, and so are not listed at any route. */
 export const answersOfAnyRoute =
   "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, has a body with `Content-Encoding` 415, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
 
-/** Serves `/openapi.json`: every route that is added from now on, from the schemas that check its requests. */
+/**
+ * Serves `/openapi.json`: every route that is added from now on, from the schemas that check its requests, and every
+ * event that they add to `http.webhooks`.
+ */
 export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
   const routes: RouteOptions[] = [];
+  const webhooks: WebhookAbout[] = [];
+  http.decorate("webhooks", webhooks);
   http.addHook("onRoute", (route) => {
     routes.push(route);
   });
@@ -24,7 +30,9 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
     "/openapi.json",
     { exposeHeadRoute: true, schema: { hide: true } },
     async (_request, reply) => {
-      document ??= writeDocument(routes, ctx.config.baseUrl).then((text) => Buffer.from(text));
+      document ??= writeDocument({ routes, webhooks, baseUrl: ctx.config.baseUrl }).then((text) =>
+        Buffer.from(text),
+      );
       return reply
         .type("application/json")
         .header("cache-control", "public, max-age=300")
@@ -103,7 +111,12 @@ function refusedBy({ response }: FastifySchema): (reason: string) => boolean {
  * The generator is loaded only when somebody asks for the document: it takes memory and time, and most processes are
  * never asked.
  */
-async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): Promise<string> {
+async function writeDocument(given: {
+  routes: readonly RouteOptions[];
+  webhooks: readonly WebhookAbout[];
+  baseUrl: string;
+}): Promise<string> {
+  const { routes, webhooks, baseUrl } = given;
   const { default: swagger } = await import("@fastify/swagger");
   const catalogue = fastify({
     schemaController: { compilersFactory: lazySchemas },
@@ -131,7 +144,8 @@ async function writeDocument(routes: readonly RouteOptions[], baseUrl: string): 
         handler,
       });
   await catalogue.ready();
-  return JSON.stringify(nameTypes({ ...catalogue.swagger() }), asGeneratorsReadIt);
+  const document = { ...catalogue.swagger(), webhooks: describeWebhooks(webhooks) };
+  return JSON.stringify(nameTypes(document), asGeneratorsReadIt);
 }
 
 /** What generated clients call the route. */

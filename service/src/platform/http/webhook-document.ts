@@ -1,0 +1,54 @@
+import { type TObject, Type } from "./schema.ts";
+
+/** An event that merchants get, for the `webhooks` of `/openapi.json` (OpenAPI 3.1). */
+export interface WebhookAbout {
+  /** The `event` of its body. */
+  readonly name: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly body: TObject;
+  /** The header that signs it, beside those of Standard Webhooks. */
+  readonly signature: { readonly header: string; readonly description: string };
+}
+
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Told in `/openapi.json`; routes add theirs. */
+    readonly webhooks: WebhookAbout[];
+  }
+}
+
+/** Of each delivery, whatever the event. */
+const commonHeaders = {
+  "Svc-Event-Id": "The event's id: the same in every delivery of it.",
+  "Svc-Delivery-Attempt": "The number of the attempt, from 1.",
+  "webhook-id": "As `Svc-Event-Id`, for libraries of Standard Webhooks.",
+  "webhook-timestamp": "Unix seconds: when the attempt began.",
+  "webhook-signature": "The signatures, separated by spaces: `v1,<Base64>`.",
+};
+
+/** The `webhooks` of the document. */
+export function describeWebhooks(webhooks: readonly WebhookAbout[]): Record<string, object> {
+  return Object.fromEntries(webhooks.map((each) => [each.name, { post: describe(each) }]));
+}
+
+function describe({ name, tag, summary, body, signature }: WebhookAbout): object {
+  const headers = { [signature.header]: signature.description, ...commonHeaders };
+  return {
+    operationId: `on${name.replaceAll(/(?:^|[._])([a-z])/g, (_all, first: string) => first.toUpperCase())}`,
+    summary,
+    tags: [tag],
+    security: [],
+    parameters: Object.entries(headers).map(([header, meaning]) => ({
+      name: header,
+      in: "header",
+      required: true,
+      description: meaning,
+      schema: Type.String(),
+    })),
+    requestBody: { required: true, content: { "application/json": { schema: body } } },
+    responses: {
+      "2XX": { description: "Taken. After any other answer, or none in time, it is sent again." },
+    },
+  };
+}
