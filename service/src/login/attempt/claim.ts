@@ -190,7 +190,10 @@ async function repeatClaim(ctx: LoginContext, input: ClaimInput, user: Address):
 }
 
 /** Whether this secret belongs to the claim. */
-export function isClaimedWith({ claimSha256 }: Attempt, secret: string): boolean {
+export function isClaimedWith(
+  { claimSha256 }: Pick<Attempt, "claimSha256">,
+  secret: string,
+): boolean {
   return (
     isClaim(secret) && equalBytes(Buffer.from(claimOf(secret)), Buffer.from(claimSha256 ?? ""))
   );

@@ -31,3 +31,22 @@ test("no code of a page comes again while its login is open, however long that i
   const { macs } = pageSteps(key, { ...attempt, createdAt, expiresAt: createdAt + 900 });
   assert.equal(new Set(macs).size, 226);
 });
+
+test("a code counts for its login and step alone, by every character of its mac and under its own key", () => {
+  const { firstStep, macs } = pageSteps(key, { ...attempt, createdAt, expiresAt: createdAt + 120 });
+  const [mac = "", next = ""] = macs;
+  const code = { loginId: attempt.id, step: firstStep, mac };
+  const judgeWith = (changed: Partial<typeof code>): string =>
+    judgeSession(key, { ...code, ...changed }, createdAt);
+  assert.equal(judgeWith({}), "rolling");
+  for (let at = 0; at < mac.length; at += 1) {
+    const other = mac[at] === "A" ? "Q" : "A";
+    assert.equal(judgeWith({ mac: mac.slice(0, at) + other + mac.slice(at + 1) }), "forged");
+  }
+  assert.equal(judgeWith({ mac: mac.slice(0, -1) }), "forged");
+  assert.equal(judgeWith({ mac: next }), "forged");
+  assert.equal(judgeWith({ loginId: `B${attempt.id.slice(1)}` }), "forged");
+  assert.equal(judgeWith({ step: 0 }), "forged");
+  const anotherKey = createSecretKey(Buffer.alloc(32, 8));
+  assert.equal(judgeSession(anotherKey, code, createdAt), "forged");
+});

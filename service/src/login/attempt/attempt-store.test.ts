@@ -1,0 +1,147 @@
+// The guards that stand in the statements themselves: another process, or the time a signature takes, lies between what
+// a step has read and what it writes.
+import assert from "node:assert/strict";
+import { randomBytes, randomUUID } from "node:crypto";
+import { after, test } from "node:test";
+import type { Address } from "@svc/protocol";
+import { sql } from "../../platform/database/db.ts";
+import { addClient, openTestLogin, redirectUri, sha256, user } from "../test-login.ts";
+import {
+  approveAttempt,
+  approveUnclaimed,
+  type Claim,
+  claimAttempt,
+  type Finish,
+  finishAttempt,
+  findAttempt,
+  insertAttempt,
+} from "./attempt-store.ts";
+
+const login = await openTestLogin();
+after(async () => login[Symbol.asyncDispose]());
+const { db, clients } = login.ctx;
+const client = await addClient(login);
+const { organizationId } = (await clients.find(client.id)) ?? assert.fail();
+
+const begun = login.clock.now();
+const end = begun + 120;
+const other: Address = `0x${"11".repeat(20)}`;
+const browserSha256 = sha256("browser");
+
+async function open(clientId = client.id): Promise<string> {
+  const id = randomBytes(16).toString("base64url");
+  await insertAttempt(db, {
+    id,
+    clientId,
+    request: { redirectUri, scope: "openid", wantsRefresh: false, audience: [], prompt: [] },
+    browserSha256,
+    browserNetwork: "",
+    createdAt: begun,
+    expiresAt: end,
+    restarts: 0,
+  });
+  return id;
+}
+
+const claim: Claim = {
+  channel: "qr",
+  sessionText: "session",
+  connection: "https://id.example/w/l/1",
+  claimedBy: user,
+  claimSha256: "claim",
+  digits: "07",
+  requestObject: "object",
+  acr: "urn:svc:acr:qr",
+  isStatic: false,
+};
+
+const claimAt = async (id: string, now: number, changed: Partial<Claim> = {}): Promise<boolean> =>
+  claimAttempt(db, id, { claim: { ...claim, ...changed }, now });
+
+const approveAt = async (id: string, now: number, changed = {}): Promise<boolean> =>
+  approveAttempt(db, id, {
+    user,
+    organizationId,
+    claimSha256: claim.claimSha256,
+    now,
+    expiresAtLeast: end,
+    ...changed,
+  });
+
+const approveUnclaimedAt = async (id: string, now: number, by: string = user): Promise<boolean> =>
+  approveUnclaimed(db, id, { ...claim, user: by, organizationId, now, expiresAtLeast: end });
+
+const finishAt = async (id: string, now: number, changed: Partial<Finish> = {}) =>
+  finishAttempt(db, id, {
+    now,
+    browserSha256,
+    channel: "qr",
+    codeSha256: sha256(id),
+    codeExpiresAt: now + 60,
+    sessionId: randomUUID(),
+    sessionSecretSha256: sha256(randomUUID()),
+    presentedSecretSha256: null,
+    sessionIdleSeconds: 1000,
+    sessionAbsoluteSeconds: 1000,
+    ...changed,
+  });
+
+test("a login is claimed once, and until its last second", async () => {
+  const id = await open();
+  assert.equal(await claimAt(id, end), false);
+  assert.equal(await claimAt(id, begun, { isStatic: true }), false, "the page shows another code");
+  assert.equal(await claimAt(id, end - 1), true);
+  assert.equal(await claimAt(id, end - 1, { claimedBy: other }), false);
+  assert.equal((await findAttempt(db, id))?.claimedBy, user);
+});
+
+test("what was claimed is approved once, by who claimed it with that claim, and until its last second", async () => {
+  const id = await open();
+  assert.equal(await approveAt(id, begun), false, "nobody has claimed it");
+  await claimAt(id, begun);
+  assert.equal(await approveAt(id, begun, { user: other }), false);
+  assert.equal(await approveAt(id, begun, { claimSha256: "another" }), false);
+  assert.equal(await approveAt(id, end), false);
+  assert.equal(await approveUnclaimedAt(id, begun), false, "an answer without a claim");
+  assert.equal(await approveAt(id, end - 1), true);
+  assert.equal(await approveAt(id, end - 1), false);
+});
+
+test("a login that nobody claimed is approved once, for the first who answers, and until its last second", async () => {
+  const id = await open();
+  assert.equal(await approveUnclaimedAt(id, end), false);
+  assert.equal(await approveUnclaimedAt(id, end - 1), true);
+  assert.equal(await approveUnclaimedAt(id, end - 1, other), false);
+  assert.equal((await findAttempt(db, id))?.claimedBy, user);
+});
+
+test("an approved login is finished once, by its browser on its channel, and until its last second", async () => {
+  const id = await open();
+  assert.equal(await finishAt(id, begun), null);
+  await claimAt(id, begun);
+  assert.equal(await finishAt(id, begun), null, "nobody has approved it");
+  await approveAt(id, begun);
+  assert.equal(await finishAt(id, begun, { browserSha256: sha256("another") }), null);
+  assert.equal(await finishAt(id, begun, { channel: "app-link" }), null);
+  assert.equal(await finishAt(id, end), null);
+  assert.equal((await finishAt(id, end - 1))?.redirectUri, redirectUri);
+  assert.equal(await finishAt(id, end - 1), null);
+});
+
+test("no login is finished for a client that was disabled, or lost the address, since it was approved", async () => {
+  const changes = [
+    async (clientId: string) =>
+      db.query(sql`update oauth_client set disabled_at = ${begun} where id = ${clientId}`),
+    async (clientId: string) =>
+      db.query(
+        sql`update oauth_client set redirect_uris = '{https://shop.example/elsewhere}' where id = ${clientId}`,
+      ),
+  ];
+  for (const change of changes) {
+    const { id: clientId } = await addClient(login);
+    const id = await open(clientId);
+    await approveUnclaimedAt(id, begun);
+    await change(clientId);
+    assert.equal(await finishAt(id, begun), null, String(change));
+  }
+});
