@@ -12,6 +12,7 @@ import {
 } from "@svc/protocol";
 import { decodeJwt } from "jose";
 import { disableClient } from "../../service/src/accounts/index.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
 import {
   authorizationUrl,
   hooksOf,
@@ -22,6 +23,7 @@ import {
   openPage,
   statusOf,
 } from "../login-flow.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import { until } from "../patience.ts";
 import {
   approvalOf,
@@ -267,16 +269,36 @@ test("an answer without a claim counts by its own signature alone", async () => 
   assert.equal(answered.status, 200);
 });
 
+test("an answer without a claim counts by a code that is shown, or was a step ago, of its own login", async () => {
+  const page = await openPage(world.baseUrl, relaxed);
+  const scanned = scan(page.qr);
+  const answer = async (sent = scanned): Promise<[number, string]> =>
+    refusal(post(scanned.connection, unclaimedAnswer(sent, newIdentity())));
+  const madeUp = scanned.session.replace(/[^.]+$/, randomBytes(16).toString("base64url"));
+  assert.deepEqual(await answer({ ...scanned, session: madeUp }), [404, "login_not_found"]);
+  const other = scan((await openPage(world.baseUrl, relaxed)).qr);
+  assert.deepEqual(await answer({ ...scanned, session: other.session }), [404, "login_not_found"]);
+  await world.advance(8);
+  assert.deepEqual(await answer(), [410, "code_expired"]);
+  assert.equal((await statusOf(world.baseUrl, page))["kind"], "waiting");
+});
+
 test("of many wallets that answer one code without a claim in the same instant one is let in", async () => {
   const page = await openPage(world.baseUrl, relaxed);
   const scanned = scan(page.qr);
-  const answers = await Promise.all(
-    Array.from({ length: 10 }, async () =>
+  const { db } = world.ctx;
+  // They have all looked at the login before the first of them may change it.
+  const { sent } = await db.transaction(async (tx) => {
+    await tx.query(sql`select from login where id = ${page.loginId} for update`);
+    const all = Array.from({ length: 3 }, async () =>
       post(scanned.connection, unclaimedAnswer(scanned, newIdentity())),
-    ),
-  );
+    );
+    await untilBlocked(db, all.length);
+    return { sent: all };
+  });
+  const answers = await Promise.all(sent);
   const statuses = answers.map(({ status }) => status).toSorted((one, other) => one - other);
-  assert.deepEqual(statuses, [200, ...Array.from({ length: 9 }, () => 409)]);
+  assert.deepEqual(statuses, [200, 409, 409]);
   assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");
 });
 
