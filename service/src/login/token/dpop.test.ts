@@ -35,17 +35,18 @@ interface ProofWish {
   readonly accessToken?: string;
 }
 
+function hashOf(token: string): string {
+  return createHash("sha256").update(token).digest("base64url");
+}
+
 async function proofOf(wish: ProofWish = {}): Promise<string> {
   const keys = wish.pair ?? pair;
-  const hash = createHash("sha256")
-    .update(wish.accessToken ?? "")
-    .digest("base64url");
   const claims = {
     htm: "POST",
     htu: tokenUrl,
     iat: login.clock.now(),
     jti: randomUUID(),
-    ...(wish.accessToken === undefined ? {} : { ath: hash }),
+    ...(wish.accessToken === undefined ? {} : { ath: hashOf(wish.accessToken) }),
     ...wish.claims,
   };
   const alg = keys.publicKey.asymmetricKeyType === "rsa" ? "RS256" : "ES256";
@@ -306,6 +307,12 @@ test("userinfo takes a bound token with its proof alone, in one call, and never 
     [`Bearer ${access}`, await proofOf({ accessToken: access, claims: at }), "invalid_token"],
     [`DPoP ${access}`, await proofOf({ claims: at }), "invalid_dpop_proof"],
     [`DPoP ${access}`, await proofOf({ accessToken: plain, claims: at }), "invalid_dpop_proof"],
+    [`DPoP ${access}`, await proofOf({ claims: { ...at, ath: "" } }), "invalid_dpop_proof"],
+    [
+      `DPoP ${access}`,
+      await proofOf({ claims: { ...at, ath: hashOf(access).slice(0, -1) } }),
+      "invalid_dpop_proof",
+    ],
     [
       `DPoP ${access}`,
       await proofOf({ accessToken: access, claims: at, pair: otherPair }),
