@@ -7,6 +7,7 @@ import {
   familyStateOf,
   openTestLogin,
   redeem,
+  redirectUri,
   refresh,
   refused,
 } from "../test-login.ts";
@@ -14,7 +15,8 @@ import { untilBlocked } from "../../../../test/lock-waits.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
-const client = await addClient(login);
+const elsewhere = "https://shop.example/elsewhere";
+const client = await addClient(login, { redirectUris: [redirectUri, elsewhere] });
 
 test("a code is refused for every request that does not fit its login", async (t) => {
   const other = await addClient(login);
@@ -38,6 +40,7 @@ test("a code is refused for every request that does not fit its login", async (t
       400,
       "invalid_grant",
     ],
+    ["the other redirect_uri of its client", {}, { redirect_uri: elsewhere }, 400, "invalid_grant"],
     ["no verifier", {}, { code_verifier: undefined }, 400, "invalid_grant"],
     ["another verifier", {}, { code_verifier: "y".repeat(43) }, 400, "invalid_grant"],
     ["a short verifier", {}, { code_verifier: "y".repeat(42) }, 400, "invalid_request"],
