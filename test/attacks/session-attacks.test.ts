@@ -316,6 +316,24 @@ test("every refusal of a request goes back with its state and the issuer", async
   assert.deepEqual(found, new Set(authorizationFaults), "the reference names these and no others");
 });
 
+test("a redirect URI or client that is named twice is redirected to nowhere, whichever comes first", async () => {
+  const other = await world.addClient();
+  const good = new URL(authorizationUrl(world.baseUrl, world.client, makePkce()));
+  for (const [name, values] of [
+    ["redirect_uri", [world.client.redirectUri, "https://evil.example/callback"]],
+    ["redirect_uri", ["https://evil.example/callback", world.client.redirectUri]],
+    ["redirect_uri", [world.client.redirectUri, world.client.redirectUri]],
+    ["client_id", [world.client.id, other.id]],
+    ["client_id", [other.id, world.client.id]],
+  ] as const) {
+    const url = new URL(good);
+    url.searchParams.delete(name);
+    for (const value of values) url.searchParams.append(name, value);
+    const response = await fetch(url, { redirect: "manual" });
+    assert.deepEqual([response.status, response.headers.get("location")], [400, null], url.search);
+  }
+});
+
 test("under https the cookies are bound to the host, unreadable to scripts and never sent in clear", () => {
   const config = parseConfig({
     PROFILE: "production",
