@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import {
+  buildLink,
   loginDigest,
   parseResult,
   zeroHash,
@@ -340,6 +341,24 @@ await test("somebody unknown learns of a refusal no identity, unless that is acc
     "svcID",
     "signature",
   ]);
+});
+
+await test("a link whose conn is not spelled as a broker spells it is refused, and nobody is asked", async () => {
+  const wallet = await walletOf("alice");
+  const connections = [
+    `${broker.url}/w/f/../l/${loginId}`,
+    `${broker.url}/w/./l/${loginId}`,
+    `${broker.url}/w/%6c/${loginId}`,
+    `${broker.url}/w/l/${loginId}?x=1`,
+    `${broker.url.replace("http:", "HTTP:")}/w/l/${loginId}`,
+  ];
+  for (const connection of connections) {
+    broker.reset();
+    const link = buildLink({ action: "login", session, connection, returnType: "callback" });
+    await refuses(wallet.describe(link), "invalid_link", /spelled/);
+    await refuses(wallet.approve(link, { code: digits }), "invalid_link", /spelled/);
+    assert.deepEqual(broker.received, [], connection);
+  }
 });
 
 await test("a link for another identity, of another action or in another way is refused", async () => {
