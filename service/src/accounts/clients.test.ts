@@ -325,6 +325,26 @@ await test("in production a redirect host needs the verified domain, and localho
   assert.equal(found?.pkceRequired, true);
 });
 
+await test("a client that proves itself by nothing else has PKCE required, whatever its row says", async () => {
+  const { client } = await create({ authenticationMethod: "none" });
+  const values = [client.id];
+  const text = "update oauth_client set pkce_required = false where id = $1";
+  await ctx.db.query({ name: "", text, values });
+  await using lookup = await openClients(ctx);
+  assert.equal((await lookup.find(client.id))?.pkceRequired, true);
+});
+
+await test("a list of clients is that of one domain", async () => {
+  const other = { organizationId, domain: "localhost:3001", environment: "sandbox" };
+  const { id } = await createDomain(ctx, other, "cli");
+  const { client } = await create({ clientDomainId: id });
+  await create();
+  assert.deepEqual(
+    (await listClients(ctx, id)).map((each) => each.id),
+    [client.id],
+  );
+});
+
 await test("in production an audience that a client has is no other organization's, also of two that take it at once", async () => {
   const production: Ctx = { ...ctx, config: { ...ctx.config, profile: "production" } };
   const add = async (

@@ -49,8 +49,10 @@ test("each type of client is taken by its own method alone", async () => {
 
 test("a wrong, unknown or disabled client is refused, with a challenge where it used the header", async () => {
   const client = await addClient(login);
+  const other = await addClient(login);
   const cases: [Record<string, string>, string | undefined][] = [
     [{}, basicOf(client.id, "wrong")],
+    [{}, basicOf(client.id, other.secret)],
     [{}, basicOf(randomUUID(), client.secret)],
     [{}, basicOf("", "")],
     [{}, basicOf("no/such\u0000", "x")],
