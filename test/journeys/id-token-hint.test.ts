@@ -152,3 +152,14 @@ test("a hint that is signed with ES256 is taken as well, unless a byte of it dif
   assert.equal(await ask(tokens.id_token), "code");
   assert.equal(await ask(forged), "invalid_request");
 });
+
+test("an id token of another client is no hint, whoever it names", async () => {
+  const jar = openJar();
+  const identity = newIdentity();
+  await logIn(world.baseUrl, world.client, identity, { jar, changed: { scope: "openid" } });
+  const other = await world.addClient();
+  const { tokens } = await logIn(world.baseUrl, other, identity);
+  const refused = ["invalid_request", "invalid_request", "invalid_request"];
+  assert.deepEqual(await answersTo(jar, { id_token_hint: tokens.id_token }), refused);
+  assert.deepEqual(await answersTo(jar, {}), ["code", "code", "code"]);
+});

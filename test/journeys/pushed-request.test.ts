@@ -113,6 +113,17 @@ test("a pushed request that was used opens nothing for anybody else", async () =
   }
 });
 
+test("another client opens nothing by a pushed request, and does not use it up", async () => {
+  const other = await world.addClient();
+  const url = await push(world.client);
+  const foreign = new URL(url);
+  foreign.searchParams.set("client_id", other.id);
+  const refused = await fetch(foreign, { redirect: "manual" });
+  assert.deepEqual([refused.status, refused.headers.get("location")], [400, null]);
+  assert.match(await refused.text(), /unknown, used or expired/);
+  await load(openJar(), url);
+});
+
 test("a pushed request waits for a minute, as its answer says", async () => {
   const { expires_in: seconds } = (await (await tryPush(world.client)).json()) as {
     expires_in: number;
