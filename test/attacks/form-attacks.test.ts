@@ -174,3 +174,30 @@ test("wallet routes take no form, which any site could have a browser post witho
   }
   assert.equal((await statusOf(world.baseUrl, page))["kind"], "waiting");
 });
+
+test("what takes forms takes no JSON, which would get past what a browser asks before by CORS", async () => {
+  const { client, baseUrl } = world;
+  const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
+  const asked = new URL(authorizationUrl(baseUrl, client, makePkce())).searchParams;
+  const request = Object.fromEntries(asked);
+  for (const [path, members] of [
+    ["token", { grant_type: "client_credentials" }],
+    ["introspect", { token: "unknown" }],
+    ["revoke", { token: "unknown" }],
+    ["par", request],
+    ["auth", request],
+  ] as const) {
+    const send = async (body: string | URLSearchParams, type?: string): Promise<Response> =>
+      fetch(`${baseUrl}/oauth2/${path}`, {
+        method: "POST",
+        headers: {
+          authorization: `Basic ${basic}`,
+          ...(type === undefined ? {} : { "content-type": type }),
+        },
+        body,
+      });
+    assert.ok((await send(new URLSearchParams(members))).ok, path);
+    const refused = await send(JSON.stringify(members), "application/json");
+    assert.equal(refused.status, path === "auth" ? 415 : 400, path);
+  }
+});
