@@ -7,6 +7,7 @@ import {
   claimOf,
   loginDigest,
   parseLoginSession,
+  shortAddress,
   signDigest,
   zeroHash,
 } from "@svc/protocol";
@@ -224,6 +225,15 @@ test("the number that a page shows is any of a hundred", async () => {
   }
   for (const number of numbers) assert.match(number, /^\d\d$/);
   assert.ok(new Set(numbers.map(([tens]) => tens)).size > 2, numbers.join(" "));
+});
+
+test("a page is told the short form of who claimed its login, and no more", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const { address } = (await claim(scan(page.qr), newIdentity())).identity;
+  const state = await statusOf(world.baseUrl, page);
+  assert.equal(state["identity"], shortAddress(address));
+  const shown = await (await page.jar.fetch(pageUrl(page))).text();
+  for (const told of [JSON.stringify(state), shown]) assert.ok(!told.includes(address.slice(2)));
 });
 
 test("a login that was declined is over for the next wallet that claims it", async () => {

@@ -5,6 +5,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { sql } from "../../platform/database/db.ts";
+import { findSessionBySecret } from "../session/logout-store.ts";
 import { addClient, openTestLogin, redirectUri, sha256, user } from "../test-login.ts";
 import {
   approveAttempt,
@@ -86,6 +87,10 @@ const finishAt = async (id: string, now: number, changed: Partial<Finish> = {}) 
     ...changed,
   });
 
+async function findSessionId(secretSha256: Buffer): Promise<string | null> {
+  return (await findSessionBySecret(db, secretSha256))?.id ?? null;
+}
+
 test("a login is claimed once, and until its last second", async () => {
   const id = await open();
   assert.equal(await claimAt(id, end), false);
@@ -126,6 +131,33 @@ test("an approved login is finished once, by its browser on its channel, and unt
   assert.equal(await finishAt(id, end), null);
   assert.equal((await finishAt(id, end - 1))?.redirectUri, redirectUri);
   assert.equal(await finishAt(id, end - 1), null);
+});
+
+/** Finishes a login of this identity at that moment. */
+async function logInAt(now: number, by: string, changed: Partial<Finish>) {
+  const id = await open();
+  await approveUnclaimedAt(id, begun, by);
+  const secretSha256 = sha256(id);
+  await finishAt(id, now, { ...changed, sessionSecretSha256: secretSha256 });
+  return { secretSha256, sessionId: await findSessionId(secretSha256) };
+}
+
+test("who logs in again goes on in that session under a new secret, until its time is over, to the second, and in nobody else's", async () => {
+  const cases: [seconds: number, by: string, isKept: boolean, changed: Partial<Finish>][] = [
+    [99, user, true, { sessionIdleSeconds: 100 }],
+    [100, user, false, { sessionIdleSeconds: 100 }],
+    [99, user, true, { sessionAbsoluteSeconds: 100 }],
+    [100, user, false, { sessionAbsoluteSeconds: 100 }],
+    [1, other, false, {}],
+  ];
+  for (const [seconds, by, isKept, changed] of cases) {
+    const first = await logInAt(begun, user, {});
+    const presentedSecretSha256 = first.secretSha256;
+    const next = await logInAt(begun + seconds, by, { ...changed, presentedSecretSha256 });
+    const name = JSON.stringify([seconds, by, changed]);
+    assert.equal(next.sessionId === first.sessionId, isKept, name);
+    assert.equal((await findSessionId(first.secretSha256)) === null, isKept, name);
+  }
 });
 
 test("no login is finished for a client that was disabled, or lost the address, since it was approved", async () => {

@@ -10,13 +10,16 @@ import {
   redirectUri,
   refresh,
   refused,
+  sha256,
 } from "../test-login.ts";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
-const elsewhere = "https://shop.example/elsewhere";
-const client = await addClient(login, { redirectUris: [redirectUri, elsewhere] });
+const secondUri = "https://shop.example/second";
+const client = await addClient(login, { redirectUris: [redirectUri, secondUri] });
+
+const challengeOf = (verifier: string): string => sha256(verifier).toString("base64url");
 
 test("a code is refused for every request that does not fit its login", async (t) => {
   const other = await addClient(login);
@@ -40,7 +43,7 @@ test("a code is refused for every request that does not fit its login", async (t
       400,
       "invalid_grant",
     ],
-    ["the other redirect_uri of its client", {}, { redirect_uri: elsewhere }, 400, "invalid_grant"],
+    ["the other redirect_uri of its client", {}, { redirect_uri: secondUri }, 400, "invalid_grant"],
     ["no verifier", {}, { code_verifier: undefined }, 400, "invalid_grant"],
     ["another verifier", {}, { code_verifier: "y".repeat(43) }, 400, "invalid_grant"],
     ["a short verifier", {}, { code_verifier: "y".repeat(42) }, 400, "invalid_request"],
@@ -94,6 +97,24 @@ test("a code is refused for every request that does not fit its login", async (t
     async () => {
       const code = await addCode(login, client);
       refused(await redeem(login, other, code), 400, "invalid_grant");
+      assert.equal((await redeem(login, client, code)).status, 200);
+    },
+  );
+  await t.test(
+    "a verifier whose hash begins or ends as the challenge does is another",
+    async () => {
+      const code = await addCode(login, client);
+      const challenge = challengeOf(code.verifier);
+      for (const isAlike of [
+        (hash: string): boolean => hash.startsWith(challenge.slice(0, 2)),
+        (hash: string): boolean => hash.endsWith(challenge.slice(-1)),
+      ]) {
+        let alike = "";
+        for (let at = 0; !isAlike(challengeOf(alike)); at += 1)
+          alike = String(at).padStart(43, "v");
+        const form = { code_verifier: alike };
+        refused(await redeem(login, client, { ...code, form }), 400, "invalid_grant");
+      }
       assert.equal((await redeem(login, client, code)).status, 200);
     },
   );
