@@ -103,22 +103,39 @@ test("a changed roster ends every login for the business, and a changed rule non
   assert.equal(row?.reason, "business_changed");
 });
 
+/** Without what the service does along with it. */
+async function setStatus({ address }: TestBusiness, status: BusinessStatus): Promise<void> {
+  await world.ctx.db.query(sql`update business set status = ${status} where address = ${address}`);
+}
+
 test("tokens are looked after at each use, even where nobody has revoked them", async () => {
   for (const status of ["suspended", "moved"] satisfies BusinessStatus[]) {
     const business = await world.found({ members: ["eve"] });
     const { tokens } = await logInFor(world, { business, voters: ["eve"] });
-    const set = async (to: BusinessStatus): Promise<void> => {
-      await world.ctx.db.query({
-        name: "",
-        text: "update business set status = $1 where address = $2",
-        values: [to, business.address],
-      });
-    };
-    await set(status);
+    await setStatus(business, status);
     assert.deepEqual(await usesOf(tokens), [], status);
-    await set("active");
+    await setStatus(business, "active");
     assert.deepEqual(await usesOf(tokens), allUses, status);
   }
+});
+
+test("a code and what was approved are looked after at their use as well, even where nobody has ended them", async () => {
+  const business = await world.found({ members: ["uma"] });
+  const approve = async (): Promise<OpenPage> => {
+    const page = await openBusinessPage(world);
+    assert.equal((await actAs(world, page, { name: "uma", business })).response.status, 200);
+    return page;
+  };
+  const [finished, approved] = [await approve(), await approve()];
+  const code = (await finish(world.baseUrl, finished)).searchParams.get("code") ?? "";
+  const redeemed = async (): Promise<number> =>
+    (await redeem(world.baseUrl, world.client, { code, verifier: finished.pkce.verifier })).status;
+  await setStatus(business, "suspended");
+  assert.equal(await redeemed(), 400);
+  await assert.rejects(takeTokens(world, approved), /finish answered 409/);
+  await setStatus(business, "active");
+  assert.equal(await redeemed(), 200);
+  await takeTokens(world, approved);
 });
 
 test("a suspension ends logins for the business, and what ended stays ended", async () => {
