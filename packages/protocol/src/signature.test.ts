@@ -43,6 +43,17 @@ test("another spelling of a signature is not read: high s, other v, other length
   for (const text of vectors.invalidSignatures) assert.equal(parseSignature(text), null, text);
 });
 
+const withS = (s: bigint): ReturnType<typeof parseSignature> =>
+  parseSignature(`0x${"11".repeat(32)}${s.toString(16).padStart(64, "0")}1b`);
+
+test("s is in the lower half of the order, the middle included", () => {
+  const middle = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
+  assert.notEqual(withS(1n), null);
+  assert.notEqual(withS(middle), null);
+  assert.equal(withS(middle + 1n), null);
+  assert.equal(withS(0n), null);
+});
+
 test("a signature in upper-case hex is read", () => {
   const [first] = vectors.typedData;
   assert.ok(first);

@@ -92,6 +92,24 @@ await test("401: a call without the header, or with an empty one, is told apikey
   }
 });
 
+await test("401: a key counts by every byte of its MAC", async () => {
+  const { id, key } = await createApiKey(ctx, { clientDomainId: live.id, name: "mac" }, "cli");
+  for (const at of [0, 8, 16, 31]) {
+    const flip = async (): Promise<unknown> =>
+      ctx.db.query({
+        name: "",
+        text: "update api_key set mac = set_byte(mac, $2, get_byte(mac, $2) # 1) where id = $1",
+        values: [id, at],
+      });
+    await flip();
+    await using lookup = await openApiKeys(ctx);
+    await assert.rejects(lookup.authenticate(key), refusedWith("apikey_invalid"), `byte ${at}`);
+    await flip();
+  }
+  await using lookup = await openApiKeys(ctx);
+  assert.equal((await lookup.authenticate(key)).id, id);
+});
+
 await test("401: a key behind Bearer, damaged, foreign, of another environment or kind is told apikey_invalid", async () => {
   const { key } = await createApiKey(ctx, { clientDomainId: live.id, name: "backend" }, "cli");
   const management = await createManagementKey(ctx, { organizationId, name: "dashboard" }, "cli");

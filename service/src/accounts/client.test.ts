@@ -120,6 +120,15 @@ void test("either live secret of a client is recognised, and nothing else", () =
   assert.equal(matchSecret(client, "one"), "old");
   assert.equal(matchSecret(client, "two"), "new");
   assert.equal(matchSecret(client, "three"), null);
+  for (let at = 0; at < 32; at += 1) {
+    const other = sha256("one");
+    other[at] = (other[at] ?? 0) ^ 1;
+    assert.equal(
+      matchSecret({ secrets: [{ id: "old", sha256: other }] }, "one"),
+      null,
+      `byte ${at}`,
+    );
+  }
   assert.equal(matchSecret(client, ""), null);
   assert.equal(matchSecret({ secrets: [] }, "one"), null);
 });

@@ -117,7 +117,9 @@ test("a logout without a hint asks the person, by a form that is good for this s
 
   const submit = async (form: Record<string, string>, by = cookie): Promise<Answer> =>
     post(login, path, { form: { decision: "logout", ...form }, headers: { cookie: by } });
-  assert.equal((await submit({ ...hidden, confirm: "A".repeat(43) })).status, 400);
+  const { confirm = "" } = hidden;
+  for (const other of ["A".repeat(43), `${confirm.slice(0, -1)}_`, `${confirm}A`, confirm.slice(1)])
+    assert.equal((await submit({ ...hidden, confirm: other })).status, 400, other);
   assert.equal((await submit({ ...hidden, state: "other" })).status, 400);
   const stranger = await logIn();
   assert.equal((await submit(hidden, stranger.cookie)).status, 400);

@@ -62,3 +62,12 @@ for (const [what, sha256, of, given, expected] of cases) {
     assert.equal(judgeRefreshUse(of, { sha256 }, given), expected);
   });
 }
+
+test("a token is the newest or the last one by every byte of its hash", () => {
+  for (let at = 0; at < 32; at += 1)
+    for (const hash of [newest, previous]) {
+      const sha256 = Buffer.from(hash);
+      sha256[at] = 9;
+      assert.equal(judgeRefreshUse(family, { sha256 }, call), "reused", `byte ${at}`);
+    }
+});
