@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { disableClient } from "../../service/src/accounts/index.ts";
-import { openDb } from "../../service/src/platform/database/db.ts";
+import { openDb, sql, type Statement } from "../../service/src/platform/database/db.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
 import {
   approveByQr,
@@ -136,17 +136,19 @@ test("an approval posted twice at once is one approval, and the code comes out o
   assert.equal(finishes.filter((answer) => answer.status === 200).length, 1);
 });
 
-/** Both look at the login, then wait for the one who holds it; who asked first goes first. */
+const rowOfLogin = (loginId: string): Statement =>
+  sql`select from login where id = ${loginId} for update`;
+
+/** Both look at the row, then wait for the one who holds it; who asked first goes first. */
 async function oneAfterTheOther(
-  loginId: string,
+  hold: Statement,
   first: () => Promise<Response>,
   second: () => Promise<Response>,
 ): Promise<[number, number]> {
   const waiting = `select count(*)::int as n from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`;
   const [one, two] = await world.ctx.db.transaction(async (tx) => {
-    const text = "select from login where id = $1 for update";
-    await tx.query({ name: "", text, values: [loginId] });
+    await tx.query(hold);
     const untilWaiting = async (callers: number): Promise<void> => {
       const [row] = await world.ctx.db.query<{ n: number }>({
         name: "",
@@ -164,6 +166,39 @@ async function oneAfterTheOther(
   return [(await one?.answer)?.status ?? 0, (await two?.answer)?.status ?? 0];
 }
 
+test("of two claims, redemptions or refreshes that meet at one row the first alone succeeds", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const scanned = scan(page.qr);
+  const moved = { ...scanned, connection: scanned.connection.replace(world.baseUrl, other.url) };
+  const claimed = await oneAfterTheOther(
+    rowOfLogin(page.loginId),
+    async () => (await tryClaim(scanned, newIdentity())).response,
+    async () => (await tryClaim(moved, newIdentity())).response,
+  );
+  assert.deepEqual(claimed, [200, 409]);
+
+  const approved = await openPage(world.baseUrl, world.client);
+  await approveByQr(world.baseUrl, approved, newIdentity());
+  const code = (await finish(world.baseUrl, approved)).searchParams.get("code") ?? "";
+  const { verifier } = approved.pkce;
+  const redeemed = await oneAfterTheOther(
+    rowOfLogin(approved.loginId),
+    async () => redeem(world.baseUrl, world.client, { code, verifier }),
+    async () => redeem(other.url, world.client, { code, verifier }),
+  );
+  assert.deepEqual(redeemed, [200, 400]);
+
+  const { tokens, page: done } = await logIn(world.baseUrl, world.client, newIdentity());
+  const parameters = { grant_type: "refresh_token", refresh_token: tokens.refresh_token ?? "" };
+  const refreshed = await oneAfterTheOther(
+    sql`select from token_family
+      where id = (select family_id from login where id = ${done.loginId}) for update`,
+    async () => postToken(world.baseUrl, world.client, parameters),
+    async () => postToken(other.url, world.client, parameters),
+  );
+  assert.deepEqual(refreshed, [200, 400]);
+});
+
 test("of an approval and a refusal at once the first counts, and the other is told that it came too late", async () => {
   const open = async () => {
     const page = await openPage(world.baseUrl, world.client);
@@ -175,15 +210,17 @@ test("of an approval and a refusal at once the first counts, and the other is to
     return { page, claimed, digits, approveElsewhere };
   };
   const kept = await open();
-  const declinedLate = await oneAfterTheOther(kept.page.loginId, kept.approveElsewhere, async () =>
-    decline(kept.claimed),
+  const declinedLate = await oneAfterTheOther(
+    rowOfLogin(kept.page.loginId),
+    kept.approveElsewhere,
+    async () => decline(kept.claimed),
   );
   assert.deepEqual(declinedLate, [200, 409]);
   assert.ok((await finish(world.baseUrl, kept.page)).searchParams.has("code"));
 
   const ended = await open();
   const approvedLate = await oneAfterTheOther(
-    ended.page.loginId,
+    rowOfLogin(ended.page.loginId),
     async () => decline(ended.claimed),
     ended.approveElsewhere,
   );
@@ -191,7 +228,7 @@ test("of an approval and a refusal at once the first counts, and the other is to
 
   const typo = await open();
   const wrongLate = await oneAfterTheOther(
-    typo.page.loginId,
+    rowOfLogin(typo.page.loginId),
     async () => approve(typo.claimed, typo.digits),
     async () => typo.approveElsewhere(typo.digits === "11" ? "12" : "11"),
   );
