@@ -271,6 +271,22 @@ await test("deliveries and events after a sequence are listed, and events are se
   assert.deepEqual(reasonOf(unknown), [404, "event_not_found"]);
 });
 
+await test("of the 5 open requests none counts whose time is over, also before a job has ended it", async (t) => {
+  const apiKey = await world.otherMerchant();
+  const window = { expiresInSeconds: 300 };
+  const open: string[] = [];
+  for (let number = 0; number < 5; number += 1) open.push(await world.begin(window, { apiKey }));
+  const { body } = await get(`${signaturesPath}/${open[4]}`, apiKey);
+  const { expiresAt } = body as { expiresAt: number };
+  const clock = t.mock.method(ctx.clock, "now", () => expiresAt + 1);
+  const sixth = await world.askSignature({}, { apiKey });
+  clock.mock.restore();
+  assert.equal(sixth.status, 201);
+  for (const id of open)
+    assert.equal((await get(`${signaturesPath}/${id}`, apiKey)).body["status"], "expired");
+  await cancel(String(sixth.body["requestId"]), apiKey);
+});
+
 await test("an organization has at most 5 open requests and 20 a day to one business, until a day is over", async () => {
   const apiKey = await world.otherMerchant();
   const open: string[] = [];

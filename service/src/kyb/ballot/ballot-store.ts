@@ -76,6 +76,19 @@ export async function lockDueBallots(tx: Queryable, now: number, limit: number):
 /** Passed as a value where another column finds the row: {@link sql} tells why. */
 const open = "open";
 
+/** Locks those of the given ballots that have expired, in the order of their ids; waits for whoever holds one. */
+export async function lockDueAmong(
+  tx: Queryable,
+  ids: readonly string[],
+  now: number,
+): Promise<Ballot[]> {
+  return tx.query<Ballot>(
+    sql`select ${ballotColumns} from ballot
+      where id = any(${[...ids]}) and status = ${open} and expires_at < ${now}
+      order by id for update`,
+  );
+}
+
 /** Locks the open ballots of a business, in the order of their ids. */
 export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
   return tx.query<Ballot>(

@@ -256,19 +256,35 @@ async function restartBallot(
 export async function expireBallots(ctx: KybContext): Promise<void> {
   await workInBatches(dueBatch, async (limit) =>
     ctx.db.transaction(async (tx) => {
-      const now = ctx.clock.now();
-      const due = await store.lockDueBallots(tx, now, limit);
-      for (const ballot of due) {
-        await store.endBallot(tx, { id: ballot.id, status: "expired", now });
-        const ended = {
-          ballot: { ...ballot, status: "expired" as const },
-          outcome: "expired" as const,
-        };
-        await ctx.ballotKinds[ballot.kind].onEnded(ctx, tx, ended);
-      }
+      const due = await store.lockDueBallots(tx, ctx.clock.now(), limit);
+      await expireLocked(ctx, tx, due);
       return due.length;
     }),
   );
+}
+
+/**
+ * Ends those of the given ballots whose time is over although {@link expireBallots} has not come to them yet, in the
+ * transaction of a caller who holds the business. Afterwards none of them is open and over, whoever ended it.
+ */
+export async function expireAmong(
+  ctx: KybContext,
+  tx: Queryable,
+  ids: readonly string[],
+): Promise<void> {
+  await expireLocked(ctx, tx, await store.lockDueAmong(tx, ids, ctx.clock.now()));
+}
+
+async function expireLocked(ctx: KybContext, tx: Queryable, due: readonly Ballot[]): Promise<void> {
+  const now = ctx.clock.now();
+  for (const ballot of due) {
+    await store.endBallot(tx, { id: ballot.id, status: "expired", now });
+    const ended = {
+      ballot: { ...ballot, status: "expired" as const },
+      outcome: "expired" as const,
+    };
+    await ctx.ballotKinds[ballot.kind].onEnded(ctx, tx, ended);
+  }
 }
 
 /** Forgets ballots 30 days after they ended (decisions section 8, Retention: logins and requests). */

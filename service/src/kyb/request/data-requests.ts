@@ -5,7 +5,7 @@ import type { Queryable } from "../../platform/database/db.ts";
 import { workInBatches } from "../../platform/database/work-in-batches.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { cancelBallot, openBallot } from "../ballot/ballots.ts";
+import { cancelBallot, expireAmong, openBallot } from "../ballot/ballots.ts";
 import { type Business, isGoodStanding } from "../business/business.ts";
 import { findBusiness, holdBusiness } from "../business/business-store.ts";
 import { checkEntitled } from "../caller.ts";
@@ -68,7 +68,7 @@ export async function requestData(
     fixedOptional: null,
     approvedAt: null,
   };
-  await insertAlone(tx, made);
+  await insertAlone(ctx, tx, made);
   await openBallot(ctx, tx, {
     id: made.id,
     kind: "data_request",
@@ -85,11 +85,14 @@ export async function requestData(
 }
 
 /** @throws {Problem} request_already_open, naming it in the details */
-async function insertAlone(tx: Queryable, made: DataRequest): Promise<void> {
+async function insertAlone(ctx: KybContext, tx: Queryable, made: DataRequest): Promise<void> {
   while (!(await store.insertRequest(tx, made))) {
     const openRequestId = await store.findOpenRequest(tx, made);
-    // The open request may have ended in the meantime.
-    if (openRequestId !== null)
+    // It may have ended in the meantime.
+    if (openRequestId === null) continue;
+    // Its time may be over, and nobody has said so yet.
+    await expireAmong(ctx, tx, [openRequestId]);
+    if ((await store.findOpenRequest(tx, made)) === openRequestId)
       throw new Problem("request_already_open", { details: { openRequestId } });
   }
 }

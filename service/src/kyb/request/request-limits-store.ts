@@ -43,3 +43,18 @@ export async function countRequests(
   );
   return row ?? { open: 0, firstOfLastAt: null, isBlocked: false };
 }
+
+/** The ids of the requests that {@link countRequests} counts as open. */
+export async function findOpen(
+  tx: Queryable,
+  { organizationId, business }: Pair,
+): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    sql`select id from data_request where organization_id = ${organizationId} and business = ${business}
+        and status = 'pending_approval'
+      union all
+      select id from signature_request where organization_id = ${organizationId} and business = ${business}
+        and status = 'pending_approval'`,
+  );
+  return rows.map(({ id }) => id);
+}

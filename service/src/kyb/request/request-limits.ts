@@ -1,6 +1,7 @@
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refuseBeyond } from "../../platform/rate-limit.ts";
+import { expireAmong } from "../ballot/ballots.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./request-limits-store.ts";
 
@@ -17,13 +18,19 @@ const openRetrySeconds = 60;
  * @throws {Problem} requester_blocked, rate_limited
  */
 export async function checkRequestLimits(
-  ctx: Pick<KybContext, "clock" | "metrics">,
+  ctx: KybContext,
   tx: Queryable,
   pair: store.Pair,
 ): Promise<void> {
   const since = ctx.clock.now() - daySeconds;
-  const counted = await store.countRequests(tx, pair, { since, count: perDayMax });
+  const count = async () => store.countRequests(tx, pair, { since, count: perDayMax });
+  let counted = await count();
   if (counted.isBlocked) throw new Problem("requester_blocked");
+  if (counted.open >= openMax) {
+    // The time of some may be over, and nobody has said so yet.
+    await expireAmong(ctx, tx, await store.findOpen(tx, pair));
+    counted = await count();
+  }
   if (counted.open >= openMax)
     refuseBeyond(ctx, "requests-open", {
       burst: openMax,

@@ -1,0 +1,28 @@
+// A data request whose time is over is in nobody's way, even before a job has ended it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
+
+await using world = await openDataWorld({ fundsRappen: 100_000n });
+const { ctx } = world;
+
+const account = async (): Promise<unknown> =>
+  (await world.call("GET", "/api/v1/kyb/billing/account")).body;
+
+await test("a business can be asked again once the time of the open request is over, before a job has ended that", async (t) => {
+  const asked = await world.ask();
+  assert.equal(asked.status, 201);
+  const held = await account();
+  const { requestId, expiresAt } = asked.body as { requestId: string; expiresAt: number };
+  const clock = t.mock.method(ctx.clock, "now", () => expiresAt);
+  const early = await world.ask();
+  assert.equal(early.body.error?.reason, "request_already_open", "in its last second");
+  clock.mock.mockImplementation(() => expiresAt + 1);
+  assert.equal((await world.ask()).status, 201);
+  clock.mock.restore();
+  const record = (await world.call("GET", `${requestsPath}/${requestId}`)).body;
+  assert.deepEqual([record["status"], record["reason"]], ["refused", "expired"]);
+  assert.deepEqual(await account(), held, "money is held for the new one alone");
+  const [, last] = await world.eventsOf(requestId);
+  assert.equal(last?.event, "kyb.data_request.refused");
+});
