@@ -105,7 +105,7 @@ export const installationVerbs: readonly Verb[] = [
     name: "clock advance",
     summary: "Move the time of the whole installation forward; in the profile dev only.",
     notes:
-      "Every process follows at once, and everything due by then is done, deletions at the end of a retention period included. This cannot be undone.",
+      "Every process follows within a second and then does what is due, deletions at the end of a retention period included. This cannot be undone.",
     parameters: [
       {
         name: "seconds",
