@@ -241,7 +241,7 @@ const expiring: [
   ],
   [
     "webhook_endpoint",
-    async (db, limit) => deletePaces(db, { beforeMs: 10, limit }),
+    async (db, limit) => deletePaces(db, 10, limit),
     "(id, next_at_ms) select gen_random_uuid(), at",
   ],
   [

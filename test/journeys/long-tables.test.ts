@@ -87,11 +87,7 @@ const works: [name: string, rows: string[], ask: Ask][] = [
   ["attempts to log in go", [login, joinsWhole], async (db) => purgeAttempts(db, 1, limit)],
   ["logouts go", [logout, joinsWhole], async (db) => purgeDeliveries(db, 1, limit)],
   ["logouts are delivered", [logout], async (db) => leaseDeliveries(db, lease)],
-  [
-    "attempts to deliver go",
-    [attempt, joinsWhole],
-    async (db) => deleteAttempts(db, { beforeMs: 1, limit }),
-  ],
+  ["attempts to deliver go", [attempt, joinsWhole], async (db) => deleteAttempts(db, 1, limit)],
   [
     "tombstones of events go",
     [event, joinsWhole],
@@ -102,11 +98,7 @@ const works: [name: string, rows: string[], ask: Ask][] = [
     [event, delivery, "analyze webhook_delivery"],
     async (db) => hasDue(db, 0),
   ],
-  [
-    "paces of endpoints go",
-    [pace, joinsWhole],
-    async (db) => deletePaces(db, { beforeMs: 1, limit }),
-  ],
+  ["paces of endpoints go", [pace, joinsWhole], async (db) => deletePaces(db, 1, limit)],
   [
     "the audit trail's oldest entries go",
     [auditEntry, auditLink],

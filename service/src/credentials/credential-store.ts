@@ -1,6 +1,7 @@
 import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
+import { purgeOf } from "../platform/database/purge-store.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { CredentialTree, EndedReason } from "./credential.ts";
@@ -323,16 +324,9 @@ export async function takeIdempotencyKey(
   return { credentialId: known.credential_id, bodyMac: known.body_mac, root };
 }
 
-/** @returns how many were deleted */
-export async function deleteIdempotencyKeys(
-  db: Queryable,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from issuer_idempotency where ctid = any(array(
-      select ctid from issuer_idempotency where created_at <= ${before} order by created_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const deleteIdempotencyKeys = purgeOf({
+  table: "issuer_idempotency",
+  key: "ctid",
+  time: "created_at",
+  isInclusive: true,
+});

@@ -1,6 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { purgeOf } from "../platform/database/purge-store.ts";
 
 export interface NewVerification {
   readonly id: string;
@@ -103,16 +104,9 @@ export async function finishVerification(
   );
 }
 
-/** @returns how many were deleted */
-export async function deleteVerifications(
-  db: Queryable,
-  expiredBefore: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from email_verification where id = any(array(
-      select id from email_verification where expires_at <= ${expiredBefore} order by expires_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const deleteVerifications = purgeOf({
+  table: "email_verification",
+  key: "id",
+  time: "expires_at",
+  isInclusive: true,
+});

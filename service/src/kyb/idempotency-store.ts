@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { purgeOf } from "../platform/database/purge-store.ts";
 
 /**
  * Takes a key, or returns what it was taken for. Waits for a call under way with the same key.
@@ -42,12 +43,9 @@ export async function keepAnswer(
   );
 }
 
-/** @returns how many were deleted */
-export async function deleteKeys(db: Queryable, before: number, limit: number): Promise<number> {
-  const rows = await db.query(sql`
-    delete from kyb_idempotency where id = any(array(
-      select id from kyb_idempotency where created_at <= ${before} order by created_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const deleteKeys = purgeOf({
+  table: "kyb_idempotency",
+  key: "id",
+  time: "created_at",
+  isInclusive: true,
+});

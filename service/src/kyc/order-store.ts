@@ -1,6 +1,7 @@
 import type { Address } from "@svc/protocol";
 import type { AskedName } from "../credentials/index.ts";
 import { columns, type Queryable, sql, type Statement } from "../platform/database/db.ts";
+import { purgeOf } from "../platform/database/purge-store.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { FailureReason, Status } from "./order.ts";
@@ -219,19 +220,12 @@ export async function hasExpired(db: Queryable, now: number): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Links that nobody can use any more. @returns how many went */
-export async function deleteTokens(
-  db: Queryable,
-  expiredBefore: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from kyc_token where token_sha256 = any(array(
-      select token_sha256 from kyc_token where expiration < ${expiredBefore} order by expiration limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+/** Links that nobody can use any more. */
+export const deleteTokens = purgeOf({
+  table: "kyc_token",
+  key: "token_sha256",
+  time: "expiration",
+});
 
 /** One entry of an order's history. */
 export interface HistoryEntry {

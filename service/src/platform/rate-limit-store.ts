@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "./database/db.ts";
+import { purgeOf } from "./database/purge-store.ts";
 
 /** One draw takes this share of a full bucket, but from a nearly empty one no more than is asked for. */
 const share = 1 / 16;
@@ -52,19 +53,7 @@ export async function drawLease(
   return row ?? { leased: 0, left: 0 };
 }
 
-/** @returns how many were deleted */
-export async function deleteBuckets(
-  db: Queryable,
-  refilledBefore: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from rate_bucket where name = any(array(
-      select name from rate_bucket where refilled_at < ${refilledBefore} order by refilled_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const deleteBuckets = purgeOf({ table: "rate_bucket", key: "name", time: "refilled_at" });
 
 /** Their tokens stay as they are. @returns how many were turned back */
 export async function turnBackBuckets(

@@ -1,6 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { lockSeeds } from "../platform/database/advisory-locks.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { purgeOf } from "../platform/database/purge-store.ts";
 
 export interface NewBox {
   readonly idSha256: Buffer;
@@ -41,19 +42,12 @@ export async function takeBox(
   return row?.box ?? null;
 }
 
-/** @returns how many went */
-export async function deleteBoxes(
-  db: Queryable,
-  expiredBefore: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from mailbox where id_sha256 = any(array(
-      select id_sha256 from mailbox where expires_at <= ${expiredBefore} order by expires_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const deleteBoxes = purgeOf({
+  table: "mailbox",
+  key: "id_sha256",
+  time: "expires_at",
+  isInclusive: true,
+});
 
 /** @returns how many went */
 export async function deleteBoxesOf(tx: Queryable, user: Address): Promise<number> {

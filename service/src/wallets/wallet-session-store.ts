@@ -1,5 +1,6 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { purgeOf } from "../platform/database/purge-store.ts";
 
 export interface NewWalletSession {
   readonly tokenSha256: Buffer;
@@ -42,19 +43,11 @@ export async function endWalletSession(
   );
 }
 
-/** @returns how many were deleted */
-export async function deleteWalletSessions(
-  db: Queryable,
-  expiredBefore: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from wallet_session where token_sha256 = any(array(
-      select token_sha256 from wallet_session where expires_at < ${expiredBefore} order by expires_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const deleteWalletSessions = purgeOf({
+  table: "wallet_session",
+  key: "token_sha256",
+  time: "expires_at",
+});
 
 /** Ends all sessions of a user; their rows stay, as in {@link endWalletSession}. @returns how many were open */
 export async function endSessionsOf(tx: Queryable, user: Address, now: number): Promise<number> {

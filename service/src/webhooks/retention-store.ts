@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { purgeOf } from "../platform/database/purge-store.ts";
 
 /** Events whose bodies are due to be purged. */
 export async function listExpired(
@@ -73,17 +74,7 @@ export async function makePersonal(
     where e.id = given.id`);
 }
 
-export async function deleteAttempts(
-  db: Queryable,
-  { beforeMs, limit }: { beforeMs: number; limit: number },
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from webhook_attempt where id = any(array(
-      select id from webhook_attempt where begun_at_ms < ${beforeMs} order by begun_at_ms limit ${limit}
-      for update skip locked))
-    returning id`);
-  return rows.length;
-}
+export const deleteAttempts = purgeOf({ table: "webhook_attempt", key: "id", time: "begun_at_ms" });
 
 /** Deletes events without a body whose ids lie in this range. */
 export async function deleteTombstones(
@@ -99,14 +90,4 @@ export async function deleteTombstones(
 }
 
 /** Forgets the pace of endpoints to which nothing has been sent since. */
-export async function deletePaces(
-  db: Queryable,
-  { beforeMs, limit }: { beforeMs: number; limit: number },
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from webhook_endpoint where id = any(array(
-      select id from webhook_endpoint where next_at_ms < ${beforeMs} order by next_at_ms limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const deletePaces = purgeOf({ table: "webhook_endpoint", key: "id", time: "next_at_ms" });

@@ -47,16 +47,14 @@ export async function forgetStreams(
 export async function forgetOld(ctx: RetentionContext): Promise<void> {
   const nowMs = Math.floor(ctx.clock.nowMs());
   const beforeMs = nowMs - attemptsDays * daySeconds * 1000;
-  await purgeInBatches(async (limit) => store.deleteAttempts(ctx.db, { beforeMs, limit }));
+  await purgeInBatches(async (limit) => store.deleteAttempts(ctx.db, beforeMs, limit));
   const ulidBefore = firstUlidAt(nowMs - tombstonesDays * daySeconds * 1000);
   for (const prefix of idPrefixes) {
     const range = { from: prefix, before: `${prefix}${ulidBefore}` };
     await purgeInBatches(async (limit) => store.deleteTombstones(ctx.db, { ...range, limit }));
   }
   const pacedBeforeMs = nowMs - daySeconds * 1000;
-  await purgeInBatches(async (limit) =>
-    store.deletePaces(ctx.db, { beforeMs: pacedBeforeMs, limit }),
-  );
+  await purgeInBatches(async (limit) => store.deletePaces(ctx.db, pacedBeforeMs, limit));
 }
 
 /** The first id of that time. Event ids are ULIDs, those of orders behind a prefix, and begin with their time. */

@@ -1,5 +1,6 @@
 import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
+import { purgeOf } from "../../platform/database/purge-store.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
 import type { Ballot, MemberApproval } from "./ballot.ts";
@@ -248,12 +249,5 @@ export async function listInbox(
   });
 }
 
-/** Forgets ballots that ended before then, with their votes. @returns how many went */
-export async function deleteBallots(db: Queryable, before: number, limit: number): Promise<number> {
-  const rows = await db.query(sql`
-    delete from ballot where id = any(array(
-      select id from ballot where ended_at < ${before} order by ended_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+/** Forgets ballots that ended before a moment, with their votes. */
+export const deleteBallots = purgeOf({ table: "ballot", key: "id", time: "ended_at" });

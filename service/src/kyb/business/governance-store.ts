@@ -1,6 +1,7 @@
 import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import { advisoryLocks, lockSeeds } from "../../platform/database/advisory-locks.ts";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
+import { purgeOf } from "../../platform/database/purge-store.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { Proposal, ProposalStatus } from "./proposal.ts";
 
@@ -214,16 +215,5 @@ export async function listProposalsOf(
   return rows.map((row) => Object.assign(toProposal(row), { tally: row.tally }));
 }
 
-/** Forgets proposals that ended before then, with the names in them. @returns how many went */
-export async function deleteProposals(
-  db: Queryable,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from business_proposal where id = any(array(
-      select id from business_proposal where ended_at < ${before} order by ended_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+/** Forgets proposals that ended before a moment, with the names in them. */
+export const deleteProposals = purgeOf({ table: "business_proposal", key: "id", time: "ended_at" });

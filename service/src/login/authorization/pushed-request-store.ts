@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
+import { purgeOf } from "../../platform/database/purge-store.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 
 export interface PushedRow {
@@ -25,12 +26,9 @@ export async function takePushed(
   return row?.parameters ?? null;
 }
 
-/** @returns how many went */
-export async function purgePushed(db: Queryable, now: number, limit: number): Promise<number> {
-  const rows = await db.query(sql`
-    delete from pushed_request where id = any(array(
-      select id from pushed_request where expires_at <= ${now} order by expires_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+export const purgePushed = purgeOf({
+  table: "pushed_request",
+  key: "id",
+  time: "expires_at",
+  isInclusive: true,
+});

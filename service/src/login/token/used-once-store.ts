@@ -1,4 +1,5 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
+import { purgeOf } from "../../platform/database/purge-store.ts";
 
 /** A value that counts once in its kind: the `jti` of a client assertion or of a DPoP proof. */
 export interface OneTimeValue {
@@ -37,16 +38,5 @@ export async function spendOnce(
   return row?.spent ?? [];
 }
 
-/** Forgets values that could not be accepted anyway. @returns how many went */
-export async function deleteUsedOnce(
-  db: Queryable,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const rows = await db.query(sql`
-    delete from used_once where ctid = any(array(
-      select ctid from used_once where expires_at < ${before} order by expires_at limit ${limit}
-      for update skip locked))
-    returning 1 as gone`);
-  return rows.length;
-}
+/** Forgets values that could not be accepted anyway. */
+export const deleteUsedOnce = purgeOf({ table: "used_once", key: "ctid", time: "expires_at" });

@@ -77,10 +77,14 @@ function prepare(strings: TemplateStringsArray, values: readonly unknown[]): Pre
     shared.add(value);
     return `${joined}${value.text}${part}`;
   });
-  const name = createHash("sha256").update(text).digest("hex").slice(0, 32);
-  const made = { name, text, shared };
+  const made = { name: nameOfText(text), text, shared };
   prepared.set(strings, made);
   return made;
+}
+
+/** The name under which connections know a prepared statement. */
+export function nameOfText(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
 /**
