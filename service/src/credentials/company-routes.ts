@@ -1,6 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { readAddress } from "../platform/http/address-input.ts";
-import { Type } from "../platform/http/schema.ts";
+import { IdParams, Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
 import { isBusinessField } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
@@ -164,8 +164,6 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
   );
 }
 
-const recordParams = Type.Object({ id: Type.String() });
-
 function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): void {
   scope.get(
     "/api/v1/issuer/companies/:id",
@@ -173,7 +171,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
       schema: {
         summary: "One record of a business that you issued",
         tags,
-        params: recordParams,
+        params: IdParams,
         response: {
           200: recordBody("The record, without values."),
           ...refusals(...keyReasons, "credential_not_found"),
@@ -192,7 +190,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
         description:
           "Revoking one that has ended changes nothing. The chain follows. If no other record vouches for the business, it is no longer verified.",
         tags,
-        params: recordParams,
+        params: IdParams,
         response: {
           200: recordBody("The record."),
           ...refusals(...bodyReasons, ...keyReasons, "credential_not_found"),

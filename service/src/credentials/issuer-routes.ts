@@ -1,6 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { readAddress } from "../platform/http/address-input.ts";
-import { Type } from "../platform/http/schema.ts";
+import { IdParams, Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
 import type { FastifyRequest } from "fastify";
 import { refuseKeyInUrl } from "../accounts/index.ts";
@@ -193,8 +193,6 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
   );
 }
 
-const credentialParams = Type.Object({ id: Type.String() });
-
 function recordRoutes(ctx: CredentialsContext, scope: Http): void {
   scope.get(
     "/api/v1/issuer/credentials/:id",
@@ -202,7 +200,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
       schema: {
         summary: "One credential that you issued",
         tags,
-        params: credentialParams,
+        params: IdParams,
         response: {
           200: credentialBody("The credential, without values."),
           ...refusals(...keyReasons, "credential_not_found"),
@@ -220,7 +218,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
         summary: "Revoke a credential, at once and for good",
         description: "Revoking one that has ended changes nothing. The chain follows.",
         tags,
-        params: credentialParams,
+        params: IdParams,
         response: {
           200: credentialBody("The credential."),
           ...refusals(...bodyReasons, ...keyReasons, "credential_not_found"),

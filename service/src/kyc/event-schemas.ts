@@ -1,6 +1,6 @@
 import { type Static, type TObject, Type } from "../platform/http/schema.ts";
 import type { WebhookAbout } from "../platform/http/webhook-document.ts";
-import { orderStatus } from "./order-status.ts";
+import { orderStatus } from "./order-schema.ts";
 
 const common = {
   referenceKey: Type.String(),

@@ -32,7 +32,7 @@ import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
 import { getOrder, redeliverOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
-import { orderStatus } from "./order-status.ts";
+import { keyMember, orderStatus } from "./order-schema.ts";
 
 /** Everything that only reads orders, and the resend of their events. */
 export function readRoutes(ctx: KycContext, scope: Http): void {
@@ -45,9 +45,7 @@ export function readRoutes(ctx: KycContext, scope: Http): void {
   receiptRoute(ctx, scope);
 }
 
-const keyQuery = Type.Object({
-  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
-});
+const keyQuery = Type.Object(keyMember);
 const readReasons = ["invalid_request", ...keyReasons, "order_not_found"] as const;
 
 function statusRoute(ctx: KycContext, scope: Http): void {
@@ -178,7 +176,7 @@ const listedEvent = Type.Object(
 const numbered = (event: ListedEvent) => ({ sequence: event.sequence, ...shownEvent(event) });
 
 const eventsQuery = Type.Object({
-  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
+  ...keyMember,
   after: afterSequence("The `sequence` that they come after. Default: 0."),
   ...pageParameters,
   cursor: streamCursor,
@@ -253,7 +251,7 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
 }
 
 const redeliverBody = Type.Object({
-  referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
+  ...keyMember,
   eventId: Type.Optional(Type.String({ maxLength: 100, description: "Default: every event." })),
 });
 

@@ -6,6 +6,7 @@ import type { Http } from "../platform/http/http.ts";
 import { envelope, envelopeBody } from "../platform/http/envelope.ts";
 import { keyReasons, refusals } from "../platform/http/refusals.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
+import { keyMember } from "./order-schema.ts";
 import { getReceipt, getReceiptOf } from "./receipts.ts";
 
 const hex = Type.String({ pattern: "^0x" });
@@ -83,10 +84,7 @@ export function receiptRoute(ctx: KycContext, scope: Http): void {
         summary: "The receipt of an order",
         description,
         tags: ["kyc"],
-        querystring: Type.Object({
-          referenceKey: Type.String({ minLength: 1, maxLength: 200 }),
-          attempt: attemptQuery,
-        }),
+        querystring: Type.Object({ ...keyMember, attempt: attemptQuery }),
         response: {
           200: envelopeBody(receiptBody, "To be verified with your own anchors."),
           ...refusals(...reasons, ...keyReasons),
@@ -114,7 +112,7 @@ export function receiptWalletRoute(
         summary: "The receipt of a data request to this identity",
         description,
         tags: ["wallet"],
-        params: Type.Object({ referenceKey: Type.String({ minLength: 1, maxLength: 200 }) }),
+        params: Type.Object(keyMember),
         querystring: Type.Object({ attempt: attemptQuery }),
         response: {
           200: Type.Object(receiptBody.properties, { description: "The receipt." }),

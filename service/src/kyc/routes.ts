@@ -5,8 +5,8 @@ import type { Http } from "../platform/http/http.ts";
 import { qrPng } from "../platform/qr/qr-png.ts";
 import { envelope, envelopeBody } from "../platform/http/envelope.ts";
 import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
-import { orderStatus } from "./order-status.ts";
 import { orderWebhooks } from "./event-schemas.ts";
+import { keyMember, orderStatus } from "./order-schema.ts";
 import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { cancelOrder, requestOrder } from "./orders.ts";
@@ -115,8 +115,6 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
-const keyBody = Type.Object({ referenceKey: Type.String({ minLength: 1, maxLength: 200 }) });
-
 function cancelRoute(ctx: KycContext, scope: Http): void {
   scope.post(
     "/api/v2/kyc/cancel",
@@ -124,7 +122,7 @@ function cancelRoute(ctx: KycContext, scope: Http): void {
       schema: {
         summary: "End an order that is waiting",
         tags: ["kyc"],
-        body: keyBody,
+        body: Type.Object(keyMember),
         response: {
           200: envelopeBody(orderStatus, "It has ended; its transfer is free again."),
           ...refusals(...bodyReasons, ...keyReasons, "order_not_found", "order_not_cancellable"),

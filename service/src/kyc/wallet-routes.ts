@@ -14,7 +14,7 @@ import { statusOf } from "./events.ts";
 import type { KycContext, WalletCaller } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
 import { receiptWalletRoute } from "./receipt-routes.ts";
-import { orderStatus } from "./order-status.ts";
+import { orderStatus } from "./order-schema.ts";
 
 const tags = ["wallet"];
 const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });

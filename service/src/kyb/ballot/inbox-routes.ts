@@ -1,4 +1,4 @@
-import { Type } from "../../platform/http/schema.ts";
+import { IdParams, Type } from "../../platform/http/schema.ts";
 import { pageSize } from "../../platform/http/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
@@ -212,7 +212,7 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     "/w/votes/:id",
     {
       schema: {
-        params: Type.Object({ id: Type.String() }),
+        params: IdParams,
         body: VoteBody,
         response: {
           200: Type.Object(

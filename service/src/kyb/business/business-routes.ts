@@ -1,4 +1,4 @@
-import { chosenBy, Type } from "../../platform/http/schema.ts";
+import { chosenBy, NoMembers, Type } from "../../platform/http/schema.ts";
 import { isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
 import { networkOfCaller } from "../../platform/http/large-answers.ts";
@@ -99,7 +99,7 @@ function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
     {
       schema: {
         params: BusinessParams,
-        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        body: NoMembers,
         response: {
           200: Type.Object(
             { status: Type.Literal("lapsed") },
@@ -261,7 +261,7 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
           ...BusinessParams.properties,
           id: Type.String(),
         }),
-        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        body: NoMembers,
         response: {
           200: Type.Object(
             { status: Type.Literal("retracted") },

@@ -1,6 +1,6 @@
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
-import { Type } from "../../platform/http/schema.ts";
+import { NoMembers, Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import {
@@ -17,8 +17,6 @@ import type { KybContext } from "../kyb-context.ts";
 
 const path = "/api/v1/kyb/webhook-endpoint";
 const changeReasons = [...kybBodyReasons, ...callerReasons, "idempotency_key_conflict"] as const;
-const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: false }));
-
 const recordMembers = {
   url: Type.String(),
   secretVersion: Type.Integer({ description: "The version of the newest secret; it only rises." }),

@@ -4,7 +4,7 @@ import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageParameters, readLimit, readPage } from "../../platform/http/list-page.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { Type } from "../../platform/http/schema.ts";
+import { IdParams, NoMembers, Type } from "../../platform/http/schema.ts";
 import {
   findKybEvent,
   listDeliveriesOfEvent,
@@ -109,7 +109,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http): void {
         summary: "Attempts to deliver an event",
         description: "Of a test event and of a move too, which belong to no request.",
         tags: ["kyb"],
-        params: Type.Object({ id: Type.String() }),
+        params: IdParams,
         querystring: Type.Object(
           { ...pageParameters, cursor: streamCursor },
           { additionalProperties: false },
@@ -136,8 +136,8 @@ function redeliverRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Send an event again",
         tags: ["kyb"],
-        params: Type.Object({ id: Type.String() }),
-        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        params: IdParams,
+        body: NoMembers,
         response: {
           200: redelivered,
           ...refusals(

@@ -1,4 +1,4 @@
-import { Type } from "../../platform/http/schema.ts";
+import { IdParams, Type } from "../../platform/http/schema.ts";
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { pageBody, pageParameters, readLimit } from "../../platform/http/list-page.ts";
@@ -31,7 +31,6 @@ export interface Stream {
   readonly check: (key: ApiKey, id: string) => Promise<void>;
 }
 
-const Params = Type.Object({ id: Type.String() });
 const eventPage = {
   after_seq: afterSequence("The `seq` that they come after. Default: 0."),
   ...pageParameters,
@@ -69,7 +68,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
         summary: "Events of a request in their order",
         description: eventPagesHint,
         tags: ["kyb"],
-        params: Params,
+        params: IdParams,
         querystring: Type.Object(eventPage, { additionalProperties: false }),
         response: {
           200: pageBody(Type.Object(listedEvent, { title: "RequestEvent" }), {
@@ -101,7 +100,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
       schema: {
         summary: "Attempts to deliver the events of a request",
         tags: ["kyb"],
-        params: Params,
+        params: IdParams,
         querystring: Type.Object(deliveryPage, { additionalProperties: false }),
         response: {
           200: pageBody(listedDelivery, { description: "In order." }),
@@ -141,7 +140,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, reasons, check }: 
       schema: {
         summary: "Send events of a request again",
         tags: ["kyb"],
-        params: Params,
+        params: IdParams,
         body: RedeliverBody,
         response: {
           200: redelivered,

@@ -1,4 +1,4 @@
-import { Type } from "../../platform/http/schema.ts";
+import { IdParams, NoMembers, Type } from "../../platform/http/schema.ts";
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { qrPng } from "../../platform/qr/qr-png.ts";
@@ -141,8 +141,6 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
 
 /** Which entitlement is needed is known only once the offer has been read. */
 const readReasons = [...callerReasons, "kyb_signature_not_entitled", "offer_not_found"] as const;
-const Params = Type.Object({ id: Type.String() });
-
 function readRoutes(ctx: KybContext, scope: Http): void {
   scope.get(
     "/api/v1/kyb/offers/:id",
@@ -150,7 +148,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "One offer",
         tags: ["kyb"],
-        params: Params,
+        params: IdParams,
         response: { 200: offerRecord, ...refusals(...readReasons) },
       },
     },
@@ -167,8 +165,8 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "End an open offer",
         tags: ["kyb"],
-        params: Params,
-        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        params: IdParams,
+        body: NoMembers,
         response: {
           200: offerRecord,
           ...refusals(

@@ -1,4 +1,4 @@
-import { Type } from "../../platform/http/schema.ts";
+import { IdParams, Type } from "../../platform/http/schema.ts";
 import { proveCompanyLeaves } from "../../credentials/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { refusals } from "../../platform/http/refusals.ts";
@@ -7,7 +7,6 @@ import { getDataRequest } from "../request/data-requests.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { getRelease } from "./releases.ts";
 
-const Params = Type.Object({ id: Type.String() });
 const readReasons = [
   ...callerReasons,
   "request_not_found",
@@ -52,7 +51,7 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
         summary: "The attestation again",
         description: "For 30 days after the release.",
         tags: ["kyb"],
-        params: Params,
+        params: IdParams,
         response: { 200: release, ...refusals(...readReasons) },
       },
     },
@@ -73,7 +72,7 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
         summary: "Proofs of what was released, against the chain",
         description: "Leaves whose root is already on chain; ask again later for the others.",
         tags: ["kyb"],
-        params: Params,
+        params: IdParams,
         response: {
           200: Type.Object(
             { requestId: Type.String(), proofs: Type.Array(proof) },

@@ -1,4 +1,4 @@
-import { type TSchema, Type } from "../../platform/http/schema.ts";
+import { IdParams, NoMembers, type TSchema, Type } from "../../platform/http/schema.ts";
 import type { ApiKey } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import type { Http } from "../../platform/http/http.ts";
@@ -32,9 +32,6 @@ export interface RequestKind<Row extends { readonly id: string }> {
   /** @throws {Problem} request_not_found, request_not_open */
   readonly cancel: (tx: Queryable, of: { key: ApiKey; id: string }) => Promise<Row>;
 }
-
-/** The path parameters of a route for one request. */
-export const RequestParams = Type.Object({ id: Type.String() });
 
 /** Adds the list, the record, its cancellation and its events. */
 export function requestRoutes<Row extends { readonly id: string }>(
@@ -85,7 +82,7 @@ function readRoute<Row extends { readonly id: string }>(scope: Http, kind: Reque
       schema: {
         summary: `One ${kind.name}`,
         tags: ["kyb"],
-        params: RequestParams,
+        params: IdParams,
         response: { 200: kind.record, ...refusals(...kind.reasons, "request_not_found") },
       },
     },
@@ -104,8 +101,8 @@ function cancelRoute<Row extends { readonly id: string }>(
       schema: {
         summary: `End a ${kind.name} that waits for approval`,
         tags: ["kyb"],
-        params: RequestParams,
-        body: Type.Optional(Type.Object({}, { additionalProperties: false })),
+        params: IdParams,
+        body: NoMembers,
         response: {
           200: kind.record,
           ...refusals(

@@ -1,4 +1,4 @@
-import { Type } from "../../platform/http/schema.ts";
+import { IdParams, Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
@@ -8,7 +8,7 @@ import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { readPurpose } from "./purpose.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
-import { RequestParams, type RequestKind, requestRoutes } from "./request-routes.ts";
+import { type RequestKind, requestRoutes } from "./request-routes.ts";
 import { isSigned, recordOf, signatureOf, type SignatureRequest } from "./signature-request.ts";
 import {
   cancelSignatureRequest,
@@ -160,7 +160,7 @@ function signatureRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "What the business signed",
         tags: ["kyb"],
-        params: RequestParams,
+        params: IdParams,
         response: {
           200: signatureRecord,
           ...refusals(...signatureReasons, "request_not_found", "not_signed"),

@@ -53,6 +53,12 @@ const builders = {
 // The types are the library's: they say which type a schema describes, which the value does not.
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;
 
+/** The body of a route that needs none: it may be absent, and has no members. */
+export const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: false }));
+
+/** The path parameters of a route about one thing. */
+export const IdParams = Type.Object({ id: Type.String() });
+
 /**
  * Of a union of objects, each with a word of its own for one member: a body is held against the form that it names, so
  * that a refusal is about that form. Needs Ajv's option `discriminator`.

@@ -16,3 +16,6 @@ export const orderStatus = Type.Object(
   },
   { title: "OrderStatus" },
 );
+
+/** The member of a call that names an order. Its form is not said: what is no key names no order. */
+export const keyMember = { referenceKey: Type.String({ minLength: 1, maxLength: 200 }) };
