@@ -92,6 +92,7 @@ import { createHttp, type Http } from "./platform/http/http.ts";
 import { openInstallationKeys } from "./platform/cryptography/installation-keys.ts";
 import { type Job, startJobs } from "./platform/jobs.ts";
 import { listen } from "./platform/http/listener.ts";
+import type { WalletCaller } from "./platform/http/wallet-caller.ts";
 import { createLog } from "./platform/telemetry/log.ts";
 import { openRepetition } from "./platform/telemetry/repetition.ts";
 import {
@@ -302,6 +303,7 @@ async function mayContractSign(
 
 async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
   const { chain, apiKeys, login, credentials, kyc, kyb } = slices;
+  const caller: WalletCaller = async (authorization) => getWalletUser(base, authorization);
   addHealthRoutes(base, http);
   await accountRoutes({ ...base, apiKeys }, http);
   await addBrowserRoutes(login, http);
@@ -319,10 +321,6 @@ async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
     addRoutes: (scope) => {
       loginWalletRoutes(login, scope);
       chainRoutes(chain, scope);
-      const caller = {
-        getWalletUser: async (authorization: string | undefined) =>
-          getWalletUser(base, authorization),
-      };
       credentialWalletRoutes(credentials, scope, caller);
       kycWalletRoutes(kyc, scope, caller);
       kybWalletRoutes(kyb, scope, caller);

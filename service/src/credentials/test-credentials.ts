@@ -180,12 +180,10 @@ async function openHttp(ctx: CredentialsContext): Promise<Http> {
   const http = createHttp(ctx);
   await credentialRoutes(ctx, http);
   await http.register(async (plain) => {
-    credentialWalletRoutes(ctx, plain, {
-      getWalletUser: async (authorization) => {
-        const user = parseAddress(authorization ?? "");
-        if (user === null) throw new Problem("wallet_session_required");
-        return user;
-      },
+    credentialWalletRoutes(ctx, plain, async (authorization) => {
+      const user = parseAddress(authorization ?? "");
+      if (user === null) throw new Problem("wallet_session_required");
+      return user;
     });
   });
   await http.ready();

@@ -1,23 +1,17 @@
 import { parseUuid } from "../platform/ids.ts";
 import { Type } from "../platform/http/schema.ts";
 import { sixDigits, uuid } from "../platform/http/text-form.ts";
-import type { Address } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
 import { networkOfCaller } from "../platform/http/large-answers.ts";
 import { pageBody, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
+import type { WalletCaller } from "../platform/http/wallet-caller.ts";
 import { collectCredential, listOwnCredentials } from "./collection.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { finishVerification, startVerification } from "./email.ts";
 import { withdrawCredential } from "./ending.ts";
-
-/** Finds out whose wallet calls; wallet sessions belong to another slice. */
-export interface WalletCaller {
-  /** @throws {Problem} wallet_session_required */
-  getWalletUser(authorization: string | undefined): Promise<Address>;
-}
 
 const tags = ["wallet"];
 const hash = Type.String({ description: "32 bytes, `0x` hex." });
@@ -26,11 +20,11 @@ const hash = Type.String({ description: "32 bytes, `0x` hex." });
 export function credentialWalletRoutes(
   ctx: CredentialsContext,
   scope: Http,
-  caller: WalletCaller,
+  getWalletUser: WalletCaller,
 ): void {
-  listRoute(ctx, scope, caller);
-  credentialRoutes(ctx, scope, caller);
-  emailRoutes(ctx, scope, caller);
+  listRoute(ctx, scope, getWalletUser);
+  credentialRoutes(ctx, scope, getWalletUser);
+  emailRoutes(ctx, scope, getWalletUser);
 }
 
 const PageQuery = Type.Object(pageParameters);
@@ -63,7 +57,7 @@ const credentialItem = Type.Object({
   ),
 });
 
-function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): void {
+function listRoute(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.get(
     "/w/credentials",
     {
@@ -81,7 +75,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
       },
     },
     async (request) => {
-      const user = await caller.getWalletUser(request.headers.authorization);
+      const user = await getWalletUser(request.headers.authorization);
       const page = readPage(request.query, parseUuid);
       return listOwnCredentials(ctx, user, page);
     },
@@ -90,7 +84,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, caller: WalletCaller): 
 
 const idParams = Type.Object({ id: uuid() });
 
-function credentialRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller): void {
+function credentialRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCaller): void {
   const reasons = [...bodyReasons, "wallet_session_required", "credential_not_found"] as const;
   scope.post(
     "/w/credentials/:id/collected",
@@ -106,7 +100,7 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCa
       },
     },
     async (request, reply) => {
-      const user = await caller.getWalletUser(request.headers.authorization);
+      const user = await getWalletUser(request.headers.authorization);
       await collectCredential(ctx, user, request.params.id);
       return (reply as FastifyReply).code(204).send();
     },
@@ -125,7 +119,7 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCa
       },
     },
     async (request) => {
-      const user = await caller.getWalletUser(request.headers.authorization);
+      const user = await getWalletUser(request.headers.authorization);
       await withdrawCredential(ctx, user, request.params.id);
       return { status: "withdrawn" as const };
     },
@@ -141,7 +135,7 @@ const emailBody = Type.Object({
   ),
 });
 
-function emailRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller): void {
+function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.post(
     "/w/emails",
     {
@@ -162,7 +156,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller)
       },
     },
     async (request, reply) => {
-      const user = await caller.getWalletUser(request.headers.authorization);
+      const user = await getWalletUser(request.headers.authorization);
       const { email, environment = "live" } = request.body;
       const clientAddress = callerAddressOf(ctx, request);
       const started = await startVerification(ctx, user, { email, environment, clientAddress });
@@ -193,7 +187,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, caller: WalletCaller)
       },
     },
     async (request) => {
-      const user = await caller.getWalletUser(request.headers.authorization);
+      const user = await getWalletUser(request.headers.authorization);
       const { id: verificationId } = request.params;
       return finishVerification(ctx, user, { verificationId, code: request.body.code });
     },

@@ -1,6 +1,7 @@
 import type { FinalHandlers } from "../chain/index.ts";
 import type { CredentialsContext } from "../credentials/index.ts";
 import type { Http } from "../platform/http/http.ts";
+import type { WalletCaller } from "../platform/http/wallet-caller.ts";
 import type { SealedColumn } from "../platform/cryptography/seal.ts";
 import { attestationKeyColumn, createAttestationKeys } from "./release/attestation-keys.ts";
 import { attestationRoutes } from "./release/attestation-routes.ts";
@@ -18,7 +19,7 @@ import { foundingFinalHandlers } from "./business/founding.ts";
 import { governanceFinalHandlers, governanceRules } from "./business/governance.ts";
 import { idempotentAnswerColumn } from "./idempotency.ts";
 import { inboxRoutes } from "./ballot/inbox-routes.ts";
-import type { KybCallbacks, KybContext, WalletCaller } from "./kyb-context.ts";
+import type { KybCallbacks, KybContext } from "./kyb-context.ts";
 import { lookupRoutes } from "./business/lookup-routes.ts";
 import { memberNameColumn } from "./business/members.ts";
 import { offerRoutes } from "./offer/offer-routes.ts";
@@ -116,11 +117,7 @@ export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
 }
 
 /** Adds the routes of wallets. */
-export function kybWalletRoutes(
-  ctx: KybContext,
-  scope: Http,
-  { getWalletUser }: { getWalletUser: WalletCaller },
-): void {
+export function kybWalletRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   inboxRoutes(ctx, scope, getWalletUser);
   businessRoutes(ctx, scope, getWalletUser);
   blockRoutes(ctx, scope, getWalletUser);

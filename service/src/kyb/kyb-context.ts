@@ -24,6 +24,3 @@ export interface KybContext
   /** Signs a request object with the key that wallets know (decisions section 3). */
   signRequestObject(claims: RequestObject): string;
 }
-
-/** The user of a wallet session. @throws {Problem} wallet_session_required */
-export type WalletCaller = (authorization: string | undefined) => Promise<Address>;

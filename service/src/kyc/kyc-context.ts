@@ -20,6 +20,3 @@ export interface KycContext extends AccountsContext, ChainContext, CredentialsCo
     readonly callerAddress: string;
   }): Promise<boolean>;
 }
-
-/** Who a wallet session is of. @throws {Problem} wallet_session_required */
-export type WalletCaller = (authorization: string | undefined) => Promise<Address>;

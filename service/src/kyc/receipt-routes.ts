@@ -5,7 +5,8 @@ import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
 import { envelope, envelopeBody } from "../platform/http/envelope.ts";
 import { keyReasons, refusals } from "../platform/http/refusals.ts";
-import type { KycContext, WalletCaller } from "./kyc-context.ts";
+import type { WalletCaller } from "../platform/http/wallet-caller.ts";
+import type { KycContext } from "./kyc-context.ts";
 import { keyMember } from "./order-schema.ts";
 import { getReceipt, getReceiptOf } from "./receipts.ts";
 

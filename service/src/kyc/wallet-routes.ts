@@ -8,10 +8,11 @@ import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
 import { parseUuid } from "../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
+import type { WalletCaller } from "../platform/http/wallet-caller.ts";
 import { answerOrder, getLink, openOrder } from "./consent.ts";
 import type { OpenedToken } from "./consent-store.ts";
 import { statusOf } from "./events.ts";
-import type { KycContext, WalletCaller } from "./kyc-context.ts";
+import type { KycContext } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
 import { receiptWalletRoute } from "./receipt-routes.ts";
 import { orderStatus } from "./order-schema.ts";
@@ -24,11 +25,7 @@ const answerBytesMax = resultLengthMax + answerEnvelopeBytes;
 const requestReasons = ["request_not_found", "request_over"] as const;
 
 /** The routes behind `conn` of an order's link, and the wallet's own history. */
-export function kycWalletRoutes(
-  ctx: KycContext,
-  scope: Http,
-  { getWalletUser }: { getWalletUser: WalletCaller },
-): void {
+export function kycWalletRoutes(ctx: KycContext, scope: Http, getWalletUser: WalletCaller): void {
   openRoute(ctx, scope);
   answerRoute(ctx, scope);
   historyRoute(ctx, scope, getWalletUser);

@@ -6,11 +6,12 @@ import { pageBody } from "../../platform/http/list-page.ts";
 import { networkOfCaller } from "../../platform/http/large-answers.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
+import type { WalletCaller } from "../../platform/http/wallet-caller.ts";
 import type { Vote } from "./ballot.ts";
 import * as store from "./ballot-store.ts";
 import { castVote } from "./ballots.ts";
 import { answerInvitation, listInvitations } from "../business/invitations.ts";
-import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import type { KybContext } from "../kyb-context.ts";
 import { findRemovalByBallot } from "../business/removal-store.ts";
 import { shownRequester } from "../request/shown-requester.ts";
 

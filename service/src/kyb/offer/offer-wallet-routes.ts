@@ -3,7 +3,8 @@ import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
-import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import type { WalletCaller } from "../../platform/http/wallet-caller.ts";
+import type { KybContext } from "../kyb-context.ts";
 import { claimOffer, openOffer } from "./offers.ts";
 
 const tags = ["wallet"];

@@ -2,10 +2,11 @@ import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
 import { refusals } from "../../platform/http/refusals.ts";
+import type { WalletCaller } from "../../platform/http/wallet-caller.ts";
 import { Type } from "../../platform/http/schema.ts";
 import { BusinessParams, businessAddressOf } from "../business/business-params.ts";
 import { requireMember } from "../business/members.ts";
-import type { KybContext, WalletCaller } from "../kyb-context.ts";
+import type { KybContext } from "../kyb-context.ts";
 import { shownRequester } from "../request/shown-requester.ts";
 import { listReleasesOf } from "./release-store.ts";
 
