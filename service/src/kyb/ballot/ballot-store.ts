@@ -29,31 +29,24 @@ export async function insertBallot(
 /**
  * Locks the ballot, and its business against changes. The business is locked first, as by a change of its roster, so
  * that the two cannot deadlock.
+ *
+ * @param options.voter locks it for this voter alone; null for anybody else, at once: a stranger who waited for the locks
+ * of a vote would learn by the time of its answer that a member votes at that moment
  */
-export async function lockBallot(tx: Queryable, id: string): Promise<Ballot | null> {
-  await tx.query(
-    sql`select 1 from business where address = (select business from ballot where id = ${id}) for share`,
-  );
-  const [row] = await tx.query<Ballot>(
-    sql`select ${ballotColumns} from ballot where id = ${id} for update`,
-  );
-  return row ?? null;
-}
-
-/**
- * As {@link lockBallot}, for one of its voters; null for anybody else, at once. A stranger who waited for the locks of
- * a vote would learn by the time of its answer that a member votes at that moment.
- */
-export async function lockBallotFor(
+export async function lockBallot(
   tx: Queryable,
-  { id, voter }: { id: string; voter: Address },
+  id: string,
+  options: { voter?: Address } = {},
 ): Promise<Ballot | null> {
+  const { voter = null } = options;
   await tx.query(
-    sql`select 1 from business
-      where address = (select business from ballot where id = ${id} and ${voter} = any(voters)) for share`,
+    sql`select 1 from business where address = (
+        select business from ballot where id = ${id} and (${voter}::text is null or ${voter} = any(voters)))
+      for share`,
   );
   const [row] = await tx.query<Ballot>(
-    sql`select ${ballotColumns} from ballot where id = ${id} and ${voter} = any(voters) for update`,
+    sql`select ${ballotColumns} from ballot
+      where id = ${id} and (${voter}::text is null or ${voter} = any(voters)) for update`,
   );
   return row ?? null;
 }

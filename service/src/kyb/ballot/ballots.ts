@@ -96,7 +96,7 @@ export async function castVoteIn(
   tx: Queryable,
   { id, member, vote }: CastVote,
 ): Promise<Ballot["status"]> {
-  const ballot = await store.lockBallotFor(tx, { id, voter: member });
+  const ballot = await store.lockBallot(tx, id, { voter: member });
   if (ballot === null) throw new Problem("ballot_not_found");
   const { epoch } = ballot;
   const earlier = await store.findVote(tx, { ballotId: id, epoch, member });
