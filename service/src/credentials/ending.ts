@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { Ctx } from "../platform/context.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Queryable } from "../platform/database/db.ts";
-import { workInBatches } from "../platform/database/work-in-batches.ts";
+import { workInTransactions } from "../platform/database/work-in-batches.ts";
 import { Problem } from "../platform/http/problems.ts";
 import type { EndedReason } from "./credential.ts";
 import * as store from "./credential-store.ts";
@@ -91,32 +91,28 @@ export async function forgetUser(
 /** Ends credentials that nobody has collected in 30 days, and deletes idempotency keys after a day. */
 export async function purgeCredentials(ctx: EndingContext): Promise<void> {
   const now = ctx.clock.now();
-  await workInBatches(batchMax, async (limit) =>
-    ctx.db.transaction(async (tx) => {
-      const before = now - uncollectedSeconds;
-      const ids = await store.lockUncollected(tx, { before, limit });
-      if (ids.length === 0) return 0;
-      await store.endCredentials(tx, { ids, reason: "lapsed", now });
-      for (const id of ids) {
-        await ctx.audit.record(tx, { actor: "system", action: "credential.lapse", subject: id });
-      }
-      await announce(ctx, tx, ids);
-      return ids.length;
-    }),
-  );
+  await workInTransactions(ctx.db, batchMax, async (tx, limit) => {
+    const before = now - uncollectedSeconds;
+    const ids = await store.lockUncollected(tx, { before, limit });
+    if (ids.length === 0) return 0;
+    await store.endCredentials(tx, { ids, reason: "lapsed", now });
+    for (const id of ids) {
+      await ctx.audit.record(tx, { actor: "system", action: "credential.lapse", subject: id });
+    }
+    await announce(ctx, tx, ids);
+    return ids.length;
+  });
   const before = now - idempotencySeconds;
   await purgeInBatches(async (limit) => store.deleteIdempotencyKeys(ctx.db, before, limit));
 }
 
 /** Announces the leaves that no longer count since their issuer was distrusted. */
 export async function announceDistrusted(ctx: EndingContext): Promise<void> {
-  await workInBatches(batchMax, async (limit) =>
-    ctx.db.transaction(async (tx) => {
-      const ids = await store.lockDistrusted(tx, limit);
-      if (ids.length === 0) return 0;
-      await store.noteInvalidated(tx, ids, ctx.clock.now());
-      await announce(ctx, tx, ids);
-      return ids.length;
-    }),
-  );
+  await workInTransactions(ctx.db, batchMax, async (tx, limit) => {
+    const ids = await store.lockDistrusted(tx, limit);
+    if (ids.length === 0) return 0;
+    await store.noteInvalidated(tx, ids, ctx.clock.now());
+    await announce(ctx, tx, ids);
+    return ids.length;
+  });
 }

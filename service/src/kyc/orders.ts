@@ -12,6 +12,7 @@ import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
+import { workInTransactions } from "../platform/database/work-in-batches.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
@@ -287,15 +288,13 @@ const expiredMax = 500;
 /** Ends every order whose time is over. */
 export async function expireOrders(ctx: KycContext): Promise<void> {
   // Asked every second, and mostly there are none.
-  while (await store.hasExpired(ctx.db, ctx.clock.now())) {
-    const count = await ctx.db.transaction(async (tx) => {
-      const at = ctx.clock.now();
-      const orders = await store.lockExpired(tx, at, expiredMax);
-      await moveOrders(ctx, tx, { orders, step: steps.expired, at });
-      return orders.length;
-    });
-    if (count < expiredMax) return;
-  }
+  if (!(await store.hasExpired(ctx.db, ctx.clock.now()))) return;
+  await workInTransactions(ctx.db, expiredMax, async (tx, limit) => {
+    const at = ctx.clock.now();
+    const orders = await store.lockExpired(tx, at, limit);
+    await moveOrders(ctx, tx, { orders, step: steps.expired, at });
+    return orders.length;
+  });
 }
 
 /** Links are kept for this long after their end: a wallet that comes late is told that the request is over. */

@@ -3,7 +3,7 @@
 import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
 import { findLiveLeaves } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
-import { workInBatches } from "../platform/database/work-in-batches.ts";
+import { workInTransactions } from "../platform/database/work-in-batches.ts";
 import { createDeferred, type Deferred } from "../platform/deferred.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { mayOpenElsewhere, placeIn, SealBroken } from "../platform/cryptography/seal.ts";
@@ -45,14 +45,12 @@ function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart:
 
 /** Once one batch is due, all waiting orders are batched: a second batch costs less than making them wait. */
 async function closeBatches(ctx: KycContext): Promise<void> {
-  await workInBatches(batchMax, async (limit) =>
-    ctx.db.transaction(async (tx) => {
-      if (!(await store.tryLockBatches(tx))) return 0;
-      const anchors = await store.takeUnbatched(tx, limit);
-      await anchor(ctx, tx, { phase: "initiate", anchors });
-      return anchors.length;
-    }),
-  );
+  await workInTransactions(ctx.db, batchMax, async (tx, limit) => {
+    if (!(await store.tryLockBatches(tx))) return 0;
+    const anchors = await store.takeUnbatched(tx, limit);
+    await anchor(ctx, tx, { phase: "initiate", anchors });
+    return anchors.length;
+  });
 }
 
 /** Puts orders into one batch of a phase and queues its transaction, all in the caller's. */
@@ -230,11 +228,9 @@ async function failOrders(
 /** Fails the orders that were not initiated on chain within 72 hours of their approval. */
 export async function failOverdueOrders(ctx: KycContext): Promise<void> {
   const before = ctx.clock.now() - initiateWithinSeconds;
-  await workInBatches(batchMax, async (limit) =>
-    ctx.db.transaction(async (tx) => {
-      const orders = await store.takeOverdue(tx, { before, limit });
-      await failOrders(ctx, tx, { orders, trigger: "overdue" });
-      return orders.length;
-    }),
-  );
+  await workInTransactions(ctx.db, batchMax, async (tx, limit) => {
+    const orders = await store.takeOverdue(tx, { before, limit });
+    await failOrders(ctx, tx, { orders, trigger: "overdue" });
+    return orders.length;
+  });
 }

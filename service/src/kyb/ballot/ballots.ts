@@ -1,7 +1,7 @@
 import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import type { Queryable } from "../../platform/database/db.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
-import { workInBatches } from "../../platform/database/work-in-batches.ts";
+import { workInTransactions } from "../../platform/database/work-in-batches.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import {
@@ -254,13 +254,11 @@ async function restartBallot(
 
 /** Ends ballots whose time is over. */
 export async function expireBallots(ctx: KybContext): Promise<void> {
-  await workInBatches(dueBatch, async (limit) =>
-    ctx.db.transaction(async (tx) => {
-      const due = await store.lockDueBallots(tx, ctx.clock.now(), limit);
-      await expireLocked(ctx, tx, due);
-      return due.length;
-    }),
-  );
+  await workInTransactions(ctx.db, dueBatch, async (tx, limit) => {
+    const due = await store.lockDueBallots(tx, ctx.clock.now(), limit);
+    await expireLocked(ctx, tx, due);
+    return due.length;
+  });
 }
 
 /**

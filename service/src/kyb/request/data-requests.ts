@@ -2,7 +2,7 @@ import { type Address, type BusinessFieldName, businessCategory } from "@svc/pro
 import { type ApiKey, hold, type Hold, releaseHold, type Requester } from "../../accounts/index.ts";
 import { findCompanyNames, isSoleProprietor } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
-import { workInBatches } from "../../platform/database/work-in-batches.ts";
+import { workInTransactions } from "../../platform/database/work-in-batches.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { cancelBallot, expireAmong, openBallot } from "../ballot/ballots.ts";
@@ -195,12 +195,10 @@ export async function endDataRequest(
  * Announces refusals whose delay is over, and frees their money only then, so that neither reveals when members voted.
  */
 export async function announceDataRefusals(ctx: KybContext): Promise<void> {
-  await workInBatches(dueBatch, async (limit) =>
-    ctx.db.transaction(async (tx) => {
-      const due = await store.lockRefused(tx, ctx.clock.now(), limit);
-      for (const id of due)
-        await endDataRequest(ctx, tx, { id, status: "refused", reason: "declined" });
-      return due.length;
-    }),
-  );
+  await workInTransactions(ctx.db, dueBatch, async (tx, limit) => {
+    const due = await store.lockRefused(tx, ctx.clock.now(), limit);
+    for (const id of due)
+      await endDataRequest(ctx, tx, { id, status: "refused", reason: "declined" });
+    return due.length;
+  });
 }

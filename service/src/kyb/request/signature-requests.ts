@@ -3,7 +3,7 @@ import { type ApiKey, type Requester, verifiedDomainOf } from "../../accounts/in
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
-import { workInBatches } from "../../platform/database/work-in-batches.ts";
+import { workInTransactions } from "../../platform/database/work-in-batches.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { cancelBallot, openBallot } from "../ballot/ballots.ts";
@@ -144,14 +144,12 @@ export async function endSignatureRequest(
 
 /** Announces refusals whose delay is over, so that the time does not reveal when members voted. */
 export async function announceSignatureRefusals(ctx: KybContext): Promise<void> {
-  await workInBatches(dueBatch, async (limit) =>
-    ctx.db.transaction(async (tx) => {
-      const due = await store.lockRefused(tx, ctx.clock.now(), limit);
-      for (const id of due)
-        await endSignatureRequest(ctx, tx, { id, status: "refused", reason: "declined" });
-      return due.length;
-    }),
-  );
+  await workInTransactions(ctx.db, dueBatch, async (tx, limit) => {
+    const due = await store.lockRefused(tx, ctx.clock.now(), limit);
+    for (const id of due)
+      await endSignatureRequest(ctx, tx, { id, status: "refused", reason: "declined" });
+    return due.length;
+  });
 }
 
 /** Deletes documents 30 days after the end of their request. */

@@ -9,7 +9,7 @@ import {
 import * as store from "./audit-store.ts";
 import { type AuditReport, verifyAudit } from "./audit-verification.ts";
 import type { Queryable } from "../database/db.ts";
-import { workInBatches } from "../database/work-in-batches.ts";
+import { workInTransactions } from "../database/work-in-batches.ts";
 
 /** One audited act. It may contain only ids, names of fields and kinds, but no personal value and no secret. */
 export interface AuditEntry {
@@ -95,7 +95,7 @@ export async function chainAudit(ctx: AuditContext): Promise<number> {
   // Most runs find nothing, and cost this one call.
   if (!(await store.hasUnlinked(ctx.db))) return 0;
   // The batch that is not full moves the horizon: until then every look would read all that was linked since.
-  return workInBatches(batchMax, async () => ctx.db.transaction(async (tx) => linkBatch(ctx, tx)));
+  return workInTransactions(ctx.db, batchMax, async (tx) => linkBatch(ctx, tx));
 }
 
 async function linkBatch(ctx: AuditContext, tx: Queryable): Promise<number> {
@@ -129,9 +129,7 @@ async function linkBatch(ctx: AuditContext, tx: Queryable): Promise<number> {
  * @throws Error if the chain is broken there, so that the evidence of a manipulation is kept
  */
 export async function purgeAudit(ctx: AuditContext, options: { before: number }): Promise<number> {
-  return workInBatches(batchMax, async () =>
-    ctx.db.transaction(async (tx) => purgeBatch(ctx, tx, options.before)),
-  );
+  return workInTransactions(ctx.db, batchMax, async (tx) => purgeBatch(ctx, tx, options.before));
 }
 
 async function purgeBatch(ctx: AuditContext, tx: Queryable, before: number): Promise<number> {

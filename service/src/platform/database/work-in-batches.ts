@@ -1,3 +1,5 @@
+import type { Db, Queryable } from "./db.ts";
+
 /**
  * Does what is due, batch by batch, until a batch is not full.
  *
@@ -15,4 +17,13 @@ export async function workInBatches(
     total += count;
     if (count < limit) return total;
   }
+}
+
+/** As {@link workInBatches}, each batch in a transaction of its own. */
+export async function workInTransactions(
+  db: Pick<Db, "transaction">,
+  limit: number,
+  work: (tx: Queryable, limit: number) => Promise<number>,
+): Promise<number> {
+  return workInBatches(limit, async () => db.transaction(async (tx) => work(tx, limit)));
 }
