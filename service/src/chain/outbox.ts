@@ -203,9 +203,9 @@ async function finishKind(
 
 /** Stores what was observed, if it is new. */
 async function noteChanges(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
-  const { db, clock, chain } = ctx;
+  const { db, chain } = ctx;
   for (const { sent, verdict } of judged) {
-    const { id, nonce, minedBlockHash, foreignSince } = sent;
+    const { id, minedBlockHash, foreignSince } = sent;
     if (verdict.is === "mined" && verdict.receipt.blockHash !== minedBlockHash) {
       await store.markMined(db, id, verdict.receipt);
     } else if (verdict.is === "lost") {
@@ -214,17 +214,22 @@ async function noteChanges(ctx: ChainContext, judged: readonly Judged[]): Promis
     } else if (verdict.is === "suspected" && foreignSince === null) {
       await store.markSuspected(db, id, verdict.since);
     } else if (verdict.is === "displaced") {
-      if (await isInFinalBlock(chain, sent)) {
-        const message = "the block of a transaction is there, but no receipt";
-        chain.metrics.raise("node_refused", { nonce, kind: sent.kind, message });
-        continue;
-      }
-      const isTaken = await store.requeue(db, { id, nonce }, clock.now());
-      if (!isTaken) continue;
-      chain.metrics.transactions.inc({ event: "displaced" });
-      chain.metrics.raise("nonce_taken", { nonce, kind: sent.kind });
+      await noteDisplaced(ctx, sent);
     }
   }
+}
+
+/** Queues a transaction again whose nonce another one took. */
+async function noteDisplaced({ db, clock, chain }: ChainContext, sent: Sent): Promise<void> {
+  const { id, nonce, kind } = sent;
+  if (await isInFinalBlock(chain, sent)) {
+    const message = "the block of a transaction is there, but no receipt";
+    chain.metrics.raise("node_refused", { nonce, kind, message });
+    return;
+  }
+  if (!(await store.requeue(db, { id, nonce }, clock.now()))) return;
+  chain.metrics.transactions.inc({ event: "displaced" });
+  chain.metrics.raise("nonce_taken", { nonce, kind });
 }
 
 /** Sends again what is overdue or was lost with its block, and raises the fees of the first few that wait too long. */
