@@ -29,5 +29,5 @@ export async function noteCompanyRecord(
   const word = await store.findOperatorWord(tx, business);
   if (word !== null && word !== isVouchedFor) return;
   const isChanged = await store.setVerified(tx, business, isVouchedFor ? clock.now() : null);
-  if (isChanged && !isVouchedFor) await store.requestStop(tx, business, "business_not_verified");
+  if (isChanged && !isVouchedFor) await store.requestStop(tx, business);
 }

@@ -80,14 +80,13 @@ export async function setStatus(
   return rows.length === 1;
 }
 
-/** Has a running service end what is asked of a business, once this transaction commits. */
-export async function requestStop(
-  tx: Queryable,
-  address: Address,
-  reason: StopReason,
-): Promise<void> {
+/**
+ * Has a running service end what is asked of a business that is no longer in good standing, once this transaction
+ * commits.
+ */
+export async function requestStop(tx: Queryable, address: Address): Promise<void> {
   await tx.query(
-    sql`with marked as (update business set stop_reason = ${reason} where address = ${address})
+    sql`with marked as (update business set stop_reason = 'business_not_verified' where address = ${address})
       select pg_notify(${rosterChannel}, '')`,
   );
 }

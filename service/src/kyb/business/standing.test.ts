@@ -42,7 +42,7 @@ async function insertSuspended(address: Address): Promise<void> {
 
 await test("a business is stopped as soon as whoever asks something of it at that moment is done", async () => {
   stopped = [];
-  await requestStop(ctx.db, business, "business_not_verified");
+  await requestStop(ctx.db, business);
   const { stopping } = await ctx.db.transaction(async (tx) => {
     await holdBusiness(tx, business);
     const waiting = stopBusinesses(ctx);
@@ -55,8 +55,8 @@ await test("a business is stopped as soon as whoever asks something of it at tha
 
 await test("a business that is held for long delays no other's stop and fails no job, and is stopped later", async () => {
   stopped = [];
-  await requestStop(ctx.db, business, "business_not_verified");
-  await requestStop(ctx.db, other, "business_not_verified");
+  await requestStop(ctx.db, business);
+  await requestStop(ctx.db, other);
   await ctx.db.transaction(async (tx) => {
     await holdBusiness(tx, business);
     await stopBusinesses(ctx);

@@ -83,7 +83,7 @@ export async function setBusinessVerified(
     const isNewWord = await store.setOperatorWord(tx, address, word);
     const isChanged = await store.setVerified(tx, address, isVerified ? now : null);
     if (!isNewWord && !isChanged) return;
-    if (isChanged && !isVerified) await store.requestStop(tx, address, "business_not_verified");
+    if (isChanged && !isVerified) await store.requestStop(tx, address);
     const action = isVerified ? "business.verify" : "business.unverify";
     await ctx.audit.record(tx, { actor, action, subject: address, details: { word } });
   });
@@ -103,7 +103,7 @@ export async function suspendBusiness(
     if (status === "suspended") return;
     const step = { from: "active", to: "suspended" } as const;
     if (!(await store.setStatus(tx, address, step))) throw notOne("active", status);
-    await store.requestStop(tx, address, "business_not_verified");
+    await store.requestStop(tx, address);
     await ctx.audit.record(tx, { actor, action: "business.suspend", subject: address });
   });
 }

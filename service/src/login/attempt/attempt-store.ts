@@ -67,11 +67,9 @@ export async function listChanged(db: Queryable, ids: readonly string[]): Promis
 }
 
 /** Switches to a single code, for good; only before anybody has claimed. */
-export async function makeStatic(db: Queryable, id: string, now: number): Promise<boolean> {
-  const rows = await db.query(sql`
-    update login set is_static = true where id = ${id} and status = 'waiting' and channel is null and expires_at > ${now}
-    returning id`);
-  return rows.length === 1;
+export async function makeStatic(db: Queryable, id: string, now: number): Promise<void> {
+  await db.query(sql`
+    update login set is_static = true where id = ${id} and status = 'waiting' and channel is null and expires_at > ${now}`);
 }
 
 export interface Claim {

@@ -134,11 +134,11 @@ async function createPassable(path: string): Promise<void> {
 }
 
 async function isThere(path: string): Promise<boolean> {
-  return (await lstat(path).catch(ifAbsent(null))) !== null;
+  return (await lstat(path).catch(nullIfAbsent)) !== null;
 }
 
 async function findOwner(data: string): Promise<Account | null> {
-  const found = await lstat(data).catch(ifAbsent(null));
+  const found = await lstat(data).catch(nullIfAbsent);
   return found === null || found.uid === 0 ? null : { uid: found.uid, gid: found.gid };
 }
 
@@ -270,17 +270,15 @@ export async function renameDurably(from: string, to: string): Promise<void> {
 }
 
 export async function readIfPresent(path: string): Promise<string | null> {
-  return readFile(path, "utf8").catch(ifAbsent(null));
+  return readFile(path, "utf8").catch(nullIfAbsent);
 }
 
-function ifAbsent<T>(value: T): (error: unknown) => T {
-  return (error) => {
-    if (
-      error instanceof Error &&
-      "code" in error &&
-      (error.code === "ENOENT" || error.code === "ENOTDIR")
-    )
-      return value;
-    throw error;
-  };
+function nullIfAbsent(error: unknown): null {
+  if (
+    error instanceof Error &&
+    "code" in error &&
+    (error.code === "ENOENT" || error.code === "ENOTDIR")
+  )
+    return null;
+  throw error;
 }
