@@ -69,10 +69,9 @@ async function compare(
 async function openStreams(
   connectionString: string,
   report: (line: string) => void,
-  count = streamsCount,
 ): Promise<Row[]> {
   await using broker = await startBroker({ connectionString, connections });
-  return await benchStreams(broker, report, count);
+  return await benchStreams(broker, report, streamsCount);
 }
 
 /** The streams alone. */

@@ -18,9 +18,9 @@ export const businessScope = "openid offline_access business";
 /** The QR page of a client that asks for a business. */
 export async function openBusinessPage(
   world: KybWorld,
-  { client = world.client, scope = businessScope }: { client?: LoginClient; scope?: string } = {},
+  { client = world.client }: { client?: LoginClient } = {},
 ): Promise<OpenPage> {
-  return openPage(world.baseUrl, client, { changed: { scope } });
+  return openPage(world.baseUrl, client, { changed: { scope: businessScope } });
 }
 
 type LoginMessage = Parameters<typeof businessLoginHash>[0];
@@ -113,13 +113,12 @@ export async function answerOf(
 }
 
 /** The tokens of a page whose login the members have approved. */
-export async function takeTokens(
-  world: KybWorld,
-  page: OpenPage,
-  client: LoginClient = world.client,
-): Promise<Tokens> {
+export async function takeTokens(world: KybWorld, page: OpenPage): Promise<Tokens> {
   const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
-  const response = await redeem(world.baseUrl, client, { code, verifier: page.pkce.verifier });
+  const response = await redeem(world.baseUrl, world.client, {
+    code,
+    verifier: page.pkce.verifier,
+  });
   if (response.status !== 200)
     throw new Error(`token answered ${response.status}: ${await response.text()}`);
   return (await response.json()) as Tokens;
