@@ -1,7 +1,7 @@
-// A data request whose time is over is in nobody's way, even before a job has ended it.
+// A data request whose time is over is in nobody's way and decided by nobody, even before a job has ended it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
+import { openDataWorld, requestsPath, someRecord } from "../kyb-data-world.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx } = world;
@@ -25,4 +25,20 @@ await test("a business can be asked again once the time of the open request is o
   assert.deepEqual(await account(), held, "money is held for the new one alone");
   const [, last] = await world.eventsOf(requestId);
   assert.equal(last?.event, "kyb.data_request.refused");
+});
+
+await test("a vote counts in the last second of a request and not behind it, before a job has ended that", async (t) => {
+  const { address } = await world.found({ members: ["dora", "emil", "finn"] });
+  await world.issueRecord(address, someRecord);
+  const asked = await world.ask({ businessWalletAddress: address });
+  const { requestId, expiresAt } = asked.body as { requestId: string; expiresAt: number };
+  const voteAt = async (now: number, name: string): Promise<unknown[]> => {
+    const item = await world.findVote(name, requestId);
+    const clock = t.mock.method(ctx.clock, "now", () => now);
+    const { status, body } = await world.voteAs(name, requestId, { item });
+    clock.mock.restore();
+    return [status, body.error?.reason ?? body["status"]];
+  };
+  assert.deepEqual(await voteAt(expiresAt, "dora"), [200, "open"]);
+  assert.deepEqual(await voteAt(expiresAt + 1, "emil"), [409, "ballot_over"]);
 });
