@@ -1,0 +1,52 @@
+// What the statements themselves guard, whatever was read before them.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { keepAnswer, takeKey } from "./idempotency-store.ts";
+import { openTestKyb } from "./test-kyb-store.ts";
+
+await using kyb = await openTestKyb();
+const { db } = kyb;
+const [own, other] = [await kyb.addOrganization(), await kyb.addOrganization()];
+const lifetime = 100;
+
+async function take(
+  { clientDomainId }: { clientDomainId: string },
+  { now = 0, key = "key", mac = 1 } = {},
+) {
+  const requestMac = Buffer.alloc(32, mac);
+  const id = randomUUID();
+  const given = { id, clientDomainId, key, requestMac, now };
+  return { id, known: await takeKey(db, given, now - lifetime) };
+}
+
+await test("a key is of one client domain, which gets its own answer by it", async () => {
+  const first = await take(own, { mac: 1 });
+  const second = await take(other, { mac: 2 });
+  assert.deepEqual([first.known, second.known], [null, null]);
+  for (const [{ id }, answer] of [
+    [first, "own"],
+    [second, "other"],
+  ] as const)
+    await keepAnswer(db, { id, sealed: Buffer.from(answer) });
+  for (const [client, { id }, mac, answer] of [
+    [own, first, 1, "own"],
+    [other, second, 2, "other"],
+  ] as const)
+    assert.deepEqual((await take(client, { mac: 3 })).known, {
+      id,
+      requestMac: Buffer.alloc(32, mac),
+      answerSealed: Buffer.from(answer),
+    });
+});
+
+await test("a key is free again when its time is over, and its answer is gone then", async () => {
+  const key = "again";
+  const { id } = await take(own, { key });
+  await keepAnswer(db, { id, sealed: Buffer.from("old") });
+  assert.equal((await take(own, { key, now: lifetime - 1 })).known?.id, id);
+  const next = await take(own, { key, now: lifetime });
+  assert.equal(next.known, null);
+  const { known } = await take(own, { key, now: lifetime + 1 });
+  assert.deepEqual([known?.id, known?.answerSealed], [next.id, null]);
+});
