@@ -40,6 +40,30 @@ test("an account may spend all that it has, and no more", async () => {
   assert.throws(() => checkTurn(transaction, { ...state, openWei: 11n }), /insufficient funds/);
 });
 
+test("a transaction is the next one of its account: none is skipped, none taken twice", async () => {
+  const sent = { ...given, nonce: 5, to: account.address, gas: 21_000n } as const;
+  const transaction = readTransaction(await account.signTransaction(sent), chainId);
+  const turn = (nextNonce: number): void =>
+    checkTurn(transaction, { nextNonce, openWei: 0n, balanceWei: 42_000n });
+  turn(5);
+  assert.throws(() => turn(6), /nonce too low/);
+  assert.throws(() => turn(4), /nonce too high: the next one is 4/);
+});
+
+const readCreation = async (bytes: number): Promise<unknown> => {
+  const data = `0x${"00".repeat(bytes)}` as const;
+  const raw = await account.signTransaction({ ...given, data, gas: 30_000_000n });
+  return readTransaction(raw, chainId);
+};
+
+test("a contract has 49152 bytes of creation code at most, and a transaction 131072", async () => {
+  await readCreation(49_152);
+  await assert.rejects(readCreation(49_153), /the contract is too large/);
+  const raw = `0x${"00".repeat(131_073)}` as const;
+  assert.throws(() => readTransaction(raw, chainId), /the transaction is too large/);
+  assert.throws(() => readTransaction(raw.slice(0, -2), chainId), /cannot be read/);
+});
+
 test("what a transaction may cost is its gas at its highest price, and what it sends", async () => {
   const { type: _, maxFeePerGas: __, maxPriorityFeePerGas: ___, ...plain } = given;
   const sent = { to: account.address, gas: 21_000n, value: 8n };

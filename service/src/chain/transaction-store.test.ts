@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, test } from "node:test";
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
-import { openDb } from "../platform/database/db.ts";
+import { openDb, sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import * as store from "./transaction-store.ts";
 
@@ -214,4 +214,46 @@ test("what is queued again is the same also when its bytes are forgotten, and ne
   assert.equal(await store.insertTransaction(db, given, now), id);
   const to = await newSigner();
   assert.equal(await store.insertTransaction(db, { ...given, to }, now), null);
+});
+
+test("what is refused at the same moment counts once, and nothing of a transaction that is sent is put off", async () => {
+  const [id, other] = [await queue(), await queue()];
+  const due = async () => {
+    const all = await store.listDue(db, { now: now + 10, limit: 1000, only: null });
+    return all.find((each) => each.id === id);
+  };
+  await store.putOffRefused(db, { id, refusals: 0 }, now + 5);
+  await store.putOffRefused(db, { id, refusals: 0 }, now + 50);
+  assert.equal((await due())?.refusals, 1);
+  const signer = await newSigner();
+  await sign(signer, other, { nonce: 0 });
+  await store.putOff(db, [other], now + 999);
+  await store.putOffRefused(db, { id: other, refusals: 0 }, now + 999);
+  const [row] = await db.query(
+    sql`select due_at, refusals from chain_transaction where id = ${other}`,
+  );
+  assert.deepEqual(row, { due_at: now, refusals: 0 });
+});
+
+test("of what is final no bytes are handed over, and no look changes what is known of it", async () => {
+  const id = await send(await newSigner(), 0);
+  await store.markFinal(db, [markOf(id)], now);
+  const known = sql`select * from chain_transaction where id = ${id}`;
+  const before = await db.query(known);
+  assert.deepEqual(await store.takeBytes(db, [id], now + 9), []);
+  await store.markSuspected(db, id, now + 9);
+  await store.markMined(db, id, null);
+  assert.deepEqual(await db.query(known), before);
+});
+
+test("a subject has one transaction of a kind: the same again is that one, and other data is none", async () => {
+  const given = {
+    kind: "test.store",
+    subjectId: randomBytes(8).toString("hex"),
+    to: hexOfBytes(randomBytes(20)),
+    data: "0x01",
+  } as const;
+  const id = await store.insertTransaction(db, given, now);
+  assert.equal(await store.insertTransaction(db, given, now), id);
+  assert.equal(await store.insertTransaction(db, { ...given, data: "0x02" }, now), null);
 });

@@ -58,6 +58,12 @@ const verdicts: [what: string, SentTransaction, ChainView, expected: object][] =
     { is: "mined" },
   ],
   [
+    "whose receipt is in the block after the final one",
+    sent(),
+    view({ receipt: receiptOf(), final: 99 }),
+    { is: "mined" },
+  ],
+  [
     "whose receipt is in the final block",
     sent(),
     view({ receipt: receiptOf(), final: 100 }),

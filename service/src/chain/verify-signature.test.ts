@@ -68,6 +68,22 @@ test("a contract's signature is what the contract says it is", async () => {
   assert.equal(await verify(await place(answering("1626ba7f")), signed), false);
 });
 
+const wrap = (signature: Hex): Hex => {
+  const parts = parseAbiParameters("address, bytes, bytes");
+  return concat([encodeAbiParameters(parts, [deployer, "0x", signature]), suffix]);
+};
+
+test("the signature of a business signs for no identity, also where a contract calls it its own", async () => {
+  const address = await place(answering("1626ba7e"));
+  const ofBusiness: Hex = `0x01${digestHex.slice(2)}`;
+  for (const signature of [ofBusiness, ofBusiness.toUpperCase().replace("0X", "0x")])
+    assert.equal(await verify(address, signature), false);
+  assert.equal(await verify(address, wrap(ofBusiness)), false);
+  const other: Hex = `0x02${digestHex.slice(2)}`;
+  assert.equal(await verify(address, other), true);
+  assert.equal(await verify(address, wrap(other)), true);
+});
+
 test("an answer of less than a word is no yes, whatever the question has behind it", async () => {
   // PUSH4 1626ba7e PUSH1 e0 SHL PUSH0 MSTORE PUSH1 1f PUSH0 RETURN: all but the last byte, which the question has as zero.
   const address = await place("0x631626ba7e60e01b5f52601f5ff3");

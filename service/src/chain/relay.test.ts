@@ -1,0 +1,64 @@
+// What reaches the node of what the outside asks. A node of our own would refuse some of it itself.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ChainContext } from "./context.ts";
+import { answerCall } from "./relay.ts";
+
+const asked: unknown[] = [];
+const relayNode = {
+  request: async (...call: unknown[]): Promise<unknown> => {
+    if (call[0] === "eth_blockNumber") return "0xffff";
+    asked.push(call);
+    return "0x1";
+  },
+};
+const ctx = {
+  chain: { relayNode, isEmbedded: false },
+  config: { profile: "live" },
+} as unknown as ChainContext;
+
+/** What the node was asked; an error where it was not. */
+async function reach(method: string, params: readonly unknown[]): Promise<unknown> {
+  asked.length = 0;
+  const answer = await answerCall(ctx, { jsonrpc: "2.0", id: 1, method, params }, "somebody");
+  return "error" in answer ? answer.error : asked;
+}
+
+const refused = async (method: string, params: readonly unknown[]): Promise<void> => {
+  const { code } = (await reach(method, params)) as { code?: number };
+  assert.deepEqual([code, asked], [-32_602, []], JSON.stringify([method, params]));
+};
+
+test("a method gets as many parameters as it has, and no more", async () => {
+  const rows: readonly [string, number][] = [
+    ["eth_chainId", 0],
+    ["eth_getBalance", 2],
+    ["eth_getStorageAt", 3],
+    ["eth_getTransactionByHash", 1],
+    ["eth_getBlockByNumber", 2],
+  ];
+  const params = ["0x1", "0x2", "0x3", "0x4"];
+  for (const [method, count] of rows)
+    assert.deepEqual(await reach(method, params), [[method, params.slice(0, count)]]);
+});
+
+test("a bound that is spelled otherwise, or null as a hash, bounds nothing and is refused", async () => {
+  for (const other of ["FromBlock", "ToBlock", "toblock", "BlockHash"])
+    await refused("eth_getLogs", [{ fromBlock: "0x0", toBlock: "0x0", [other]: "0x1" }]);
+  for (const other of ["Gas", "GAS"]) await refused("eth_call", [{ [other]: "0x1" }]);
+  await refused("eth_getLogs", [{ fromBlock: "0x0", toBlock: "0x2710", blockHash: null }]);
+});
+
+test("a call has 10 million gas, a search 10,000 blocks and a fee history 100, at most", async () => {
+  const gasOf = async (gas?: string): Promise<unknown> => reach("eth_call", [{ gas }]);
+  const most = [["eth_call", [{ gas: "0x989680" }, "latest"]]];
+  assert.deepEqual(await gasOf("0x989681"), most);
+  assert.deepEqual(await gasOf(), most);
+  assert.deepEqual(await gasOf("0x98967f"), [["eth_call", [{ gas: "0x98967f" }, "latest"]]]);
+  const logs = { fromBlock: "0x1", toBlock: "0x2710" };
+  assert.deepEqual(await reach("eth_getLogs", [logs]), [["eth_getLogs", [logs]]]);
+  await refused("eth_getLogs", [{ ...logs, fromBlock: "0x0" }]);
+  const history = ["0x64", "latest", [1]];
+  assert.deepEqual(await reach("eth_feeHistory", history), [["eth_feeHistory", history]]);
+  await refused("eth_feeHistory", ["0x65", "latest", []]);
+});
