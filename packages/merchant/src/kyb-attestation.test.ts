@@ -210,6 +210,11 @@ test("an invalid key set is the service's fault if it was fetched, else the call
     });
     await assert.rejects(fetched, { code: "response_invalid", reason: "kyb-jwks" });
   }
+  const ofFault = verifyAttestation(attestation, {
+    ...rest,
+    fetch: async () => Response.json({ keys: [publicJwk] }, { status: 404 }),
+  });
+  await assert.rejects(ofFault, { code: "response_invalid", reason: "kyb-jwks" });
 });
 
 test("an attestation that was fetched again is verified without an envelope", async () => {

@@ -10,6 +10,7 @@ import {
   businessCategory,
   businessLoginHash,
   decodeCharter,
+  hasKey,
   defaultGovernanceRule,
   encodeCharter,
   governanceActs,
@@ -208,4 +209,13 @@ test("every digest that the vectors have members sign comes out, also by viem", 
     compare(invitationDigest(given as Parameters<typeof invitationDigest>[0]), given);
   for (const given of vectors.keeps)
     compare(keepDigest(given as Parameters<typeof keepDigest>[0]), given);
+});
+
+test("a key may exist for any address behind those of precompiles", () => {
+  for (const [address, isPossible] of [
+    [0n, false],
+    [0xffffn, false],
+    [0x10000n, true],
+  ] as const)
+    assert.equal(hasKey(`0x${address.toString(16).padStart(40, "0")}`), isPossible);
 });
