@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { addressOfPrivateKey } from "@svc/protocol";
 import { type Anvil, startAnvil } from "../../../test/anvil.ts";
-import { openInstallation, type SettlingProcess } from "../../../test/chain-processes.ts";
+import {
+  handOverRegistry,
+  openInstallation,
+  type SettlingProcess,
+} from "../../../test/chain-processes.ts";
 import { alarmsOf } from "../../../test/outbox-looks.ts";
 import { type Db, sql, type Statement } from "../platform/database/db.ts";
 import { chainJobs } from "./index.ts";
@@ -76,12 +81,15 @@ test("what the account cannot pay for, or the node cannot try, waits unsigned, a
   await anvil.setAutomine(false);
   await process.queue("a");
   const { node } = process.chain;
-  const refuse = async (message: string): Promise<void> => {
+  const workRefused = async (message: string): Promise<void> => {
     const request: typeof node.request = async (method, params) => {
       if (method !== "eth_estimateGas") return node.request(method, params);
       throw new RpcError(-32_000, message);
     };
     await process.workWith({ request });
+  };
+  const refuse = async (message: string): Promise<void> => {
+    await workRefused(message);
     assert.deepEqual(await statusesOf(process), ["queued"]);
     const { db, clock } = process.ctx;
     const putOff = sql`select from chain_transaction where status = 'queued' and due_at > ${clock.now()}`;
@@ -94,9 +102,9 @@ test("what the account cannot pay for, or the node cannot try, waits unsigned, a
     [await alarmsOf(process, "out_of_funds"), await alarmsOf(process, "node_refused")],
     [6, 6],
   );
-  await refuse("execution reverted");
-  await process.work();
-  assert.deepEqual(await statusesOf(process), ["sent"]);
+  for (let look = 0; look < 5; look += 1) await refuse("execution reverted");
+  await workRefused("execution reverted");
+  assert.deepEqual(await statusesOf(process), ["sent"], "its receipt decides");
 });
 
 test("the bytes of what is long final are forgotten, its hash and outcome stay, and newer bytes stay", async () => {
@@ -316,5 +324,41 @@ test("a node that suggests no tip and has pruned the state of final blocks serve
   assert.deepEqual(
     new Set(refused),
     new Set(["eth_maxPriorityFeePerGas", "eth_getTransactionCount"]),
+  );
+});
+
+test("what a former operator's account sent is sent again as it is, since nobody signs for that account any more", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  const key = "22".repeat(32);
+  const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
+  await anvil.rpc("anvil_setBalance", [heir, "0x14d1120d7b160000"]);
+  let former = "";
+  {
+    await using process = await installation.openProcess();
+    former = process.chain.operator;
+    await handOverRegistry(anvil, process.chain, heir);
+    installation.advance(86_500);
+    await anvil.setAutomine(false);
+    await process.queue("a");
+    await process.work();
+  }
+  await using process = await installation.openProcess({ SIGNER_KEY: key });
+  const formsNow = async (): Promise<unknown[]> =>
+    process.ctx.db.query(sql`
+      select signer from chain_transaction t join chain_transaction_hash h on h.transaction_id = t.id
+      where kind = 'test.settle'`);
+  for (let look = 0; look < 2; look += 1) {
+    await anvil.rpc("anvil_dropAllTransactions");
+    installation.advance(61);
+    await process.work();
+    assert.deepEqual(await formsNow(), [{ signer: former }]);
+  }
+  await anvil.mine();
+  installation.advance(4);
+  await process.work();
+  assert.deepEqual(
+    process.done.map(({ signer, status }) => [signer, status]),
+    [[former, "succeeded"]],
   );
 });
