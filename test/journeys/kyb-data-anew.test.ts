@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setEntitlement } from "../../service/src/accounts/index.ts";
 import { listInbox } from "../../service/src/kyb/ballot/ballot-store.ts";
-import { sql } from "../../service/src/platform/database/db.ts";
+import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
@@ -13,6 +13,9 @@ await using world = await openDataWorld();
 const { ctx, organizationId } = world;
 const { address } = world.business;
 const optional = ["BUSINESS_DIRECTOR_COUNT"];
+
+const setStatus = async (db: Queryable, status: string): Promise<unknown> =>
+  db.query(sql`update business set status = ${status} where address = ${address}`);
 
 await test("a vote lies in the inbox to its last second, and no longer, though nobody has ended it yet", async () => {
   const { body } = await world.ask();
@@ -73,6 +76,17 @@ await test("a release does not wait for whoever is about to cancel the request, 
   });
   assert.equal((await answer).body.error?.reason, "request_not_open");
   await checkMoney(ctx);
+});
+
+await test("a request that meets the suspension of its business waits for it, and is refused for it", async () => {
+  const { asked } = await ctx.db.transaction(async (tx) => {
+    await setStatus(tx, "suspended");
+    const asking = world.ask();
+    await untilBlocked(ctx.db);
+    return { asked: asking };
+  });
+  assert.equal((await asked).body.error?.reason, "business_not_verified");
+  await setStatus(ctx.db, "active");
 });
 
 await test("after a change of members the first approval chooses anew which optional fields go", async () => {

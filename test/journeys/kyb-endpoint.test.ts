@@ -110,6 +110,8 @@ test("a rotation answers a new secret; repeated under its Idempotency-Key the sa
   const other = { headers, body: { immediate: true } };
   const conflict = await world.call("POST", `${path}/rotate-secret`, other);
   assert.deepEqual(reasonOf(conflict), [409, "idempotency_key_conflict"]);
+  const elsewhere = await world.call("POST", `${path}/test`, { headers });
+  assert.deepEqual(reasonOf(elsewhere), [409, "idempotency_key_conflict"]);
   const last = await world.call("POST", `${path}/rotate-secret`, { body: { immediate: true } });
   assert.equal(last.body["secretVersion"], 4);
   receiver.trust(last.body["secret"]);
