@@ -3,6 +3,8 @@ import { test } from "node:test";
 import type { Address, Hex32 } from "@svc/protocol";
 import { actsOn } from "../../../test/audited-acts.ts";
 import { type FinalTransaction, NodeAway } from "../chain/index.ts";
+import { sql } from "../platform/database/db.ts";
+import { lockUnrevoked } from "./batch-store.ts";
 import { credentialFinalHandlers, sendToRegistry } from "./batches.ts";
 import { announceDistrusted, forgetUser, purgeCredentials, revokeCredential } from "./ending.ts";
 import { issueCredential } from "./issue.ts";
@@ -14,7 +16,9 @@ import {
   getIssuer,
   listIssuers,
 } from "./issuers.ts";
-import { findCredential } from "./credential-store.ts";
+import { proveLeaves } from "./checks.ts";
+import { findCredential, listLeaves } from "./credential-store.ts";
+import { takeForeignRoles } from "./issuer-store.ts";
 import { credentialJobs } from "./jobs.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
 import { copyCredential, takeQueued } from "./test-credentials-store.ts";
@@ -311,6 +315,52 @@ await test("a deleted user leaves nothing but roots to revoke", async () => {
   assert.ok(settled[0]?.data.includes(root.slice(2)));
 });
 
+await test("what was revoked before its user is deleted is neither revoked nor announced once more", async () => {
+  const user = someUser();
+  const { id } = await giveCredential(world, demo, { user, ...email });
+  await revokeCredential(ctx, demo, id);
+  assert.deepEqual(kindsOf(await world.settle()), ["credential.revoke"]);
+  const forgotten = await ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
+  assert.deepEqual(forgotten, { credentials: 1, leaves: [] });
+  assert.deepEqual(await world.settle(), []);
+});
+
+await test("a root that one process revokes is left alone by every other", async () => {
+  const { id } = await giveCredential(world, demo, { user: someUser(), ...email });
+  await revokeCredential(ctx, demo, id);
+  const of = { limit: 9, now: ctx.clock.now() };
+  await ctx.db.transaction(async (tx) => {
+    assert.equal((await lockUnrevoked(tx, of)).length, 1);
+    await ctx.db.transaction(async (other) => {
+      await other.query(sql`set local lock_timeout = '2s'`);
+      assert.deepEqual(await lockUnrevoked(other, of), []);
+    });
+  });
+  assert.deepEqual(kindsOf(await world.settle()), ["credential.revoke"]);
+});
+
+await test("a root that was attested is not sent again, whatever else is told of its batch", async () => {
+  const { id } = await issue();
+  const [sent] = await world.settle();
+  const before = await findCredential(ctx.db, id);
+  assert.notEqual(before?.attestedAt ?? null, null);
+  await tell("credential.attest", sent?.subjectId ?? "", "reverted");
+  assert.deepEqual(await findCredential(ctx.db, id), before);
+  world.advance(3600);
+  assert.deepEqual(await world.settle(), []);
+});
+
+await test("a leaf has no proof while its root is on its way to the chain", async () => {
+  const user = someUser();
+  const { id } = await issue(demo, user);
+  const leaves = (await listLeaves(ctx.db, [id])).map(({ leaf }) => leaf);
+  const prove = async () => proveLeaves(ctx, { user, environment: "live", leaves });
+  await sendToRegistry(ctx);
+  assert.deepEqual(await prove(), []);
+  await world.settle();
+  assert.equal((await prove()).length, leaves.length);
+});
+
 await test("the account that the registry obeys takes over every role, and has it once it is granted anew", async () => {
   const heir: Address = `0x${"b4".repeat(20)}`;
   const grantedAt = async () => (await getIssuer(ctx, demo.id)).roleGrantedAt;
@@ -332,4 +382,16 @@ await test("the account that the registry obeys takes over every role, and has i
   assert.deepEqual(await ctx.db.transaction(takeQueued), []);
   await tell("registry.role", `${demo.id}:2`, "succeeded");
   assert.equal(await grantedAt(), ctx.clock.now() + 50);
+  await tell("registry.role", `${demo.id}:2`, "reverted");
+  world.advance(3600);
+  await sendToRegistry(obeys(heir));
+  assert.deepEqual(await ctx.db.transaction(takeQueued), [], "a role that is granted stays");
+  const foreign: Address = `0x${"c5".repeat(20)}`;
+  await ctx.db.query(sql`
+    update issuer set role_account = ${foreign} where id = ${sandboxIssuer.id}`);
+  const taken = await ctx.db.transaction(async (tx) => takeForeignRoles(tx, heir));
+  assert.deepEqual(
+    taken.map(({ id, account }) => [id, account]),
+    [[sandboxIssuer.id, foreign]],
+  );
 });

@@ -9,11 +9,19 @@ import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
 import { SMTPServer } from "smtp-server";
 import { parseConfig } from "../platform/config/config.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { createMailer, type Mailer, type Message } from "../platform/mail.ts";
+import { finishVerification, leaseMessages, noteSent, takeTry } from "./email-store.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";
 import { purgeVerifications, sendMessages, startVerification } from "./email.ts";
-import { openTestCredentials, someUser, type TestCredentials } from "./test-credentials.ts";
+import { getBuiltInIssuer } from "./issuers.ts";
+import {
+  giveCredential,
+  openTestCredentials,
+  someUser,
+  type TestCredentials,
+} from "./test-credentials.ts";
 import { dumpDatabase } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
@@ -111,6 +119,33 @@ await test("410: a code is good once, also for calls at the same moment", async 
   assert.deepEqual(answers.map(({ status }) => status).toSorted(ascending), [200, 410, 410, 410]);
 });
 
+await test("a message that one process hands over is left alone by every other, and its code is kept no longer", async () => {
+  const id = String((await start(someUser(), "leased@example.com")).body["verificationId"]);
+  const now = ctx.clock.now();
+  const lease = async (tx: Queryable): Promise<string[]> =>
+    (await leaseMessages(tx, { now, leasedUntil: now + 9, limit: 9 })).map((each) => each.id);
+  const readKept = async () =>
+    ctx.db.query(sql`
+      select email_sealed is null as email, code_sealed is null as code from email_verification where id = ${id}`);
+  await ctx.db.transaction(async (tx) => {
+    assert.deepEqual(await lease(tx), [id]);
+    await ctx.db.transaction(async (other) => {
+      await other.query(sql`set local lock_timeout = '2s'`);
+      assert.deepEqual(await lease(other), []);
+    });
+  });
+  await noteSent(ctx.db, id, now);
+  assert.deepEqual(await readKept(), [{ email: false, code: true }]);
+  const unsent = await start(someUser(), "unsent@example.com");
+  const over = String(unsent.body["verificationId"]);
+  const issuer = await getBuiltInIssuer(ctx, "email", "live");
+  const given = await giveCredential(world, issuer, { user: someUser() });
+  await finishVerification(ctx.db, over, given.id);
+  const [left] = await ctx.db.query(sql`
+    select email_sealed, code_sealed, send_due_at from email_verification where id = ${over}`);
+  assert.deepEqual(left, { email_sealed: null, code_sealed: null, send_due_at: null });
+});
+
 await test("404: another user's verification cannot be finished, and loses no try to strangers", async () => {
   const user = someUser();
   const stranger = someUser();
@@ -119,14 +154,20 @@ await test("404: another user's verification cannot be finished, and loses no tr
     const { status, body } = await finish(stranger, id, code);
     assert.deepEqual([status, reasonOf(body)], [404, "verification_not_found"]);
   }
+  const [as, now] = [{ id: String(id), triesMax: 5 }, ctx.clock.now()];
+  assert.equal(await takeTry(ctx.db, { ...as, user: stranger, now }), null);
   assert.equal((await finish(user, id, code)).status, 200);
 });
 
-await test("the code of one verification does not open another", async () => {
+await test("the code of one verification does not open another, nor where its MAC was moved there", async () => {
   const user = someUser();
   const first = await begin(user, "first@example.com");
   const second = await begin(user, "second@example.com");
   if (first.code === second.code) return;
+  assert.equal((await finish(user, second.id, first.code)).status, 422);
+  await ctx.db.query(sql`
+    update email_verification set code_mac = (select code_mac from email_verification where id = ${first.id})
+    where id = ${second.id}`);
   assert.equal((await finish(user, second.id, first.code)).status, 422);
 });
 

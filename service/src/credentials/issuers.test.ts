@@ -59,17 +59,14 @@ await test("the built-in issuers exist once, whoever makes them, and the demo is
 
 await test("a key is shown once, kept as a MAC, listed without it, and ends when it is revoked", async () => {
   const { id: issuerId } = await createIssuer(ctx, { name: "Keys", environment: "live" }, "test");
+  const other = await createIssuer(ctx, { name: "Other", environment: "live" }, "test");
+  await createIssuerKey(ctx, { issuerId: other.id, name: "another's" }, "test");
   const made = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
   assert.match(made.key, /^svc_issuer_[0-9A-Za-z]{12}_[0-9A-Za-z]{49}$/);
   assert.ok(!(await dumpDatabase(ctx.db)).includes(made.key.slice(25)));
-  const [listed] = await listIssuerKeys(ctx, issuerId);
-  assert.deepEqual(listed, {
-    id: made.id,
-    issuerId,
-    name: "backend",
-    createdAt: ctx.clock.now(),
-    lastUsedAt: null,
-  });
+  const [id, createdAt] = [made.id, ctx.clock.now()];
+  const listed = { id, issuerId, name: "backend", createdAt, lastUsedAt: null };
+  assert.deepEqual(await listIssuerKeys(ctx, issuerId), [listed]);
   await revokeIssuerKey(ctx, made.id, "test");
   assert.deepEqual(await listIssuerKeys(ctx, issuerId), []);
   await assert.rejects(revokeIssuerKey(ctx, made.id, "test"), refusedWith("apikey_not_found"));

@@ -10,6 +10,7 @@ import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-c
 await using world = await openTestCredentials();
 const { ctx, live } = world;
 const demo = await getBuiltInIssuer(ctx, "demo", "live");
+const sandboxIssuer = await getBuiltInIssuer(ctx, "sandbox", "sandbox");
 
 const wrongInfo = (field: Info["field"]): Info => ({
   field,
@@ -57,20 +58,24 @@ await test("triples are matched in their order, and a thousand leaves are looked
   assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 0);
 });
 
-await test("leaves are supposed for what opens none, by each end that leaves of the fields have", async () => {
+await test("leaves are supposed for what opens none, by each end that the user's leaves of the fields have on that side", async () => {
   const user = someUser();
   const mail = [{ field: "EMAIL", data: "a@example.com" }] as const;
   await giveCredential(world, demo, { user, expiresAt: inAYear - 1 });
   await giveCredential(world, demo, { user });
   await giveCredential(world, demo, { user, document: "CONTACT", fields: mail });
+  await giveCredential(world, demo, { user: someUser(), expiresAt: inAYear - 2 });
+  await giveCredential(world, sandboxIssuer, { user, expiresAt: inAYear - 3 });
   const infos = [wrongInfo("EMAIL"), wrongInfo("IDCARD_DOB")];
   const supposed = (field: Info["field"], expiresAt: number) =>
     leafOf({ user, field, commitment: commitmentOf(wrongInfo(field)), expiresAt });
   const email = supposed("EMAIL", inAYear);
   const lists = await listSupposedLeaves(ctx, { environment: "live", user, infos });
-  assert.deepEqual(lists.slice(0, 2), [
+  assert.deepEqual(lists.slice(0, 4), [
     [email, supposed("IDCARD_DOB", inAYear)],
     [email, supposed("IDCARD_DOB", inAYear - 1)],
+    [email, supposed("IDCARD_DOB", inAYear)],
+    [email, supposed("IDCARD_DOB", inAYear)],
   ]);
 });
 
