@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
+import { sql } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
@@ -66,6 +68,20 @@ await test("of packages that are bought at once as many are bought as there is m
   });
 });
 
+await test("a package that costs a Rappen is paid for, and none is sold for a Rappen more than there is", async () => {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Saver" }, "test");
+  const purse = { organizationId, environment: "live" } as const;
+  await topUp(ctx, { ...purse, amountRappen: 10n }, "test");
+  const { id } = await createDomain(ctx, { ...purse, domain: "localhost" }, "test");
+  const given = { clientDomainId: id, name: "Age", fields: null, transfers: 1 };
+  const buy = async (priceRappen: bigint) => buyPackage(ctx, { ...given, priceRappen }, "test");
+  await buy(1n);
+  await assert.rejects(buy(10n), { reason: "insufficient_credit" });
+  assert.equal((await readBalance(ctx, purse)).availableRappen, 9n);
+  await buy(9n);
+  assert.equal((await readBalance(ctx, purse)).availableRappen, 0n);
+});
+
 await test("a package has a name that can be shown, of up to 100 characters, without the spaces around it", async () => {
   const { id: organizationId } = await createOrganization(ctx, { name: "Namer" }, "test");
   const sandbox = { organizationId, domain: "localhost", environment: "sandbox" } as const;
@@ -118,4 +134,14 @@ await test("a successor of a signing key that got lost is replaced before anythi
   assert.equal(await keyInUse(), bought.signingKey);
   await switchSigningKey(ctx, id, "test");
   assert.equal(await keyInUse(), kept);
+
+  const { makings } = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_package where id = ${id} for update`);
+    const both = [makeNextSigningKey(ctx, { id }, "test"), makeNextSigningKey(ctx, { id }, "test")];
+    const ended = Promise.allSettled(both);
+    await untilBlocked(ctx.db, 2);
+    return { makings: ended };
+  });
+  const statuses = (await makings).map(({ status }) => status);
+  assert.deepEqual(statuses.toSorted(), ["fulfilled", "rejected"], "of two at once one is shown");
 });

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { until } from "../../../test/patience.ts";
+import { openContext } from "../compose.ts";
+import { parseConfig } from "../platform/config/config.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
+import { openApiKeys } from "./api-key-lookup.ts";
+import {
+  createApiKey,
+  createDomain,
+  createOrganization,
+  listEntitlements,
+  setEntitlement,
+} from "./index.ts";
+
+await using database = await openTestDatabase();
+await using ctx = await openContext(
+  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
+);
+await using keys = await openApiKeys(ctx);
+
+async function open(name: string) {
+  const { id: organizationId } = await createOrganization(ctx, { name }, "test");
+  const site = { organizationId, domain: "localhost", environment: "live" };
+  const { id: clientDomainId } = await createDomain(ctx, site, "test");
+  const { key } = await createApiKey(ctx, { clientDomainId, name: "backend" }, "test");
+  const set = async (isGranted: boolean): Promise<unknown> =>
+    setEntitlement(ctx, { organizationId, entitlement: "kyb:pii", isGranted }, "test");
+  const read = async (): Promise<unknown> => {
+    const listed = await listEntitlements(ctx, organizationId);
+    await until("the key has them", async () => {
+      const { entitlements } = await keys.authenticate(key);
+      return isDeepStrictEqual([...entitlements], listed) ? true : null;
+    });
+    return listed;
+  };
+  return { set, read };
+}
+
+await test("what is granted to one organization, and withdrawn from it, concerns no other one", async () => {
+  const [one, other, third] = [await open("One"), await open("Other"), await open("Third")];
+  await one.set(true);
+  await other.set(true);
+  assert.deepEqual(await third.read(), ["kyb:read"]);
+  await one.set(false);
+  assert.deepEqual(await other.read(), ["kyb:read", "kyb:pii"]);
+});
