@@ -265,6 +265,15 @@ test("a cost is taken whole or not at all", async () => {
   await assert.rejects(limiter.take(name, small, 0), /fits the burst/);
 });
 
+test("a call that is refused takes nothing from the other processes", async () => {
+  const [limiter, other] = openLimiters(openClock());
+  const name = newName();
+  const small = { perSecond: 1, burst: 10 };
+  assert.ok((await other.take(name, small, 7)).ok);
+  assert.equal((await limiter.take(name, small, 7)).ok, false);
+  assert.ok((await other.take(name, small, 3)).ok);
+});
+
 test("who waits together with a dearer call is not refused with it", async () => {
   const [limiter, other] = openLimiters(openClock());
   const name = newName();

@@ -93,6 +93,14 @@ test("a beginning that is not empty is nobody's, and reported", async () => {
     ["head_wrong", 0, null],
   ]);
   await assert.rejects(audit.head(one), /forged/);
+  const empty = Buffer.alloc(32);
+  await one.query(sql`
+    update audit_chain set head_position = 7, head_hash = ${empty}, checkpoint_position = 7, checkpoint_hash = ${empty}`);
+  assert.deepEqual(await faultsOf(), [
+    ["checkpoint_wrong", 7, null],
+    ["head_wrong", 7, null],
+  ]);
+  await assert.rejects(audit.head(one), /forged/);
 });
 
 test("a link's hash covers the one before it, its place and its entry, in a form that never changes", () => {
@@ -350,6 +358,19 @@ test("an entry put into the middle is reported, linked or not", async () => {
   await one.query(sql`update audit_entry set tx = pg_current_xact_id() where id = 5`);
   await chainAll(ctx);
   assert.deepEqual(await faultsOf(), [["entry_inserted", 5, 5]]);
+});
+
+test("an entry that was linked before the first one is reported", async () => {
+  await makeChain(2);
+  await one.query(sql`
+    insert into audit_entry (id, at, actor, action, subject, tx) overriding system value
+    values (50, ${now}, 'system', 'made.up', 'x', '1')`);
+  const forged = Buffer.alloc(32);
+  await one.query(sql`
+    insert into audit_link (position, entry_id, hash, seal, sealed_at)
+    values (0, 50, ${forged}, ${forged}, ${now})`);
+  const kinds = (await faultsOf()).map(([kind, , entryId]) => [kind, entryId]);
+  assert.ok(kinds.some(([kind, entryId]) => kind === "link_forged" && entryId === 50));
 });
 
 test("the unsealed tail is reported with its age", async () => {
