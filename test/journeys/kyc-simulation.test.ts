@@ -16,21 +16,31 @@ import { until } from "../patience.ts";
 import { freePort } from "../world.ts";
 
 let world: KycWorld;
-let sandbox: { id: string; apiKey: string; sourceKey: string };
+let sandbox: Sandbox;
 let user: string;
 before(async () => {
   world = await openKycWorld();
+  sandbox = await openSandbox("localhost");
+  const made = await svc("simulate", "identity", "--domain", sandbox.id);
+  user = String(made.value["user"]);
+});
+after(async () => world[Symbol.asyncDispose]());
+
+interface Sandbox {
+  readonly id: string;
+  readonly apiKey: string;
+  readonly sourceKey: string;
+}
+
+async function openSandbox(domain: string): Promise<Sandbox> {
   const { ctx, organizationId } = world;
-  const given = { organizationId, domain: "localhost", environment: "sandbox" };
+  const given = { organizationId, domain, environment: "sandbox" };
   const { id } = await createDomain(ctx, given, "test");
   const { key } = await createApiKey(ctx, { clientDomainId: id, name: "Test" }, "test");
   const bought = { clientDomainId: id, name: "Test", fields: null, transfers: 50, priceRappen: 0n };
   const { kycPackage } = await buyPackage(ctx, bought, "test");
-  sandbox = { id, apiKey: key, sourceKey: kycPackage.sourceKey };
-  const made = await svc("simulate", "identity", "--domain", id);
-  user = String(made.value["user"]);
-});
-after(async () => world[Symbol.asyncDispose]());
+  return { id, apiKey: key, sourceKey: kycPackage.sourceKey };
+}
 
 async function svc(...args: string[]): Promise<Ran> {
   return svcAt(world.ctx.config.baseUrl, ...args);
@@ -165,6 +175,12 @@ test("simulation never acts for an identity it did not make, nor on the live sid
   assert.equal((await world.statusOf(order))["status"], "PENDING");
   const made = await svc("simulate", "identity", "--domain", world.clientDomainId);
   assert.equal(made.status, 1);
+  const { apiKey, sourceKey } = await openSandbox("localhost:4711");
+  await ask({ fields: ["EMAIL"] });
+  const foreign = await world.ask({ user, sourceKey, fields: ["EMAIL"] }, { apiKey });
+  const refused = await svc("simulate", "approve", String(foreign.body.data?.["referenceKey"]));
+  assert.equal(refused.status, 1);
+  assert.match(refused.said, /simulation acts only in the sandbox/);
 });
 
 test("sandbox fields are invisible to a live key, and live ones to a key of the sandbox", async () => {

@@ -76,6 +76,15 @@ await test("a root that the chain does not hold is reported", async () => {
   );
   assert.deepEqual(kinds(await verify(otherRoots)), everyOne);
   assert.deepEqual(kinds(await verify([])), everyOne);
+  const signer = `0x${"0d".repeat(20)}` as const;
+  const otherSigner = mined.map((each) => Object.assign({}, each, { signer }));
+  assert.deepEqual(kinds(await verify(otherSigner)), everyOne, "nor what another account sent");
+  const otherPhase = mined.map((each) =>
+    Object.assign({}, each, {
+      kind: each.kind === "kyc.initiate" ? "kyc.confirm" : "kyc.initiate",
+    }),
+  );
+  assert.deepEqual(kinds(await verify(otherPhase)), everyOne, "nor what was said of another phase");
   const chain = chainOf(mined, ctx.chain);
   const contracts = { ...chain.contracts, settlement: `0x${"0e".repeat(20)}` as const };
   const elsewhere = await verifyAnchors({ db: ctx.db, chain: { ...chain, contracts } });

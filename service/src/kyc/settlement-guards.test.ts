@@ -14,6 +14,7 @@ import { steps } from "./order.ts";
 import { beginAttempt, findOrder, holdTransfer } from "./order-store.ts";
 import { findSettled } from "./receipt-store.ts";
 import { settleOrders } from "./settlement.ts";
+import { tryLockBatches } from "./settlement-store.ts";
 import { moveOrders } from "./transitions.ts";
 
 await using test1 = await openTestSettlement();
@@ -133,6 +134,19 @@ await test("a batch leaves an order out that another transaction holds, and wait
   assert.notEqual(await batchOf(free), null);
   await settleOrders(ctx);
   assert.notEqual(await batchOf(held), null);
+});
+
+await test("one process at a time makes batches, and the others wait for nobody", async () => {
+  const made = (await listBatches(ctx.db)).length;
+  await test1.approve(1);
+  world.advance(ctx.config.settlementWindowSeconds);
+  await ctx.db.transaction(async (tx) => {
+    assert.equal(await tryLockBatches(tx), true);
+    await settleOrders(ctx);
+  });
+  assert.equal((await listBatches(ctx.db)).length, made);
+  await settleOrders(ctx);
+  assert.equal((await listBatches(ctx.db)).length, made + 1);
 });
 
 await test("of two changes of an order at the same instant the first is made, and the other finds it done", async () => {
