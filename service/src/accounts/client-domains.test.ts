@@ -6,6 +6,7 @@ import { parseConfig } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { OutboundRequest, OutboundResult } from "../platform/outbound/outbound.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
+import { sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { leaseDueDomains, recordCheck } from "./client-domain-store.ts";
 import { recheckDomains } from "./client-domains.ts";
@@ -213,7 +214,14 @@ await test("a process that lost its lease on a domain writes down nothing of wha
   offsetSeconds += day + 3_600;
   const lease = { now: ctx.clock.now(), limit: 100 };
   const [slow, fast] = [randomUUID(), randomUUID()];
-  await leaseDueDomains(ctx.db, { ...lease, id: slow, until: lease.now + 60 });
+  await ctx.db.transaction(async (tx) => {
+    await leaseDueDomains(tx, { ...lease, id: slow, until: lease.now + 60 });
+    await ctx.db.transaction(async (other) => {
+      await other.query(sql`set local lock_timeout = '2s'`);
+      const left = await leaseDueDomains(other, { ...lease, id: fast, until: lease.now + 60 });
+      assert.deepEqual(left, [], "what one process takes is left alone by every other");
+    });
+  });
   await leaseDueDomains(ctx.db, {
     now: lease.now + 60,
     limit: 100,
