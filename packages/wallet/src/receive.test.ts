@@ -57,6 +57,23 @@ await test("what became of one document says nothing of another under the same i
   assert.deepEqual(await statuses(), ["revoked"]);
 });
 
+await test("what became of one broker's document is not for another broker to say", async () => {
+  fresh();
+  await using other = await openFakeBroker();
+  const others = serveFields(other);
+  fields.issued = [card()];
+  const wallet = await walletOf("alice", [broker.url, other.url]);
+  await wallet.receive();
+  const before = await wallet.credentials();
+  assert.deepEqual(
+    before.map(({ status }) => status),
+    ["live"],
+  );
+  others.issued = fields.issued.map((each) => ({ ...each, status: "revoked" }));
+  await wallet.receive();
+  assert.deepEqual(await wallet.credentials(), before);
+});
+
 await test("a document that is held is not replaced by what its broker offers under its id", async () => {
   fresh();
   const first = card();
