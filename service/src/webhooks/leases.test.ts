@@ -275,6 +275,9 @@ test("a process that lost its lease gives nothing back, and of two ends of its o
     };
     const [old, current] = [randomUUID(), randomUUID()];
     assert.equal((await take(old)).length, 1);
+    await store.endLeases(db, Math.floor(clock.nowMs()) + 29_999);
+    const held = await db.query(sql`select from webhook_delivery where lease = ${old}`);
+    assert.equal(held.length, 1, "its lease has a moment left");
     webhooks.advance(30);
     await store.endLeases(db, clock.nowMs());
     assert.equal((await take(current)).length, 1);

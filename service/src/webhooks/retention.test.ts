@@ -102,6 +102,51 @@ test("what nobody takes goes when its time is over, and is not sent after that, 
   assert.doesNotMatch(await dump(webhooks), /"purge_at": \d/);
 });
 
+test("what is forgotten sooner than a day stays no longer, and what still has a body is no tombstone", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { db } = webhooks.ctx;
+  const event = webhooks.event({ url: "http://127.0.0.1:1/hook" });
+  await webhooks.enqueue(event);
+  const soon = webhooks.ctx.clock.now() + 60;
+  await db.query(sql`update webhook_event set purge_at = ${soon} where id = ${event.id}`);
+  await db.transaction(async (tx) => forgetStreams(webhooks.ctx, tx, [event.streamId]));
+  const read = async () => db.query(sql`select purge_at from webhook_event`);
+  assert.deepEqual(await read(), [{ purge_at: soon }]);
+  webhooks.advance(366 * day);
+  await forgetOld(webhooks.ctx);
+  assert.equal((await read()).length, 1);
+  await purgeBodies(webhooks.ctx);
+  await forgetOld(webhooks.ctx);
+  assert.equal((await read()).length, 0);
+});
+
+test("with a body whose time is over its delivery goes", async () => {
+  await using webhooks = await openTestWebhooks();
+  await personalEvent(webhooks, "http://127.0.0.1:1/hook");
+  const listDeliveries = async () => webhooks.ctx.db.query(sql`select from webhook_delivery`);
+  webhooks.advance(7 * day - 1);
+  await purgeBodies(webhooks.ctx);
+  assert.equal((await listDeliveries()).length, 1);
+  webhooks.advance(1);
+  await purgeBodies(webhooks.ctx);
+  assert.equal((await listDeliveries()).length, 0);
+});
+
+test("an attempt does not prolong the time of personal data that goes to an endpoint", async () => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver(status(503));
+  await webhooks.register(receiver.url);
+  const payloadExpiresAt = webhooks.ctx.clock.now() + 7 * day;
+  const event = webhooks.kybEvent({ isPersonal: true, payloadExpiresAt });
+  await webhooks.enqueue(event);
+  await webhooks.deliver();
+  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  assert.deepEqual(
+    await webhooks.ctx.db.query(sql`select purge_at from webhook_event where id = ${event.id}`),
+    [{ purge_at: payloadExpiresAt }],
+  );
+});
+
 test("a body without personal data can be sent again for 30 days after its last attempt", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver();
@@ -110,8 +155,10 @@ test("a body without personal data can be sent again for 30 days after its last 
   await webhooks.deliver();
   webhooks.advance(34 * day);
   await purgeBodies(webhooks.ctx);
+  const { deliveredAt } = await listed(webhooks, event.streamId);
   assert.equal(await webhooks.redeliver(event), 1);
   await webhooks.deliver();
+  assert.equal((await listed(webhooks, event.streamId)).deliveredAt, deliveredAt);
   webhooks.advance(30 * day - 1);
   await purgeBodies(webhooks.ctx);
   assert.equal(await webhooks.redeliver(event), 1);
