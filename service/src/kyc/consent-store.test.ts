@@ -2,14 +2,16 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { parseLink } from "@svc/protocol";
+import { encodeInfos, hexOfBytes, parseLink } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
+import type { TestOrder } from "../../../test/approved-orders-store.ts";
 import { getPackage } from "../accounts/index.ts";
-import { openOrder } from "./consent.ts";
-import { countMismatch, keepRequestObject } from "./consent-store.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
+import { answerOrder, openOrder } from "./consent.ts";
+import { countMismatch, findToken, keepRequestObject } from "./consent-store.ts";
 import { steps } from "./order.ts";
 import type { Order } from "./order-row.ts";
-import { beginAttempt, holdTransfer, insertToken } from "./order-store.ts";
+import { beginAttempt, findOrder, holdTransfer, insertToken } from "./order-store.ts";
 import { type RequestedOrder, requestOrder } from "./orders.ts";
 import { moveOrders } from "./transitions.ts";
 
@@ -37,11 +39,12 @@ function tokenOf(link: string): string {
 }
 
 async function giveLink(order: Order) {
-  const tokenSha256 = randomBytes(32);
+  const token = randomBytes(16).toString("base64url");
+  const tokenSha256 = sha256(token);
   const { attempt, expiration, callback } = order;
   const link = { tokenSha256, orderId: order.id, attempt, expiration, callback, requester: "" };
   await insertToken(ctx.db, { ...link, offered: [], createdAt: now });
-  return { tokenSha256, order, attempt };
+  return { token, tokenSha256, order, attempt };
 }
 
 const countIn = async (order: Order): Promise<number | null> =>
@@ -98,4 +101,24 @@ await test("a link is open through the last second of its own time, and of its o
   world.advance(1);
   for (const { link } of [long, short])
     await assert.rejects(openOrder(ctx, tokenOf(link)), { reason: "request_over" });
+});
+
+await test("only the approval that was taken is answered as before, and no other one under its link", async () => {
+  const [approved] = (await settlement.approve(1)) as [TestOrder];
+  const order = await findOrder(ctx.db, approved.referenceKey);
+  assert.ok(order !== null);
+  const { token, tokenSha256 } = await giveLink(order);
+  const opened = await findToken(ctx.db, tokenSha256);
+  assert.ok(opened !== null);
+  const answer = async (signature: Buffer): Promise<unknown> => {
+    const members = { svcID: user, id: order.referenceKey, infos: encodeInfos([]) };
+    const body = { ...members, signature: hexOfBytes(signature) };
+    return answerOrder(ctx, opened, { token, body, callerAddress: "192.0.2.1" });
+  };
+  const { signature } = approved.consent;
+  const other = Buffer.from(signature);
+  other[0] = (other[0] ?? 0) ^ 1;
+  const { referenceKey } = order;
+  assert.partialDeepStrictEqual(await answer(signature), { status: "INITIATING", referenceKey });
+  await assert.rejects(answer(other), { reason: "request_over" });
 });
