@@ -266,22 +266,6 @@ test("200: a repeat with another callback brings there what the earlier one did 
   assert.equal(body, event.body);
 });
 
-test("200: what was delivered and is sent again goes to the callback that the order has by now", async () => {
-  const { address: user } = await world.verify();
-  await using first = await openReceiver();
-  await using second = await openReceiver();
-  const asked = await world.ask({ user, callback: first.url });
-  const { referenceKey } = asked.body.data ?? {};
-  const events = await world.call("GET", `${kyc}/events?referenceKey=${String(referenceKey)}`);
-  const [event] = (events.body.data?.["items"] ?? []) as { eventId: string }[];
-  assert.ok(event);
-  await first.arrivalOf(event.eventId);
-  await world.ask({ user, callback: second.url });
-  const resent = await world.call("POST", `${kyc}/redeliver`, { body: { referenceKey } });
-  assert.deepEqual(resent.body.data, { count: 1 });
-  await second.arrivalOf(event.eventId);
-});
-
 test("200: the next attempt with another callback brings there what the earlier one did not take", async () => {
   const person = await world.verify();
   await using receiver = await openReceiver();

@@ -78,3 +78,22 @@ test("200: attempts to deliver are listed with what the receiver answered", asyn
     return items.length === 0 ? true : null;
   });
 });
+
+test("200: what was delivered and is sent again goes to the callback that the order has by now", async () => {
+  await using world = await openKycWorld();
+  const { address: user } = await world.verify();
+  await using first = await openReceiver();
+  await using second = await openReceiver();
+  const asked = await world.ask({ user, callback: first.url });
+  const { referenceKey } = asked.body.data ?? {};
+  const event = await until("it is known to be delivered", async () => {
+    const events = `/api/v2/kyc/events?referenceKey=${String(referenceKey)}`;
+    const { body } = await world.call("GET", events);
+    const [one] = (body.data?.["items"] ?? []) as { eventId: string; deliveredAt?: number }[];
+    return one?.deliveredAt === undefined ? null : one;
+  });
+  await world.ask({ user, callback: second.url });
+  const resent = await world.call("POST", "/api/v2/kyc/redeliver", { body: { referenceKey } });
+  assert.deepEqual(resent.body.data, { count: 1 });
+  await second.arrivalOf(event.eventId);
+});
