@@ -5,7 +5,7 @@ import { attributeOfField, parseLink } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { getPackage } from "../accounts/index.ts";
 import { sql } from "../platform/database/db.ts";
-import { checkBody } from "./order-request.ts";
+import { checkBody, checkNames } from "./order-request.ts";
 import { findNewestLink, listHistory } from "./order-store.ts";
 import { expireOrders, getOrder, purgeTokens, requestOrder } from "./orders.ts";
 
@@ -118,4 +118,12 @@ await test("of an order that was asked for and cancelled without end the newest 
     history.map(({ statusAt }) => statusAt),
     Array.from({ length: 20 }, (_, at) => 101 + at),
   );
+});
+
+await test("a package with fields of its own is asked for no others, as optional ones neither", () => {
+  for (const named of [
+    { fields: ["EMAIL"], optionalFields: [] },
+    { fields: [], optionalFields: ["EMAIL"] },
+  ])
+    assert.throws(() => checkNames(named, ["PHONE"]), { reason: "dynamic_fields_unsupported" });
 });
