@@ -11,7 +11,7 @@ function beginDrain(t: TestContext) {
   const [connections, work] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const ctx = {
     config: { drainSeconds: 60 },
-    log: { warn: () => void said.push("warned") },
+    log: { info: () => void said.push("begun"), warn: () => void said.push("warned") },
   } as unknown as Ctx;
   const cut = (): void => {
     said.push("cut");
@@ -30,23 +30,23 @@ test("what hangs has the time of the drain and not more, then connections are cu
   const { said, work, drained } = beginDrain(t);
   t.mock.timers.tick(59_999);
   await nextTurn();
-  assert.deepEqual(said, []);
+  assert.deepEqual(said, ["begun"]);
   t.mock.timers.tick(1);
   await nextTurn();
-  assert.deepEqual(said, ["warned", "cut"], "and work that still runs is waited for");
+  assert.deepEqual(said, ["begun", "warned", "cut"], "and work that still runs is waited for");
   work.resolve();
   await drained;
-  assert.deepEqual(said, ["warned", "cut", "drained"]);
+  assert.deepEqual(said, ["begun", "warned", "cut", "drained"]);
 });
 
 test("what ends in time is waited for, and how it failed is told", async (t) => {
   const { said, connections, work, drained } = beginDrain(t);
   connections.resolve();
   await nextTurn();
-  assert.deepEqual(said, []);
+  assert.deepEqual(said, ["begun"]);
   work.reject(new Error("broken"));
   await drained;
-  assert.deepEqual(said, ["cut", "failed"]);
+  assert.deepEqual(said, ["begun", "cut", "failed"]);
 });
 
 const countTimers = (): number =>
@@ -55,6 +55,7 @@ const countTimers = (): number =>
 test("a drain that is over keeps no process", async () => {
   const before = countTimers();
   const listener = { cut: () => undefined, [Symbol.asyncDispose]: async () => undefined };
-  await drain({ config: { drainSeconds: 60 } } as Ctx, { listener, works: [] });
+  const ctx = { config: { drainSeconds: 60 }, log: { info: () => undefined } } as unknown as Ctx;
+  await drain(ctx, { listener, works: [] });
   assert.equal(countTimers(), before);
 });
