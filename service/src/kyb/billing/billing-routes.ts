@@ -8,6 +8,7 @@ import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listCharges } from "./charge-store.ts";
 import { currency, listPrices } from "./pricing.ts";
+import { priceLine } from "./price-line-schema.ts";
 
 const chf = (description: string) =>
   Type.Number({ description: `${description} CHF, two decimals at most.` });
@@ -28,7 +29,6 @@ const account = Type.Object(
   },
 );
 
-const line = Type.Object({ field: Type.String(), tier: Type.String(), cents: Type.Integer() });
 const charge = Type.Object(
   {
     chargeId: Type.String(),
@@ -37,7 +37,7 @@ const charge = Type.Object(
     chargedAt: Type.Integer({ description: "Unix seconds." }),
     currency: Type.String(),
     totalCents: Type.Integer(),
-    lines: Type.Array(line),
+    lines: Type.Array(priceLine),
   },
   { title: "Charge" },
 );

@@ -1,6 +1,7 @@
 import { type TObject, type TSchema, Type } from "../../platform/http/schema.ts";
 import type { WebhookAbout } from "../../platform/http/webhook-document.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";
+import { priceLine } from "../billing/price-line-schema.ts";
 
 const seconds = (description: string): TSchema =>
   Type.Integer({ description: `${description}, Unix seconds.` });
@@ -27,8 +28,6 @@ const ofSignatureRequest = (status: string) => ({
   digest: Type.String(),
 });
 
-const line = Type.Object({ field: Type.String(), tier: Type.String(), cents: Type.Integer() });
-
 const released = {
   ...ofDataRequest("released"),
   released_at: seconds("When it was released"),
@@ -36,7 +35,7 @@ const released = {
   charge: Type.Object({
     cents: Type.Integer(),
     currency: Type.String(),
-    lines: Type.Array(line),
+    lines: Type.Array(priceLine),
   }),
 };
 

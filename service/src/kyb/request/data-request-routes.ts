@@ -18,6 +18,7 @@ import { currency, totalOf } from "../billing/pricing.ts";
 import { releaseRoutes } from "../release/release-routes.ts";
 import { type RequestKind, requestRoutes } from "./request-routes.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
+import { priceLine } from "../billing/price-line-schema.ts";
 
 const path = "/api/v1/kyb/data-requests";
 
@@ -28,7 +29,6 @@ const status = Type.Union([
   Type.Literal("cancelled"),
   Type.Literal("failed"),
 ]);
-const line = Type.Object({ field: Type.String(), tier: Type.String(), cents: Type.Integer() });
 
 const requestRecord = Type.Object(
   {
@@ -52,7 +52,7 @@ const requestRecord = Type.Object(
     price: Type.Object({
       quotedCents: Type.Integer({ description: "Held until the request ends." }),
       currency: Type.String(),
-      lines: Type.Array(line),
+      lines: Type.Array(priceLine),
     }),
   },
   {
@@ -105,7 +105,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
         ),
         response: {
           200: Type.Object(
-            { currency: Type.String(), totalCents: Type.Integer(), lines: Type.Array(line) },
+            { currency: Type.String(), totalCents: Type.Integer(), lines: Type.Array(priceLine) },
             { description: "One line for each field, however many persons it covers." },
           ),
           ...refusals(
