@@ -29,14 +29,15 @@ async function addOffer(): Promise<string> {
   return offer.id;
 }
 
-test("whoever signs the object of an offer second gets the first one", async () => {
-  const id = await addOffer();
+test("whoever signs the object of an offer second gets the first one, and no other offer has it", async () => {
+  const [id, other] = [await addOffer(), await addOffer()];
   const kept = await Promise.all(["one", "other"].map((each) => store.keepObject(db, id, each)));
   assert.equal(kept[0], kept[1]);
   assert.equal(await store.findObject(db, id), kept[0]);
+  assert.equal(await store.findObject(db, other), null);
 });
 
-test("the purge forgets what was asked, its signed object too, and who took it", async () => {
+test("the purge forgets, once, what was asked, its signed object too, and who took it", async () => {
   const id = await addOffer();
   await store.keepObject(db, id, "object");
   const business = await kyb.addBusiness();
@@ -48,9 +49,10 @@ test("the purge forgets what was asked, its signed object too, and who took it",
         sql`select request_sealed, request_object, claimant from kyb_offer where id = ${id}`,
       )
     )[0];
-  await store.purgeOffered(db, 1800, 10);
+  assert.equal(await store.purgeOffered(db, 1800, 10), 0);
   assert.equal((await store.findOffer(db, id))?.offer.claimant, taken.claimant);
-  await store.purgeOffered(db, 1801, 10);
+  assert.ok((await store.purgeOffered(db, 1801, 10)) > 0);
+  assert.equal(await store.purgeOffered(db, 1801, 10), 0, "the next batch would never be the last");
   assert.deepEqual(
     { ...(await left()) },
     { request_sealed: null, request_object: null, claimant: null },
