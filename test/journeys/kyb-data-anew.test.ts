@@ -108,3 +108,31 @@ await test("after a change of members the first approval chooses anew which opti
   const [, released] = await world.eventsOf(id);
   assert.deepEqual(released?.data["fields"], ["BUSINESS_LEGAL_NAME", "BUSINESS_DIRECTOR_NAME"]);
 });
+
+await test("a request that was cancelled lies in no inbox, and takes no vote from whoever had not voted yet", async () => {
+  const { body } = await world.ask();
+  const id = String(body["requestId"]);
+  await world.voteAs("bob", id, { optional });
+  const item = await world.findVote("carol", id);
+  await world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
+  const late = await world.voteAs("carol", id, { item });
+  assert.deepEqual([late.status, late.body.error?.reason], [409, "ballot_over"]);
+  const page = { hasAgreed: true, after: "", limit: 10, now: ctx.clock.now() };
+  for (const name of ["bob", "carol"])
+    assert.deepEqual(await listInbox(ctx.db, world.person(name).address, page), []);
+});
+
+await test("a request that has ended takes no approval, even where its ballot has not ended yet", async () => {
+  const { body } = await world.ask();
+  const id = String(body["requestId"]);
+  const set = async (status: string, endedAt: number | null): Promise<unknown> =>
+    ctx.db.query(
+      sql`update data_request set status = ${status}, ended_at = ${endedAt} where id = ${id}`,
+    );
+  const item = await world.findVote("bob", id);
+  await set("cancelled", ctx.clock.now());
+  const late = await world.voteAs("bob", id, { item, optional });
+  assert.deepEqual([late.status, late.body.error?.reason], [409, "ballot_over"]);
+  await set("pending_approval", null);
+  await world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
+});
