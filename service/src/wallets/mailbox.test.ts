@@ -9,12 +9,13 @@ import { type Address, addressOfPrivateKey, sessionDigest, signDigest } from "@s
 import { openContext } from "../compose.ts";
 import { advanceClock } from "../platform/clock.ts";
 import { parseConfig } from "../platform/config/config.ts";
-import { sql } from "../platform/database/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { createHttp, type Http } from "../platform/http/http.ts";
 import { createOutbound } from "../platform/outbound/outbound.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { walletRoutes } from "./index.ts";
+import { deleteBoxesOf, insertBox } from "./mailbox-store.ts";
 import { purgeMailbox } from "./mailbox.ts";
 import type { WalletDeps } from "./routes.ts";
 
@@ -146,6 +147,28 @@ await test("a wallet leaves at most twenty boxes at once, and only in a session"
   assert.equal((await leave()).status, 201);
   for (const wrong of ["", "x".repeat(43)])
     assert.equal((await leave(inMinutes(10), wrong)).reason, "wallet_session_required");
+});
+
+await test("boxes of one wallet are counted one after the other, so that two at once share no last place", async () => {
+  const expiresAt = inMinutes(10);
+  const fill = async (tx: Queryable, user: Address): Promise<boolean> => {
+    const row = { idSha256: randomBytes(32), user, box, createdAt: ctx.clock.now(), expiresAt };
+    return insertBox(tx, row, 1);
+  };
+  const meanwhile = async (user: Address): Promise<boolean> =>
+    ctx.db.transaction(async (tx) => {
+      await tx.query(sql`set local lock_timeout = '50ms'`);
+      return fill(tx, user);
+    });
+  const [own, other] = [addressOfPrivateKey(randomBytes(32)), addressOfPrivateKey(randomBytes(32))];
+  await ctx.db.transaction(async (tx) => {
+    assert.equal(await fill(tx, own), true);
+    await assert.rejects(meanwhile(own), /lock timeout/);
+    assert.equal(await meanwhile(other), true);
+  });
+  assert.equal(await meanwhile(own), false);
+  assert.equal(await deleteBoxesOf(ctx.db, own), 1);
+  assert.equal(await meanwhile(other), false, "whoever is deleted takes no box of another along");
 });
 
 await using receiver = await openReceiver();
