@@ -364,6 +364,12 @@ const endless = async () =>
     }),
   );
 
+test("what is asked for may be as long as events are, and the answer to an act may not", async () => {
+  succeed({ items: [], count: 1, padding: "x".repeat(3 * 1024 * 1024) });
+  assert.deepEqual(await kyc.events(referenceKey), []);
+  await assert.rejects(kyc.redeliver(referenceKey), { code: "issuer_unreachable" });
+});
+
 test("an answer without end is given up", async () => {
   const patient = openKyc({ issuer, apiKey, fetch: endless });
   await assert.rejects(patient.status(referenceKey), { code: "issuer_unreachable" });
