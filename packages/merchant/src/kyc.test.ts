@@ -111,6 +111,8 @@ test("requestData posts what it was given and knows a repeat", async () => {
   const repeat = await kyc.requestData(request);
   assert.equal(repeat.alreadySent, true);
   assert.equal(repeat.universalLink, "https://wallet.example/l#svc");
+  succeed({ ...data, alreadySent: false });
+  assert.equal((await kyc.requestData(request)).alreadySent, false);
 });
 
 test("a link of another scheme never becomes a button", async () => {
@@ -166,6 +168,8 @@ test("orders gives a page and the cursor of the next", async () => {
   ]);
   succeed({ items: [] });
   assert.deepEqual(await kyc.orders(), { items: [] });
+  succeed({ items: [{ ...item, user: "alice" }] });
+  await assert.rejects(kyc.orders(), { code: "response_invalid", reason: "user" });
 });
 
 test("events gives what was missed, ready to apply", async () => {
@@ -333,7 +337,7 @@ test("what is no answer of the service is refused", async () => {
     "null",
     "{}",
     `{"success":true}`,
-    `{"data":{},"success":false}`,
+    `{"data":{"status":"PENDING","createdAt":1},"success":false}`,
   ];
   for (const body of bodies) {
     answer = { body };
