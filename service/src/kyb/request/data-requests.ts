@@ -48,7 +48,7 @@ export async function requestData(
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
   const required = fields.filter(({ optional }) => !optional).map(({ name }) => name);
   await refuseUnavailable(ctx, tx, { business, required });
-  await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
+  const overdue = await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();
   const made: DataRequest = {
     id: ulid(ctx.clock, ctx.random),
@@ -69,6 +69,7 @@ export async function requestData(
     approvedAt: null,
   };
   await insertAlone(ctx, tx, made);
+  await expireAmong(ctx, tx, overdue);
   await openBallot(ctx, tx, {
     id: made.id,
     kind: "data_request",

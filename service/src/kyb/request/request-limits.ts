@@ -1,7 +1,7 @@
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refuseBeyond } from "../../platform/rate-limit.ts";
-import { expireAmong } from "../ballot/ballots.ts";
+import { lockDueAmong } from "../ballot/ballot-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./request-limits-store.ts";
 
@@ -13,25 +13,31 @@ const daySeconds = 86_400;
 const openRetrySeconds = 60;
 
 /**
- * Refuses a request beyond the limits of its organization and business, in the transaction that makes it.
+ * Refuses a request beyond the limits of its organization and business, in the transaction that makes it. Requests whose
+ * time is over do not count, although nobody has ended them yet. The caller ends those that are in the way once it has
+ * stored its own, and not before: that may wait for somebody who ends another request and then frees its money, as
+ * the caller does.
  *
+ * @returns the ballots to end, locked
  * @throws {Problem} requester_blocked, rate_limited
  */
 export async function checkRequestLimits(
-  ctx: KybContext,
+  ctx: Pick<KybContext, "clock" | "metrics">,
   tx: Queryable,
   pair: store.Pair,
-): Promise<void> {
-  const since = ctx.clock.now() - daySeconds;
+): Promise<string[]> {
+  const now = ctx.clock.now();
+  const since = now - daySeconds;
   const count = async () => store.countRequests(tx, pair, { since, count: perDayMax });
   let counted = await count();
+  let overdue: string[] = [];
   if (counted.isBlocked) throw new Problem("requester_blocked");
   if (counted.open >= openMax) {
-    // The time of some may be over, and nobody has said so yet.
-    await expireAmong(ctx, tx, await store.findOpen(tx, pair));
+    const due = await lockDueAmong(tx, await store.findOpen(tx, pair), now);
+    overdue = due.map(({ id }) => id);
     counted = await count();
   }
-  if (counted.open >= openMax)
+  if (counted.open - overdue.length >= openMax)
     refuseBeyond(ctx, "requests-open", {
       burst: openMax,
       message: `rate_limited: at most ${openMax} open requests to one business`,
@@ -44,4 +50,5 @@ export async function checkRequestLimits(
       message: `rate_limited: at most ${perDayMax} requests to one business in 24 hours`,
       retryAfterSeconds: counted.firstOfLastAt - since,
     });
+  return overdue;
 }

@@ -6,7 +6,7 @@ import { purgeInBatches } from "../../platform/database/purge.ts";
 import { workInTransactions } from "../../platform/database/work-in-batches.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
-import { cancelBallot, openBallot } from "../ballot/ballots.ts";
+import { cancelBallot, expireAmong, openBallot } from "../ballot/ballots.ts";
 import { isGoodStanding } from "../business/business.ts";
 import { holdBusiness } from "../business/business-store.ts";
 import { type ReadDocument, refuseDocument, type SignedDocument } from "./document.ts";
@@ -55,7 +55,7 @@ export async function requestSignature(
   await refuseUnheard(tx, requester);
   refuseDocument(request.document, signingRequesterOf(ctx, requester));
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
-  await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
+  const overdue = await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();
   const id = ulid(ctx.clock, ctx.random);
   const made: SignatureRequest = {
@@ -78,6 +78,7 @@ export async function requestSignature(
   };
   const written = Buffer.from(JSON.stringify(request.document));
   await store.insertRequest(tx, made, ctx.seal.seal(written, placeIn(documentColumn, id)));
+  await expireAmong(ctx, tx, overdue);
   await openBallot(ctx, tx, {
     id,
     kind: "signature_request",

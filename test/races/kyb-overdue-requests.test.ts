@@ -1,0 +1,209 @@
+// A create that ends requests whose time is over, where it meets a vote, a cancellation or the job at the same rows: each
+// is answered, one after the other, and every request has one end.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import { sql, type Statement } from "../../service/src/platform/database/db.ts";
+import { openDataWorld, registerEndpoint, requestsPath } from "../kyb-data-world.ts";
+import { insertBusinesses } from "../kyb-many-businesses.ts";
+import { checkMoney } from "../kyb-money-checks.ts";
+import { signaturesPath, someText } from "../kyb-signature-world.ts";
+import type { Answer } from "../kyb-world.ts";
+import { untilBlocked } from "../lock-waits.ts";
+
+const members = ["alice", "bob", "carol"];
+
+await using world = await openDataWorld({ fundsRappen: 100_000n });
+const { ctx, organizationId } = world;
+const { db } = ctx;
+const [business = "0x"] = await insertBusinesses(world, 1, members);
+const second = await createDomain(
+  ctx,
+  { organizationId, domain: "second.example", environment: "live" },
+  "test",
+);
+const { key: secondKey } = await createApiKey(
+  ctx,
+  { clientDomainId: second.id, name: "Backend" },
+  "test",
+);
+await registerEndpoint(world, secondKey);
+
+const ask = async (apiKey = world.apiKey): Promise<Answer> =>
+  world.ask({ businessWalletAddress: business }, { apiKey });
+
+async function asked(apiKey?: string): Promise<string> {
+  const { status, body } = await ask(apiKey);
+  assert.equal(status, 201, JSON.stringify(body));
+  return String(body["requestId"]);
+}
+
+async function askSignature(message: string): Promise<void> {
+  const { status, body } = await world.call("POST", signaturesPath, {
+    headers: { "idempotency-key": randomBytes(8).toString("hex") },
+    body: { businessWalletAddress: business, ...someText, message },
+  });
+  assert.equal(status, 201, JSON.stringify(body));
+}
+
+async function deadlocks(): Promise<number> {
+  const [row] = await db.query<{ deadlocks: number }>(sql`
+    select deadlocks from pg_stat_database where datname = current_database()`);
+  return row?.deadlocks ?? 0;
+}
+
+const cancel = async (id: string, path = requestsPath): Promise<Answer> =>
+  world.call("POST", `${path}/${id}/cancel`, { body: {} });
+
+/** Whoever votes on the ballot or ends it waits for this; a change of its time does not, and the job leaves it alone. */
+const ballotOf = (id: string): Statement => sql`select from ballot where id = ${id} for key share`;
+
+/** Whoever holds or frees money of the organization waits for this. */
+const money = sql`
+  select from ledger_account where organization_id = ${organizationId} and kind = 'available' for update`;
+
+const makeOverdue = async (id: string): Promise<unknown> =>
+  db.query(sql`update ballot set expires_at = ${ctx.clock.now() - 1} where id = ${id}`);
+
+/**
+ * Holds a row until these calls have come as far, each begun once the one before waits.
+ *
+ * @param overdue the time of this request is over once the row is held
+ * @returns how the calls were answered
+ */
+async function meetAt(
+  row: Statement,
+  { overdue, calls }: { overdue: string; calls: readonly (() => Promise<Answer>)[] },
+): Promise<string[]> {
+  const { answers } = await db.transaction(async (tx) => {
+    await tx.query(row);
+    await makeOverdue(overdue);
+    const begun: Promise<Answer>[] = [];
+    for (const call of calls) {
+      begun.push(call());
+      await untilBlocked(db, begun.length);
+    }
+    return { answers: Promise.all(begun) };
+  });
+  return (await answers).map(({ status, body }) => `${status} ${body.error?.reason ?? ""}`.trim());
+}
+
+/** One end, told once. */
+async function checkEnd(
+  id: string,
+  end: { status: string; reason?: string },
+  apiKey = world.apiKey,
+): Promise<void> {
+  const record = await world.until(`${id} has ended`, async () => {
+    const { body } = await world.call("GET", `${requestsPath}/${id}`, { apiKey });
+    return body["status"] === "pending_approval" ? null : body;
+  });
+  assert.deepEqual([record["status"], record["reason"]], [end.status, end.reason]);
+  const { body } = await world.call("GET", `${requestsPath}/${id}/events`, { apiKey });
+  const told = (body["items"] as { event: string }[]).map(({ event }) => event.split(".").at(-1));
+  assert.deepEqual(told, ["pending_approval", end.status]);
+}
+
+const expired = { status: "refused", reason: "expired" };
+
+/** Cancels what is open, for the next test. */
+async function clear(): Promise<void> {
+  for (const [table, path] of [
+    ["data_request", requestsPath],
+    ["signature_request", signaturesPath],
+  ] as const) {
+    const open = await db.query<{ id: string }>({
+      name: "",
+      text: `select id from ${table} where status = 'pending_approval' and business = $1`,
+      values: [business],
+    });
+    for (const { id } of open) {
+      const answer = await cancel(id, path);
+      if (answer.status !== 200)
+        await world.call("POST", `${path}/${id}/cancel`, { body: {}, apiKey: secondKey });
+    }
+  }
+  await checkMoney(ctx);
+}
+
+for (const isFirst of [true, false]) {
+  const inOrder = <T>(create: T, other: T): T[] => (isFirst ? [create, other] : [other, create]);
+  const place = isFirst ? "before" : "behind";
+
+  await test(`a create that comes ${place} a vote on an overdue request ends that, and the vote is too late`, async () => {
+    const id = await asked();
+    const item = await world.findVote("alice", id);
+    const calls = inOrder(
+      async () => ask(),
+      async () => world.voteAs("alice", id, { item }),
+    );
+    const answers = await meetAt(ballotOf(id), { overdue: id, calls });
+    assert.deepEqual(answers, inOrder("201", "409 ballot_over"));
+    await checkEnd(id, expired);
+    await clear();
+  });
+
+  await test(`a create that comes ${place} the cancellation of an overdue request: it has one end, and the create succeeds`, async () => {
+    const id = await asked();
+    const calls = inOrder(
+      async () => ask(),
+      async () => cancel(id),
+    );
+    const answers = await meetAt(ballotOf(id), { overdue: id, calls });
+    assert.deepEqual(answers, inOrder("201", isFirst ? "409 request_not_open" : "200"));
+    await checkEnd(id, isFirst ? expired : { status: "cancelled" });
+    await clear();
+  });
+}
+
+await test("two creates for an overdue request at one instant: one ends it and is made, the other finds that open", async () => {
+  const id = await asked();
+  const calls = [async () => ask(), async () => ask()];
+  const answers = await meetAt(ballotOf(id), { overdue: id, calls });
+  assert.deepEqual(answers, ["201", "409 request_already_open"]);
+  await checkEnd(id, expired);
+  await clear();
+});
+
+await test("a create that comes while the job ends the overdue request succeeds once it has", async () => {
+  const id = await asked();
+  const { made } = await db.transaction(async (tx) => {
+    await tx.query(money);
+    await makeOverdue(id);
+    await untilBlocked(db);
+    const begun = ask();
+    await untilBlocked(db, 2);
+    return { made: begun };
+  });
+  assert.equal((await made).status, 201);
+  await checkEnd(id, expired);
+  await clear();
+});
+
+await test("a create for which overdue requests make room meets the cancellation of another one without a deadlock", async () => {
+  const id = await asked();
+  const overdue = await asked(secondKey);
+  for (let count = 0; count < 3; count += 1) await askSignature(`Open ${count}`);
+  const before = await deadlocks();
+  const { cancelled } = await db.transaction(async (tx) => {
+    await tx.query(money);
+    const { created } = await db.transaction(async (other) => {
+      await other.query(ballotOf(overdue));
+      await makeOverdue(overdue);
+      const creating = ask();
+      await untilBlocked(db);
+      return { created: creating };
+    });
+    // It waits for the money only if it has freed some before it looks at the other request.
+    const waiting = await Promise.race([created.then(() => 0), untilBlocked(db).then(() => 1)]);
+    const cancelling = cancel(id);
+    await untilBlocked(db, waiting + 1);
+    return { cancelled: Promise.all([created, cancelling]) };
+  });
+  const [, { status }] = await cancelled;
+  assert.equal(status, 200);
+  assert.equal(await deadlocks(), before);
+  await checkEnd(overdue, expired, secondKey);
+  await clear();
+});
