@@ -133,6 +133,46 @@ test("a refusal is one type for generated clients, and so is a record that sever
     );
 });
 
+test("a body that may be left out is told as such, and no other", () => {
+  const optional = routes
+    .filter(
+      ({ operation: { requestBody } }) =>
+        requestBody !== undefined && requestBody.required !== true,
+    )
+    .map(({ method, path }) => `${method} ${path}`);
+  assert.deepEqual(optional.toSorted(), [
+    "DELETE /w/push",
+    "POST /api/v1/kyb/data-requests/{id}/cancel",
+    "POST /api/v1/kyb/data-requests/{id}/redeliver",
+    "POST /api/v1/kyb/events/{id}/redeliver",
+    "POST /api/v1/kyb/offers/{id}/cancel",
+    "POST /api/v1/kyb/signature-requests/{id}/cancel",
+    "POST /api/v1/kyb/signature-requests/{id}/redeliver",
+    "POST /api/v1/kyb/webhook-endpoint/reactivate",
+    "POST /api/v1/kyb/webhook-endpoint/rotate-secret",
+    "POST /api/v1/kyb/webhook-endpoint/test",
+    "POST /userinfo",
+    "POST /w/businesses/{address}/abandon",
+    "POST /w/businesses/{address}/proposals/{id}/retract",
+    "POST /w/f/{token}/open",
+    "POST /w/o/{token}/open",
+  ]);
+});
+
+test("no type is named as generators name a member of another, which would then be left out of the client", () => {
+  const { schemas } = document.components;
+  const memberTypes = Object.entries(schemas).flatMap(([name, { properties = {} }]) =>
+    Object.keys(properties).map(
+      (member) => name + member.slice(0, 1).toUpperCase() + member.slice(1),
+    ),
+  );
+  assert.ok(memberTypes.includes("OrderStatus"));
+  assert.deepEqual(
+    memberTypes.filter((name) => name in schemas),
+    [],
+  );
+});
+
 test("a choice between fixed texts is one type for generated clients", () => {
   assert.doesNotMatch(
     JSON.stringify(routes),

@@ -48,7 +48,7 @@ interface Operation {
   readonly tags?: readonly string[];
   readonly security?: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly content: Content };
+  readonly requestBody?: { readonly content: Content; readonly required?: boolean };
   readonly responses: Readonly<Record<string, Answer>>;
 }
 
@@ -126,6 +126,7 @@ const callers: Readonly<Record<string, string>> = {
 function writeRoute({ method, path, operation }: Route, before: Route | undefined): string[] {
   const { summary = "", description, parameters = [], requestBody, responses } = operation;
   const [[type, body] = ["", undefined]] = Object.entries(requestBody?.content ?? {});
+  const isOptional = requestBody?.required !== true;
   const { security = [] } = operation;
   const scheme = security.map((each) => Object.keys(each)[0] ?? "none").join(" or ");
   return [
@@ -134,7 +135,7 @@ function writeRoute({ method, path, operation }: Route, before: Route | undefine
     "",
     [`${summary}.`, description, callers[scheme]].filter((text) => text !== undefined).join(" "),
     ...writeParameters(parameters),
-    ...(body === undefined ? [] : writeBody(type, body.schema, before)),
+    ...(body === undefined ? [] : writeBody({ type, ...body, isOptional }, before)),
     ...writeAnswers(responses),
   ];
 }
@@ -151,13 +152,20 @@ function writeParameters(parameters: readonly Parameter[]): string[] {
   return ["", ...table(["Parameter", "In", "Type", "Meaning"], rows)];
 }
 
-function writeBody(type: string, schema: Schema, before: Route | undefined): string[] {
+interface RouteBody {
+  readonly type: string;
+  readonly schema: Schema;
+  readonly isOptional: boolean;
+}
+
+function writeBody({ type, schema, isOptional }: RouteBody, before: Route | undefined): string[] {
+  const kind = `${code(type)}${isOptional ? ", may be left out" : ""}`;
   const names = Object.keys(objectOf(schema).properties ?? {}).join();
   const namesBefore = before?.operation.parameters?.map(({ name }) => name).join();
   if (names === namesBefore)
-    return ["", `Body, ${code(type)}: the parameters of ${before?.method ?? ""}.`];
+    return ["", `Body, ${kind}: the parameters of ${before?.method ?? ""}.`];
   return formsOf(schema).flatMap((form, at) =>
-    writeMembers(`${at === 0 ? "Body" : "Or"}, ${code(type)}`, form, {
+    writeMembers(`${at === 0 ? "Body" : "Or"}, ${kind}`, form, {
       required: ", required",
       optional: "",
     }),
@@ -189,7 +197,7 @@ function rowsOf(schema: Schema, prefix: string, marks: Marks): string[][] {
   return rows;
 }
 
-/** Of a body that may be left out, the body. */
+/** Of a choice of forms, the first. */
 function objectOf(schema: Schema): Schema {
   return formsOf(schema)[0] ?? schema;
 }

@@ -14,7 +14,7 @@ export const orderStatus = Type.Object(
     confirmTxHash: Type.Optional(Type.String()),
     failureReason: Type.Optional(oneOf(failureReasons)),
   },
-  { title: "OrderStatus" },
+  { title: "OrderState" },
 );
 
 /** The member of a call that names an order. Its form is not said: what is no key names no order. */

@@ -158,17 +158,47 @@ function operationId(method: string, url: string): string {
 
 /**
  * A choice between fixed texts as one type, since generators of clients make a type of each member of an `anyOf`; what
- * spells a number in an address as a number, which they write there as we read it; and no discriminator, which OpenAPI
- * knows only between named types.
+ * spells a number in an address as a number, which they write there as we read it; no discriminator, which OpenAPI
+ * knows only between named types; and of a body whether it may be left out, since the writer calls each one required.
  */
 function asGeneratorsReadIt(name: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (name === "discriminator") return undefined;
   if ("pattern" in value) return asNumber(value);
+  if (name === "requestBody") return asBody(value as RequestBody);
   if (!("anyOf" in value)) return value;
   const { anyOf, ...rest } = value;
   const texts = (Array.isArray(anyOf) ? anyOf : []).map(textOf);
   return texts.includes(undefined) ? value : { type: "string", enum: texts, ...rest };
+}
+
+interface RequestBody {
+  readonly content: Readonly<Record<string, { readonly schema: BodySchema }>>;
+}
+
+interface BodySchema {
+  readonly type?: string;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean;
+  readonly anyOf?: readonly BodySchema[];
+}
+
+function asBody({ content }: RequestBody): object {
+  const media = Object.entries(content);
+  if (!media.every(([type, { schema }]) => mayBeAbsent(type, schema)))
+    return { required: true, content };
+  const told = media.map(([type, { schema }]) => [type, { schema: schema.anyOf?.[0] ?? schema }]);
+  return { content: Object.fromEntries(told) as object };
+}
+
+/**
+ * As `allowMissingBodies` of http.ts: JSON without required members, here unless the route reads any members itself. A form
+ * if its schema has a second one, of nothing.
+ */
+function mayBeAbsent(type: string, schema: BodySchema): boolean {
+  if (schema.anyOf !== undefined) return schema.anyOf[1]?.type === "null";
+  const isAnything = schema.type !== "object" || schema.additionalProperties === true;
+  return type === "application/json" && !isAnything && schema.required === undefined;
 }
 
 function asNumber(schema: { pattern: unknown }): object {
