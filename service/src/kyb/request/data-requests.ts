@@ -69,7 +69,6 @@ export async function requestData(
     approvedAt: null,
   };
   await insertAlone(ctx, tx, made);
-  await expireAmong(ctx, tx, overdue);
   await openBallot(ctx, tx, {
     id: made.id,
     kind: "data_request",
@@ -81,6 +80,7 @@ export async function requestData(
   });
   await announce(ctx, tx, [announcementOf(made)]);
   // Last: every request of the organization waits for the row of its available credit.
+  await expireAmong(ctx, tx, overdue);
   await hold(ctx, tx, { ...holdOf(made), amountRappen: BigInt(made.quotedRappen) });
   return made;
 }

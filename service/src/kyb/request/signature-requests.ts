@@ -78,7 +78,6 @@ export async function requestSignature(
   };
   const written = Buffer.from(JSON.stringify(request.document));
   await store.insertRequest(tx, made, ctx.seal.seal(written, placeIn(documentColumn, id)));
-  await expireAmong(ctx, tx, overdue);
   await openBallot(ctx, tx, {
     id,
     kind: "signature_request",
@@ -89,6 +88,8 @@ export async function requestSignature(
     expiresAt: made.expiresAt,
   });
   await announce(ctx, tx, [announcementOf(made, ctx.chain.chainId)]);
+  // Last: it frees money, for whose row every request of the organization waits.
+  await expireAmong(ctx, tx, overdue);
   return made;
 }
 
