@@ -76,9 +76,10 @@ function pauseMsAfter(failures: number): number {
 
 /** Logs the first of several failed runs, each that fails in another way, and one a minute with how many have failed. */
 function openFailureLog({ log }: JobContext, { name }: Job) {
-  const isNews = openRepetition();
+  let isNews = openRepetition();
   return (error: unknown, failures: number): void => {
-    if (!isNews(error) && failures > 1) return;
+    if (failures === 1) isNews = openRepetition();
+    if (!isNews(error)) return;
     log.error({ err: error, job: name, ...(failures > 1 && { failures }) }, "a job failed");
   };
 }
