@@ -4,6 +4,10 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { createApiKey, createDomain } from "../../service/src/accounts/index.ts";
+import { lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
+import { expireBallots } from "../../service/src/kyb/ballot/ballots.ts";
+import { lockBusiness } from "../../service/src/kyb/business/business-store.ts";
+import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { sql, type Statement } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, registerEndpoint, requestsPath } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
@@ -74,12 +78,15 @@ const makeOverdue = async (id: string): Promise<unknown> =>
  */
 async function meetAt(
   row: Statement,
-  { overdue, calls }: { overdue: string; calls: readonly (() => Promise<Answer>)[] },
+  {
+    overdue,
+    calls,
+  }: { overdue: string; calls: readonly (() => Promise<Pick<Answer, "status" | "body">>)[] },
 ): Promise<string[]> {
   const { answers } = await db.transaction(async (tx) => {
     await tx.query(row);
     await makeOverdue(overdue);
-    const begun: Promise<Answer>[] = [];
+    const begun: Promise<Pick<Answer, "status" | "body">>[] = [];
     for (const call of calls) {
       begun.push(call());
       await untilBlocked(db, begun.length);
@@ -87,6 +94,26 @@ async function meetAt(
     return { answers: Promise.all(begun) };
   });
   return (await answers).map(({ status, body }) => `${status} ${body.error?.reason ?? ""}`.trim());
+}
+
+/** The locks of a change of members or rules, which reads the chain before it takes them. */
+async function lockAsChange(): Promise<Pick<Answer, "status" | "body">> {
+  await db.transaction(async (tx) => {
+    await lockBusiness(tx, business);
+    await lockOpenBallots(tx, business);
+  });
+  return { status: 200, body: {} };
+}
+
+/** A create that comes to this request, whose time is over, before the job does. */
+async function askBeforeJob(overdue: string): Promise<{ created: Promise<Answer> }> {
+  return db.transaction(async (tx) => {
+    await tx.query(ballotOf(overdue));
+    await makeOverdue(overdue);
+    const created = ask();
+    await untilBlocked(db);
+    return { created };
+  });
 }
 
 /** One end, told once. */
@@ -107,7 +134,7 @@ async function checkEnd(
 
 const expired = { status: "refused", reason: "expired" };
 
-/** Cancels what is open, for the next test. */
+/** Cancels what is open, and has all of it lie a day back, for the next test. */
 async function clear(): Promise<void> {
   for (const [table, path] of [
     ["data_request", requestsPath],
@@ -123,6 +150,11 @@ async function clear(): Promise<void> {
       if (answer.status !== 200)
         await world.call("POST", `${path}/${id}/cancel`, { body: {}, apiKey: secondKey });
     }
+    await db.query({
+      name: "",
+      text: `update ${table} set created_at = created_at - 86400 where business = $1`,
+      values: [business],
+    });
   }
   await checkMoney(ctx);
 }
@@ -155,6 +187,17 @@ for (const isFirst of [true, false]) {
     await checkEnd(id, isFirst ? expired : { status: "cancelled" });
     await clear();
   });
+
+  await test(`a create that comes ${place} a change of the members ends the overdue request, and both go through`, async () => {
+    const id = await asked();
+    const calls = inOrder<() => Promise<Pick<Answer, "status" | "body">>>(
+      async () => ask(),
+      lockAsChange,
+    );
+    assert.deepEqual(await meetAt(ballotOf(id), { overdue: id, calls }), inOrder("201", "200"));
+    await checkEnd(id, expired);
+    await clear();
+  });
 }
 
 await test("two creates for an overdue request at one instant: one ends it and is made, the other finds that open", async () => {
@@ -181,6 +224,22 @@ await test("a create that comes while the job ends the overdue request succeeds 
   await clear();
 });
 
+await test("the job leaves an overdue request alone that a create is just ending", async () => {
+  const id = await asked();
+  // Could not end a ballot if it had one.
+  const unable: Pick<KybContext, "db" | "clock"> = ctx;
+  const { made } = await db.transaction(async (tx) => {
+    await tx.query(money);
+    const { created } = await askBeforeJob(id);
+    await untilBlocked(db);
+    await expireBallots(unable as KybContext);
+    return { made: created };
+  });
+  assert.equal((await made).status, 201);
+  await checkEnd(id, expired);
+  await clear();
+});
+
 await test("a create for which overdue requests make room meets the cancellation of another one without a deadlock", async () => {
   const id = await asked();
   const overdue = await asked(secondKey);
@@ -188,13 +247,7 @@ await test("a create for which overdue requests make room meets the cancellation
   const before = await deadlocks();
   const { cancelled } = await db.transaction(async (tx) => {
     await tx.query(money);
-    const { created } = await db.transaction(async (other) => {
-      await other.query(ballotOf(overdue));
-      await makeOverdue(overdue);
-      const creating = ask();
-      await untilBlocked(db);
-      return { created: creating };
-    });
+    const { created } = await askBeforeJob(overdue);
     // It waits for the money only if it has freed some before it looks at the other request.
     const waiting = await Promise.race([created.then(() => 0), untilBlocked(db).then(() => 1)]);
     const cancelling = cancel(id);
