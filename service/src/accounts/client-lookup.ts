@@ -9,6 +9,8 @@ import { openUseRecord } from "./use-record.ts";
 export interface Clients extends AsyncDisposable {
   /** Null for an unknown or disabled client. A change by another process is seen at once, at the latest after 60 s. */
   find(id: string): Promise<Client | null>;
+  /** The same as it is in the database now, for a caller that would refuse a known client by what is remembered of it. */
+  findAnew(id: string): Promise<Client | null>;
   /** Whether the text is a live secret of the client, in constant time; records its use. Never calls the database. */
   verifySecret(client: Client, presented: string): boolean;
 }
@@ -30,6 +32,7 @@ export async function openClients(ctx: Ctx): Promise<Clients> {
       const isPossible = id.length <= idLengthMax && /^[A-Za-z0-9_-]+$/.test(id);
       return isPossible ? cache.find(id) : null;
     },
+    findAnew: async (id) => cache.findAnew(id),
     verifySecret(client, presented) {
       const secretId = matchSecret(client, presented);
       if (secretId !== null) uses.note(secretId);

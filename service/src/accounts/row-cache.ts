@@ -4,6 +4,8 @@ import type { Ctx } from "../platform/context.ts";
 export interface RowCache<Row> extends Disposable {
   /** The row, or null when there is none. Callers that ask at the same time share one statement. */
   find(id: string): Promise<Row | null>;
+  /** The row as it is now, whatever is remembered: for a caller that would refuse by what is remembered. */
+  findAnew(id: string): Promise<Row | null>;
 }
 
 export interface RowCacheOptions<Row> {
@@ -59,6 +61,12 @@ export async function openRowCache<Row>(
     }
   };
 
+  const renew = async (id: string): Promise<Row | null> => {
+    present.delete(id);
+    absent.delete(id);
+    return loading.get(id) ?? load(id);
+  };
+
   return {
     find(id) {
       const known = present.get(id) ?? absent.get(id);
@@ -67,10 +75,9 @@ export async function openRowCache<Row>(
         if (present.delete(id)) present.set(id, known);
         return known.value;
       }
-      present.delete(id);
-      absent.delete(id);
-      return loading.get(id) ?? load(id);
+      return renew(id);
     },
+    findAnew: renew,
     [Symbol.dispose]: unsubscribe,
   };
 }

@@ -132,6 +132,16 @@ export async function moveTestClients(
     where id = any(${ids}::text[])`);
 }
 
+/** Another secret of a client, which nobody announces. */
+export async function addTestSecret(
+  db: Queryable,
+  { clientId, secretSha256 }: { clientId: string; secretSha256: Buffer },
+): Promise<void> {
+  await db.query(sql`
+    insert into client_secret (id, client_id, sha256, created_at)
+    values (gen_random_uuid(), ${clientId}, ${secretSha256}, 1)`);
+}
+
 export async function disableTestClient(db: Queryable, id: string): Promise<void> {
   await db.query(sql`
     with disabled as (update oauth_client set disabled_at = 1 where id = ${id} returning id)

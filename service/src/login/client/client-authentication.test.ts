@@ -11,7 +11,8 @@ import {
   redirectUri,
   refused,
 } from "../test-login.ts";
-import { disableTestClient } from "../test-login-store.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
+import { addTestSecret, disableTestClient } from "../test-login-store.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -70,6 +71,17 @@ test("a wrong, unknown or disabled client is refused, with a challenge where it 
   await disableTestClient(login.ctx.db, client.id);
   login.clock.advance(61);
   refused(await ask({}, client.basic), 401, "invalid_client");
+});
+
+test("a secret that was made since the client was read is taken at once, and is no guess", async () => {
+  const client = await addClient(login);
+  assert.equal((await ask({}, client.basic)).status, 200);
+  const secret = randomUUID();
+  await addTestSecret(login.ctx.db, { clientId: client.id, secretSha256: sha256(secret) });
+  // As often as wrong ones are forgiven, and once more.
+  for (let call = 0; call < 11; call += 1)
+    assert.equal((await ask({}, basicOf(client.id, secret))).status, 200);
+  refused(await ask({}, basicOf(client.id, "wrong")), 401, "invalid_client");
 });
 
 test("id and secret in the header are form-decoded", async () => {

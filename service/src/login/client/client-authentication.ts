@@ -65,7 +65,7 @@ export async function authenticateClient(
     if (proved.isGuess) await countFailure(ctx, client.id, call.address);
     return refuse(call, proved.fault);
   }
-  return { client, isConfidential: true, oneTime: proved.oneTime };
+  return { client: proved.client, isConfidential: true, oneTime: proved.oneTime };
 }
 
 /**
@@ -201,15 +201,31 @@ function formDecode(text: string): string {
   }
 }
 
+type Proved = Pick<AuthenticatedClient, "client" | "oneTime">;
+
 async function prove(
   ctx: TokenContext,
   client: Client,
   presented: Exclude<Presented, { method: "none" }>,
-): Promise<{ oneTime: readonly OneTimeValue[] } | Disproved> {
-  if (presented.method === "private_key_jwt")
-    return checkAssertion(ctx, client, presented.assertion);
-  return ctx.clients.verifySecret(client, presented.secret)
-    ? { oneTime: [] }
+): Promise<Proved | Disproved> {
+  if (presented.method !== "private_key_jwt") return proveBySecret(ctx, client, presented.secret);
+  const proved = await checkAssertion(ctx, client, presented.assertion);
+  return "fault" in proved ? proved : { client, oneTime: proved.oneTime };
+}
+
+/**
+ * A secret that does not fit what is remembered of the client may have been made since: it is compared with the client as
+ * it is now before it counts as a guess.
+ */
+async function proveBySecret(
+  ctx: TokenContext,
+  remembered: Client,
+  secret: string,
+): Promise<Proved | Disproved> {
+  if (ctx.clients.verifySecret(remembered, secret)) return { client: remembered, oneTime: [] };
+  const client = await ctx.clients.findAnew(remembered.id);
+  return client !== null && ctx.clients.verifySecret(client, secret)
+    ? { client, oneTime: [] }
     : { fault: "the client secret is wrong", isGuess: true };
 }
 
