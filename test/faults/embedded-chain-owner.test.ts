@@ -38,19 +38,17 @@ const settingsOf = (url: string): NodeJS.ProcessEnv => ({
 
 test("a wallet's transactions survive kill -9 of the owner under load, block for block", async () => {
   await using database = await openTestDatabase();
-  const settings = settingsOf(database.url);
   await using ctx = await openContextOf(database.url);
-  let owner = await startServer(settings);
-  let other = await startServer(settings);
   await using stack = new AsyncDisposableStack();
-  stack.defer(async () => {
-    await owner[Symbol.asyncDispose]();
-    await other[Symbol.asyncDispose]();
-  });
+  const start = async (): Promise<ServerProcess> =>
+    stack.use(await startServer(settingsOf(database.url)));
+  let other = await start();
   const sign = await openPurse(ctx);
   const blocks = new Map<string, unknown>();
   let nonce = 0;
   for (let round = 0; round < 3; round++) {
+    const owner = other;
+    other = await start();
     const killed = round * 12 + 5;
     for (; nonce < (round + 1) * 12; nonce++) {
       const raw = sign(nonce);
@@ -66,7 +64,6 @@ test("a wallet's transactions survive kill -9 of the owner under load, block for
       )) as { blockHash: string };
       blocks.set(keccak256(raw), receipt.blockHash);
     }
-    [owner, other] = [other, await startServer(settings)];
   }
   for (const [hash, blockHash] of blocks) {
     const receipt = (await until("the receipt", async () =>
@@ -131,21 +128,19 @@ test("a process that starts while the owner of the chain dies takes the chain ov
 
 test("a process whose clock is wrong mines by the database's, so that no deadline on the chain passes early", async () => {
   await using database = await openTestDatabase();
-  const settings = settingsOf(database.url);
   const ahead = "--import=data:text/javascript,const%20now=Date.now;Date.now=()=>now()+864e5";
-  await using wrong = await startServer({ ...settings, NODE_OPTIONS: ahead });
-  await using right = await startServer(settings);
+  await using wrong = await startServer({ ...settingsOf(database.url), NODE_OPTIONS: ahead });
   await using ctx = await openContextOf(database.url);
   const sign = await openPurse(ctx);
   const hash = await until("the transaction is taken", async () =>
-    ask(right, "eth_sendRawTransaction", [sign(0)]),
+    ask(wrong, "eth_sendRawTransaction", [sign(0)]),
   );
   await until("the transaction is mined", async () =>
-    ask(right, "eth_getTransactionReceipt", [hash]),
+    ask(wrong, "eth_getTransactionReceipt", [hash]),
   );
   assert.equal((await fetch(`${wrong.url}/health/ready`)).status, 503);
   for (const number of ["0x0", "latest"]) {
-    const block = await ask(right, "eth_getBlockByNumber", [number, false]);
+    const block = await ask(wrong, "eth_getBlockByNumber", [number, false]);
     const { timestamp } = block as { timestamp: string };
     assert.ok(Math.abs(Number(timestamp) - Date.now() / 1000) < 60, `${number} at ${timestamp}`);
   }
