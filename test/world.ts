@@ -18,6 +18,7 @@ import { advanceClock } from "../service/src/platform/clock.ts";
 import { parseConfig } from "../service/src/platform/config/config.ts";
 import { type Filling, openTestDatabase } from "../service/src/platform/database/test-database.ts";
 import type { LoginClient } from "./login-flow.ts";
+import { until } from "./patience.ts";
 
 export interface World extends AsyncDisposable {
   readonly baseUrl: string;
@@ -215,4 +216,12 @@ export async function startServer(
       await exited;
     },
   };
+}
+
+/** Waits until a process has heard of an advance: one that lives follows the clock a moment later. */
+export async function untilTime({ url }: ServerProcess, time: number): Promise<void> {
+  await until(`${url} has heard of ${time}`, async () => {
+    const { now } = (await (await fetch(`${url}/health/ready`)).json()) as { now: number };
+    return now >= time ? true : null;
+  });
 }
