@@ -176,18 +176,6 @@ test("the page that waits names nobody and counts nobody", async () => {
   assert.ok(items.every(({ id }) => id !== page.loginId));
 });
 
-test("a vote on another process completes the page of this one", async () => {
-  await using other = await world.startProcess();
-  const page = await openBusinessPage(world);
-  await actAs(world, page, { name: "alice" });
-  const waiting = page.jar.fetch(
-    `${world.baseUrl}/oauth2/login/${page.loginId}/status?after=gathering`,
-  );
-  await world.voteAs("carol", page.loginId, { baseUrl: other.url });
-  assert.deepEqual(await (await waiting).json(), { kind: "approved" });
-  await takeTokens(world, page);
-});
-
 test("members who refuse send the browser back with access_denied", async () => {
   const page = await openBusinessPage(world);
   await actAs(world, page, { name: "alice" });

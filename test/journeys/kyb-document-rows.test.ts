@@ -322,7 +322,7 @@ const memberRows: readonly Row[] = [
       ],
       [governance, "a change of the roster voids open votes, and they are collected anew"],
       [
-        "races/kyb-governance.test.ts",
+        "races/kyb-members.test.ts",
         "one member who approves on one process and refuses on the other has one vote",
       ],
       [

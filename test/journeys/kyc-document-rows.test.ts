@@ -54,7 +54,7 @@ const rows: readonly Row[] = [
         "200: a repeat with another callback brings there what the earlier one did not take",
         "200: the next attempt with another callback brings there what the earlier one did not take",
       ],
-      ["test/races/fifty-requests.test.ts", "fifty identical requests make one order"],
+      ["test/races/two-processes.test.ts", "fifty identical requests make one order"],
     ],
   },
   {

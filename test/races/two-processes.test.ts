@@ -1,9 +1,16 @@
 // What two server processes over one database do at the same instant.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { disableClient } from "../../service/src/accounts/index.ts";
+import { disableClient, getPackage } from "../../service/src/accounts/index.ts";
 import { openDb, sql, type Statement } from "../../service/src/platform/database/db.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
+import {
+  decline as declineOrder,
+  type KycWorld,
+  openKycWorld,
+  openRequest,
+  shareResult,
+} from "../kyc-world.ts";
 import {
   approveByQr,
   finish,
@@ -14,6 +21,7 @@ import {
   statusOf,
   type Tokens,
 } from "../login-flow.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import {
   approvalOf,
   approve,
@@ -24,12 +32,12 @@ import {
   scan,
   tryClaim,
 } from "../raw-wallet.ts";
-import { openWorld, type ServerProcess, startServer, type World } from "../world.ts";
+import { type ServerProcess, startServer } from "../world.ts";
 
-let world: World;
+let world: KycWorld;
 let other: ServerProcess;
 before(async () => {
-  world = await openWorld({ REFRESH_GRACE_SECONDS: "0" });
+  world = await openKycWorld({ REFRESH_GRACE_SECONDS: "0" });
   other = await world.startProcess();
 });
 after(async () => {
@@ -145,22 +153,12 @@ async function oneAfterTheOther(
   first: () => Promise<Response>,
   second: () => Promise<Response>,
 ): Promise<[number, number]> {
-  const waiting = `select count(*)::int as n from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'`;
   const [one, two] = await world.ctx.db.transaction(async (tx) => {
     await tx.query(hold);
-    const untilWaiting = async (callers: number): Promise<void> => {
-      const [row] = await world.ctx.db.query<{ n: number }>({
-        name: "",
-        text: waiting,
-        values: [],
-      });
-      if ((row?.n ?? 0) < callers) await untilWaiting(callers);
-    };
     const answers = [first()];
-    await untilWaiting(1);
+    await untilBlocked(world.ctx.db);
     answers.push(second());
-    await untilWaiting(2);
+    await untilBlocked(world.ctx.db, 2);
     return answers.map((answer) => ({ answer }));
   });
   return [(await one?.answer)?.status ?? 0, (await two?.answer)?.status ?? 0];
@@ -288,6 +286,52 @@ test("a client changed in one process is known in the other at once", async () =
   const until = Date.now() + 5000;
   while (!(await refused()))
     assert.ok(Date.now() < until, "the other process still knows the client");
+});
+
+test("fifty identical requests make one order and hold one transfer, and 49 are answered that it exists", async () => {
+  const kycPackage = await world.buy({ transfers: 50 });
+  const body = { sourceKey: kycPackage.sourceKey, expiration: world.ctx.clock.now() + 600 };
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async (_, index) =>
+      world.ask(body, index % 2 === 0 ? {} : { baseUrl: other.url }),
+    ),
+  );
+  assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  const keys = new Set(answers.map(({ body: answer }) => answer.data?.["referenceKey"]));
+  assert.equal(keys.size, 1);
+  const repeats = answers.filter(({ body: answer }) => answer.data?.["alreadySent"] === true);
+  assert.equal(repeats.length, 49);
+  const { transfersHeld, transfersConsumed } = await getPackage(world.ctx, kycPackage.id);
+  assert.deepEqual([transfersHeld, transfersConsumed], [1, 0]);
+  const referenceKey = String([...keys][0]);
+  const events = await world.call("GET", `/api/v2/kyc/events?referenceKey=${referenceKey}`);
+  const items = events.body.data?.["items"] as { sequence: number }[];
+  assert.deepEqual(
+    items.map(({ sequence }) => sequence),
+    [1],
+  );
+});
+
+test("approval, refusal and cancellation at once end in one of them, with exact credits", async () => {
+  const kycPackage = await world.buy({ transfers: 5 });
+  const asked = await world.ask({ sourceKey: kycPackage.sourceKey });
+  const referenceKey = String(asked.body.data?.["referenceKey"]);
+  const { link } = asked.body.data ?? {};
+  // Whoever opens it after the end is told so; here all three have it before them.
+  const opened = await openRequest(link);
+  const outcomes = await Promise.all([
+    post(opened.connection, shareResult(world.person, opened)).then(({ status }) => status),
+    declineOrder(world.person, link).then(({ status }) => status),
+    world
+      .call("POST", "/api/v2/kyc/cancel", { body: { referenceKey }, baseUrl: other.url })
+      .then(({ status }) => status)
+      .catch(() => 0),
+  ]);
+  assert.equal(outcomes.filter((status) => status === 200).length, 1, String(outcomes));
+  const { status } = await world.statusOf(referenceKey);
+  if (status !== "FAILED") await world.reach(referenceKey, "CONFIRMED");
+  const { transfersHeld, transfersConsumed } = await getPackage(world.ctx, kycPackage.id);
+  assert.deepEqual([transfersHeld, transfersConsumed], [0, status === "FAILED" ? 0 : 1]);
 });
 
 test("two processes that start on an empty database migrate it once", async () => {

@@ -1,17 +1,25 @@
-// Members who decide about their own business, and log in for it, on two processes at the same instant: one transition,
-// and none by whoever is no longer a member.
+// Members who decide about their own business, log in for it and ask for more, on two processes at the same instant: one
+// transition, none by whoever is no longer a member, and no more open at once than is allowed.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { type Address, encodeCharter } from "@svc/protocol";
+import { cancelBallot } from "../../service/src/kyb/index.ts";
 import { lockBusiness } from "../../service/src/kyb/business/business-store.ts";
-import { sql } from "../../service/src/platform/database/db.ts";
+import { setVotingRights } from "../../service/src/kyb/business/roster-store.ts";
+import {
+  deleteOpenLogin,
+  holdSeat,
+} from "../../service/src/login/business/business-login-store.ts";
+import { openDb, sql } from "../../service/src/platform/database/db.ts";
 import { bufferOfHex } from "../../service/src/platform/hex.ts";
-import { actAs, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
-import { until } from "../embedded-chain.ts";
-import { type KybWorld, openKybWorld } from "../kyb-world.ts";
+import { actAs, answerOf, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
+import { until } from "../patience.ts";
+import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
 import { untilBlocked } from "../lock-waits.ts";
 import { statusOf } from "../login-flow.ts";
+import { claim, decline, post, scan } from "../raw-wallet.ts";
 import type { ServerProcess } from "../world.ts";
 
 let world: KybWorld;
@@ -26,6 +34,114 @@ after(async () => {
 });
 
 const processOf = (at: number): string => (at % 2 === 0 ? world.baseUrl : other.url);
+
+const acting = { name: "alice" };
+
+async function countOf(text: string, values: unknown[] = []): Promise<number> {
+  const [row] = await world.ctx.db.query<{ n: number }>({
+    name: "",
+    text: `select count(*)::int as n from ${text}`,
+    values,
+  });
+  return row?.n ?? -1;
+}
+
+test("the first approval of an acting member does not wait for another one of it that is under way", async () => {
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  const body = await answerOf(world, page, { claimed, acting });
+  const of = { business: world.business.address, member: world.person("alice").address };
+  const answered = await world.ctx.db.transaction(async (tx) => {
+    await holdSeat(tx, { ...of, environment: "live" });
+    return post(claimed.connection, body);
+  });
+  assert.deepEqual(await answered.json(), { status: "waiting" });
+  await world.voteAs("bob", page.loginId);
+  await takeTokens(world, page);
+});
+
+test("a member that loses its vote while its approval waits for the business does not act", async () => {
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  const body = await answerOf(world, page, { claimed, acting });
+  const { address } = world.business;
+  const voters = ["alice", "bob", "carol"].map((name) => world.person(name).address);
+  const { answer } = await world.ctx.db.transaction(async (tx) => {
+    await lockBusiness(tx, address);
+    await setVotingRights(tx, address, voters.slice(1));
+    const approval = post(claimed.connection, body);
+    await untilBlocked(world.ctx.db);
+    return { answer: approval };
+  });
+  const { error } = (await (await answer).json()) as { error: { reason: string } };
+  assert.equal(error.reason, "not_a_member");
+  await setVotingRights(world.ctx.db, address, voters);
+});
+
+/** A login that its wallet declines on one process while its approval on the other waits for the member's one place. */
+async function declineDuringApproval(): Promise<{ loginId: string; failure: unknown }> {
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  const body = await answerOf(world, page, { claimed, acting });
+  const connection = claimed.connection.replace(world.baseUrl, other.url);
+  const { approved, declined } = await world.ctx.db.transaction(async (tx) => {
+    const place = [world.person("alice").address, world.business.address];
+    const text = "insert into business_login values ('held', $1, $2, '', 0)";
+    await tx.query({ name: "", text, values: place });
+    const approval = post(connection, body);
+    await untilBlocked(world.ctx.db);
+    const refusal = decline(claimed);
+    await untilBlocked(world.ctx.db, 2);
+    return { approved: approval, declined: refusal };
+  });
+  assert.deepEqual([(await approved).status, (await declined).status], [200, 200]);
+  const { failure } = await statusOf(world.baseUrl, page);
+  return { loginId: page.loginId, failure };
+}
+
+test("a login that is declined while its acting member approves asks nobody, and the member begins another", async () => {
+  const { loginId, failure } = await declineDuringApproval();
+  assert.equal(failure, "declined");
+  assert.ok((await world.inboxOf("bob")).every(({ id }) => id !== loginId));
+  assert.equal(await countOf("business_login where login_id = $1", [loginId]), 0);
+  assert.equal(await countOf("ballot where id = $1 and status = 'open'", [loginId]), 0);
+
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  const response = await post(claimed.connection, await answerOf(world, page, { claimed, acting }));
+  assert.deepEqual(await response.json(), { status: "waiting" });
+  await world.voteAs("bob", page.loginId);
+  await takeTokens(world, page);
+});
+
+test("a vote on a login that ends while a member reads its inbox is not shown there without what it asks", async () => {
+  const page = await openBusinessPage(world);
+  const claimed = await claim(scan(page.qr), world.person("alice"));
+  await post(claimed.connection, await answerOf(world, page, { claimed, acting }));
+  await world.findVote("bob", page.loginId);
+  const { inbox } = await world.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`lock table business_login in access exclusive mode`);
+    const reading = world.inboxOf("bob");
+    const isReading =
+      "pg_stat_activity where wait_event_type = 'Lock' and query like '%join login on%'";
+    while ((await countOf(isReading)) < 1);
+    await cancelBallot(world.ctx, tx, page.loginId);
+    await deleteOpenLogin(tx, page.loginId);
+    return { inbox: reading };
+  });
+  assert.deepEqual(await inbox, []);
+});
+
+test("a vote on another process completes the page of this one", async () => {
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "alice" });
+  const waiting = page.jar.fetch(
+    `${world.baseUrl}/oauth2/login/${page.loginId}/status?after=gathering`,
+  );
+  await world.voteAs("carol", page.loginId, { baseUrl: other.url });
+  assert.deepEqual(await (await waiting).json(), { kind: "approved" });
+  await takeTokens(world, page);
+});
 
 /** Votes of all of them at once, on both processes. @returns how each was answered, in alphabetical order */
 async function voteAtOnce(id: string, names: readonly string[]): Promise<string[]> {
@@ -125,12 +241,7 @@ async function moveAtOnce(successors: readonly number[]): Promise<number> {
         baseUrl: processOf(at),
       }),
     );
-    await until("all of them wait", async () => {
-      const waiting = await world.ctx.db.query(
-        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return waiting.length >= successors.length ? true : null;
-    });
+    await untilBlocked(world.ctx.db, successors.length);
     return { asked };
   });
   const all = await Promise.all(answers.asked);
@@ -227,4 +338,60 @@ test("a removed member's votes never count, sent before or while it is removed, 
   // Of the two who are left both have to approve: the vote of the third is not there.
   assert.equal((await world.voteAs("kim", first)).body["status"], "open");
   assert.equal((await world.voteAs("lou", first, { vote: "reject" })).body["status"], "refused");
+});
+
+/**
+ * How many of the first calls, one after the other, and of forty at the same instant were answered by 201; the others
+ * were told that there are too many.
+ *
+ * @param table what is written there waits until many calls have come as far
+ */
+async function countMade(
+  table: string,
+  { first, call }: { first: number; call: (baseUrl: string) => Promise<Answer> },
+): Promise<number> {
+  // A pool of its own: the calls take all connections of the world's.
+  await using db = openDb({ ...world.ctx.db.connectionString, connections: 2 });
+  const answers: Answer[] = [];
+  for (let made = 0; made < first; made += 1) answers.push(await call(world.baseUrl));
+  const { rest } = await db.transaction(async (tx) => {
+    await tx.query({ name: "", text: `lock table ${table} in share mode`, values: [] });
+    const calls = Array.from({ length: 40 }, async (_, at) =>
+      call(at % 2 === 0 ? world.baseUrl : other.url),
+    );
+    await untilBlocked(db, 15);
+    return { rest: Promise.all(calls) };
+  });
+  answers.push(...(await rest));
+  for (const { status, body } of answers)
+    assert.ok(status === 201 || body.error?.reason === "too_many", JSON.stringify(body));
+  return answers.filter(({ status }) => status === 201).length;
+}
+
+test("a member has five proposals open, however many come at once", async () => {
+  const path = `/w/businesses/${world.business.address}/proposals`;
+  const members = ["alice", "bob", "dave"].map((name) => {
+    const { address } = world.person(name);
+    return { address, name, votingRights: true };
+  });
+  const body = { operation: "changeCharter", members };
+  const propose = async (baseUrl: string): Promise<Answer> =>
+    world.walletCall("alice", "POST", path, { body, baseUrl });
+  assert.equal(await countMade("business_proposal", { first: 1, call: propose }), 5);
+});
+
+const found = async (baseUrl: string): Promise<Answer> =>
+  world.askFounding({ members: ["alice", "eva"], baseUrl });
+
+test("an identity has twenty foundings open, however many come at once", async () => {
+  assert.equal(await countMade("business", { first: 15, call: found }), 20);
+});
+
+test("a wallet leaves twenty boxes, however many come at once", async () => {
+  const expiresAt = world.ctx.clock.now() + 600;
+  const leave = async (baseUrl: string): Promise<Answer> => {
+    const box = randomBytes(40).toString("base64url");
+    return world.walletCall("alice", "POST", "/w/mailbox", { body: { box, expiresAt }, baseUrl });
+  };
+  assert.equal(await countMade("mailbox", { first: 15, call: leave }), 20);
 });
