@@ -98,32 +98,3 @@ await test("members may decide on a login whose client was disabled meanwhile, a
   });
   assert.deepEqual([finished.status, finished.headers.get("location")], [409, null]);
 });
-
-await test("under one Idempotency-Key at two processes one call takes effect, and one that is refused takes no key", async () => {
-  await using other = await world.startProcess();
-  const signIn = "evil.example wants you to sign in with your Ethereum account:\n0x00";
-  const [good, bad] = [{}, { message: signIn }];
-  for (let round = 0; round < 3; round += 1) {
-    const key = randomBytes(8).toString("hex");
-    const send = async (baseUrl: string, changed: object): Promise<Answer> =>
-      world.call("POST", `${signaturesPath}/offers`, {
-        baseUrl,
-        headers: { "idempotency-key": key },
-        body: { ...someText, ...changed },
-      });
-    const bodies = [bad, good, { purpose: "To agree on other terms" }, good, bad, good];
-    const answers = await Promise.all(
-      bodies.map(async (body, at) => send(at % 2 === 0 ? world.baseUrl : other.url, body)),
-    );
-    const statuses = answers.map(({ status }) => status);
-    const made = answers.filter(({ status }) => status < 300);
-    assert.equal(new Set(made.map(({ body }) => body["offerId"])).size, 1, statuses.join());
-    assert.equal(statuses.filter((status) => status === 201).length, 1, statuses.join());
-    for (const at of [0, 4]) assert.ok([409, 422].includes(Number(statuses[at])), statuses.join());
-    assert.ok(
-      statuses.every((status) => [200, 201, 409, 422].includes(status)),
-      statuses.join(),
-    );
-    assert.equal((await send(world.baseUrl, bad)).status, 409);
-  }
-});

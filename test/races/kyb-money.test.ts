@@ -1,11 +1,13 @@
 // Many calls at once on two processes: money is kept back, captured and freed exactly once.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { topUp } from "../../service/src/accounts/index.ts";
 import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
+import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import type { Answer } from "../kyb-world.ts";
 
 const members = ["alice", "bob", "carol"];
@@ -114,6 +116,32 @@ await test("a create that is sent 20 times with one Idempotency-Key makes one re
   assert.deepEqual(count(answers), { "200": 19, "201": 1 });
   assert.equal(new Set(answers.map(({ body }) => JSON.stringify(body))).size, 1);
   await checkMoney(ctx);
+});
+
+await test("under one Idempotency-Key at two processes one call takes effect, and one that is refused takes no key", async () => {
+  const signIn = "evil.example wants you to sign in with your Ethereum account:\n0x00";
+  const [good, bad] = [{}, { message: signIn }];
+  for (let round = 0; round < 3; round += 1) {
+    const key = randomBytes(8).toString("hex");
+    const send = async (baseUrl: string, changed: object): Promise<Answer> =>
+      world.call("POST", `${signaturesPath}/offers`, {
+        baseUrl,
+        headers: { "idempotency-key": key },
+        body: { ...someText, ...changed },
+      });
+    const bodies = [bad, good, { purpose: "To agree on other terms" }, good, bad, good];
+    const answers = await Promise.all(bodies.map(async (body, at) => send(placeOf(at), body)));
+    const statuses = answers.map(({ status }) => status);
+    const made = answers.filter(({ status }) => status < 300);
+    assert.equal(new Set(made.map(({ body }) => body["offerId"])).size, 1, statuses.join());
+    assert.equal(statuses.filter((status) => status === 201).length, 1, statuses.join());
+    for (const at of [0, 4]) assert.ok([409, 422].includes(Number(statuses[at])), statuses.join());
+    assert.ok(
+      statuses.every((status) => [200, 201, 409, 422].includes(status)),
+      statuses.join(),
+    );
+    assert.equal((await send(world.baseUrl, bad)).status, 409);
+  }
 });
 
 await test("a request that is cancelled while the deciding vote comes has one end, and so has its money", async () => {
