@@ -69,7 +69,7 @@ export async function openPurse(ctx: OpenContext): Promise<Sign> {
 }
 
 /** Waits until `look` answers with something; a node that is away is asked again. */
-export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+export async function untilAnswered<T>(what: string, look: () => Promise<T | null>): Promise<T> {
   const deadline = performance.now() + patienceMs;
   while (performance.now() < deadline) {
     const found = await look().catch((error: unknown) => {
@@ -86,7 +86,7 @@ export const balanceOf = async (node: ChainNode, address = receiver): Promise<bi
   BigInt(String(await node.request("eth_getBalance", [address, "latest"])));
 
 export const untilReceived = async (node: ChainNode, value: bigint): Promise<void> => {
-  await until(`the receiver has ${value}`, async () =>
+  await untilAnswered(`the receiver has ${value}`, async () =>
     (await balanceOf(node)) === value ? value : null,
   );
 };

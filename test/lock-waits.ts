@@ -2,11 +2,16 @@
 import { type Queryable, sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
+/** How many sessions of this database wait for a lock. */
+export async function countBlocked(db: Queryable): Promise<number> {
+  const rows = await db.query(sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+  return rows.length;
+}
+
 /** Resolves once so many sessions of this database wait for a lock. */
 export async function untilBlocked(db: Queryable, sessions = 1): Promise<void> {
-  await until("somebody waits for a lock", async () => {
-    const rows = await db.query(sql`
-      select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-    return rows.length >= sessions ? true : null;
-  });
+  await until("somebody waits for a lock", async () =>
+    (await countBlocked(db)) >= sessions ? true : null,
+  );
 }

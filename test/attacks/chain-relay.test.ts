@@ -15,7 +15,8 @@ import { callerAddressOf, limitNetworkOf } from "../../service/src/platform/http
 import { chainRoutes } from "../../service/src/chain/relay-routes.ts";
 import { answerCall, answerCalls } from "../../service/src/chain/relay.ts";
 import { createHttp } from "../../service/src/platform/http/http.ts";
-import { nodePid, until } from "../embedded-chain.ts";
+import { nodePid } from "../embedded-chain.ts";
+import { until } from "../patience.ts";
 import { post } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -132,17 +133,9 @@ test("outside dev whoever computes on the embedded chain pays for it", async () 
   const { result: history } = await answer("eth_feeHistory", ["0x1", "latest", [50]]);
   assert.deepEqual((history as { reward?: unknown }).reward, [["0x3b9aca00"]]);
   const account = privateKeyToAccount(generatePrivateKey());
-  await fundFromOutside(
-    ctx,
-    {
-      address: account.address.toLowerCase() as Address,
-      amountWei: 10n ** 18n,
-    },
-    "test",
-  );
-  await until("the coin", async () =>
-    (await client.getBalance({ address: account.address })) > 0n ? true : null,
-  );
+  const address = account.address.toLowerCase() as Address;
+  await fundFromOutside(ctx, { address, amountWei: 10n ** 18n }, "test");
+  await until("the coin", async () => ((await client.getBalance({ address })) > 0n ? true : null));
   const gwei = 1_000_000_000n;
   const common = {
     chainId: await client.getChainId(),

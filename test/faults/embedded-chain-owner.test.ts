@@ -13,7 +13,8 @@ import { openLockSession } from "../../service/src/chain/embedded-lock-store.ts"
 import { tellPath } from "../../service/src/chain/embedded-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
-import { nodePid, openContextOf, openPurse, until } from "../embedded-chain.ts";
+import { nodePid, openContextOf, openPurse } from "../embedded-chain.ts";
+import { until } from "../patience.ts";
 import { type ServerProcess, startServer } from "../world.ts";
 
 /** One call through a server's relay; null while nobody answers. */

@@ -16,7 +16,7 @@ import {
   openProcess,
   openPurse,
   signerOf,
-  until,
+  untilAnswered,
   untilReceived,
   writeJournal,
 } from "../embedded-chain.ts";
@@ -35,8 +35,10 @@ test("a killed node comes back whole: nobody ever sees the beginning of its repl
   process.kill(await nodePid({ ctx }), "SIGKILL");
   const seen = new Set<bigint>();
   // The submission may be refused while nobody mines, and is made again; half of it never exists.
-  const submitted = until("the submission", async () => node.submit([sign(402)]).then(() => true));
-  await until("the whole chain", async () => {
+  const submitted = untilAnswered("the submission", async () =>
+    node.submit([sign(402)]).then(() => true),
+  );
+  await untilAnswered("the whole chain", async () => {
     const balance = await balanceOf(node);
     seen.add(balance);
     return balance === 403n ? balance : null;
@@ -87,7 +89,7 @@ test("a process that lost the lock decides no more blocks", async () => {
   await using second = await openProcess(database.url);
   for (let round = 1; round <= 5; round++) {
     // The owner's connection breaks while work is on its way; both processes reach for the chain.
-    const submitted = until("the submission", async () =>
+    const submitted = untilAnswered("the submission", async () =>
       second.node.submit([sign(round)]).then(() => true),
     );
     await first.ctx.db.query(
@@ -98,7 +100,7 @@ test("a process that lost the lock decides no more blocks", async () => {
     await untilReceived(first.node, BigInt(round + 1));
     await untilReceived(second.node, BigInt(round + 1));
     // The chain may change hands once more, and its node be away meanwhile.
-    const [ofFirst, ofSecond] = await until("both heads", async () =>
+    const [ofFirst, ofSecond] = await untilAnswered("both heads", async () =>
       Promise.all([blockOf(first.node), blockOf(second.node)]),
     );
     assert.equal(ofFirst.hash, ofSecond.hash);
@@ -128,7 +130,7 @@ test("a process that cannot mine lets go of the chain, and another goes on with 
   await untilReceived(first.node, 1n);
   await using second = await openProcess(database.url);
   t.mock.method(first.ctx.clock, "nowMs", () => assert.fail("this clock stands still"));
-  await until("the submission", async () => second.node.submit([sign(1)]).then(() => true));
+  await untilAnswered("the submission", async () => second.node.submit([sign(1)]).then(() => true));
   await untilReceived(second.node, 2n);
 });
 
@@ -140,7 +142,7 @@ test("a journal that was changed is not replayed into another chain", async () =
     const sign = await openPurse(ctx);
     await node.submit([sign(0)]);
     await untilReceived(node, 1n);
-    await until("the hash", async () => {
+    await untilAnswered("the hash", async () => {
       const [row] = await ctx.db.query<{ hash: string | null }>(
         sql`select hash from embedded_block`,
       );
@@ -211,7 +213,7 @@ test("what a contract learns of old blocks is the same after a fold, for whoever
   for (let nonce = 0; nonce < 26; nonce++)
     await first.node.submit([sign(nonce, { gas: 30_000_000n })]);
   await untilReceived(first.node, 26n);
-  const folded = await until("a fold", foldOf);
+  const folded = await untilAnswered("a fold", foldOf);
   for (const nonce of [26, 27]) await first.node.submit([sign(nonce, keepsHash)]);
   await first.node.submit([sign(28)]);
   await untilReceived(second.node, 27n);
@@ -245,7 +247,9 @@ test("a process that is not told of the node after a fold takes no coin twice", 
   const poor = addressOfPrivateKey(key);
   const spend = signerOf(key, await first.node.readChainId());
   await first.node.submit([sign(0, { to: poor, value: 10n })]);
-  await until("the coin", async () => ((await balanceOf(second, poor)) === 10n ? true : null));
+  await untilAnswered("the coin", async () =>
+    (await balanceOf(second, poor)) === 10n ? true : null,
+  );
   for (let nonce = 1; nonce < 27; nonce++)
     await first.node.submit([sign(nonce, { gas: 30_000_000n })]);
   await untilReceived(first.node, 26n);
@@ -282,7 +286,9 @@ test("a journaled transaction is mined: nobody spends coin twice while a block i
   const key = Buffer.alloc(32, 7);
   const poor = addressOfPrivateKey(key);
   await node.submit([sign(0, { to: poor, value: 10n })]);
-  await until("the coin", async () => ((await balanceOf(node, poor)) === 10n ? true : null));
+  await untilAnswered("the coin", async () =>
+    (await balanceOf(node, poor)) === 10n ? true : null,
+  );
   const spend = signerOf(key, await node.readChainId());
   await node.submit([spend(0, { value: 8n })]);
   await assert.rejects(node.submit([spend(1, { value: 3n })]), /insufficient funds/);
@@ -314,7 +320,7 @@ test("a transaction written in other bytes than its own is nobody's, and uses up
 
 /** Waits until this many transactions of the journal are in no block, or in one that is not known to be mined. */
 async function untilWaiting(ctx: OpenContext, count: number): Promise<void> {
-  await until(`${count} transactions wait`, async () => {
+  await untilAnswered(`${count} transactions wait`, async () => {
     const [row] = await ctx.db.query<{
       n: number;
     }>(sql`select count(*) as n from embedded_transaction

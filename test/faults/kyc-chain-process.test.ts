@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { nodePid, until } from "../embedded-chain.ts";
+import { nodePid } from "../embedded-chain.ts";
+import { until } from "../patience.ts";
 import { openKillableOrders } from "../killable-orders.ts";
 import { checkOrders } from "../order-invariants.ts";
 import { untilOver } from "../order-traffic.ts";

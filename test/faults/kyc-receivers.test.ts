@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
-import { until } from "../embedded-chain.ts";
+import { until } from "../patience.ts";
 import { openKillableOrders } from "../killable-orders.ts";
 import { checkOrders, type ReceivedEvent } from "../order-invariants.ts";
 import { textHeaders, untilOver } from "../order-traffic.ts";

@@ -5,6 +5,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { logInFor, actAs, openBusinessPage, takeTokens } from "../business-login.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import type { Tokens } from "../login-flow.ts";
+import { untilBlocked } from "../lock-waits.ts";
 
 // The record of the world's business goes on to vouch for it.
 await using world = await openDataWorld();
@@ -64,20 +65,12 @@ await test("a code that is redeemed while the record of a website ends names it 
   const page = await openBusinessPage(world);
   await actAs(world, page, { name: "alice" });
   await world.voteAs("bob", page.loginId);
-  const waiting = async (count: number): Promise<void> => {
-    await world.until(`${count} wait for the business`, async () => {
-      const rows = await world.ctx.db.query(
-        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows.length >= count ? true : null;
-    });
-  };
   const { revoked, taken } = await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from business where address = ${business.address} for update`);
     const revoking = world.revokeRecord(id);
-    await waiting(1);
+    await untilBlocked(world.ctx.db);
     const taking = takeTokens(world, page);
-    await waiting(2);
+    await untilBlocked(world.ctx.db, 2);
     return { revoked: revoking, taken: taking };
   });
   await revoked;

@@ -297,23 +297,15 @@ test("deleting a member that is about to act leaves nothing of what it asks", as
   const business = await world.found({ members: ["ulf", "vio", "wim"] });
   const page = await openBusinessPage(world);
   const { address } = world.person("ulf");
-  const areWaiting = async (count: number): Promise<true | null> => {
-    const [row] = await world.ctx.db.query<{ n: number }>({
-      name: "",
-      text: "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-      values: [],
-    });
-    return (row?.n ?? 0) >= count ? true : null;
-  };
   const underWay = await world.ctx.db.transaction(async (tx) => {
     // Of a login that is over: it holds the place until this transaction ends.
     const text = `insert into business_login (login_id, member, business, requester, expires_at)
       values ('over', $1, $2, '', 0)`;
     await tx.query({ name: "", text, values: [address, business.address] });
     const asked = actAs(world, page, { name: "ulf", business });
-    await world.until("the approval waits", async () => areWaiting(1));
+    await untilBlocked(world.ctx.db);
     const deleted = deleteUser(world, address);
-    await world.until("the deletion waits", async () => areWaiting(2));
+    await untilBlocked(world.ctx.db, 2);
     return [asked, deleted] as const;
   });
   const [acting, [status, said]] = await Promise.all(underWay);

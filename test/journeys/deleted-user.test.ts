@@ -13,6 +13,7 @@ import { insertIdentity } from "../../service/src/kyc/synthetic-identity-store.t
 import { deleteUser as deleteLogins } from "../../service/src/login/index.ts";
 import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
+import { countBlocked } from "../lock-waits.ts";
 import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
@@ -194,11 +195,8 @@ test("a first login waits for the deletion of its identity, and is deleted by th
             login.isOver = true;
           });
           await until("the login waits, or is over", async () => {
-            const waiting = await rowsOf(
-              "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-              [],
-            );
-            return login.isOver || waiting.length > 0 ? true : null;
+            const isWaiting = (await countBlocked(ctx.db)) > 0;
+            return login.isOver || isWaiting ? true : null;
           });
         }
         return tx.query(statement);

@@ -12,6 +12,7 @@ import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts"
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
+import { untilBlocked } from "../lock-waits.ts";
 
 let world: KybWorld;
 before(async () => {
@@ -93,11 +94,7 @@ test("the last signature that comes twice at once counts, and is told so twice",
   const answers = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from business where address = ${address} for update`);
     const voting = [1, 2].map(async () => world.voteAs("carol", id, { item }));
-    await world.until("both wait for the founding", async () => {
-      const waiting = await ctx.db.query(sql`
-        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-      return waiting.length === 2 ? true : null;
-    });
+    await untilBlocked(ctx.db, 2);
     return { voting };
   });
   for (const { status, body } of await Promise.all(answers.voting))

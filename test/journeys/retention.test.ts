@@ -19,6 +19,7 @@ import {
   openPage,
   redeem,
 } from "../login-flow.ts";
+import { countBlocked, untilBlocked } from "../lock-waits.ts";
 import { newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { deleteUser } from "../user-verbs.ts";
 import { openWorld, type World } from "../world.ts";
@@ -64,7 +65,7 @@ test("a session that is used at the moment of the purge stays", async () => {
     const text = "update session set used_at = $1 where user_address = $2";
     await tx.query({ name: "", text, values: [world.ctx.clock.now(), identity.address] });
     const purging = purgeLogins(world.ctx);
-    while ((await countWaiting()) < 1);
+    await untilBlocked(world.ctx.db);
     return { purge: purging };
   });
   await purge;
@@ -183,13 +184,6 @@ async function assertNothingLeft(user: string): Promise<void> {
   }
 }
 
-/** How many statements wait for locks of others. */
-async function countWaiting(): Promise<number> {
-  return rowsOf(
-    "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-  );
-}
-
 /** Asks while the user's deletion is held between its steps, and lets it go on once the question waits or is answered. */
 async function askDuringDeletion(
   user: `0x${string}`,
@@ -200,11 +194,11 @@ async function askDuringDeletion(
     const text = "select from credential where user_address = $1 for update";
     await tx.query({ name: "", text, values: [user] });
     const held = deleteUser(world, user);
-    while ((await countWaiting()) < 1);
+    await untilBlocked(world.ctx.db);
     const answers: Response[] = [];
     const asked = ask();
     const noted = asked.then((response) => answers.push(response));
-    while (answers.length === 0 && (await countWaiting()) < 2);
+    while (answers.length === 0 && (await countBlocked(world.ctx.db)) < 2);
     return { deletion: held, answer: noted.then(() => asked) };
   });
   assert.equal((await deletion)[0], 0);
@@ -249,9 +243,9 @@ test("a login that is finished while its user is deleted is not found, and leave
     const text = "select from token_family where user_address = $1 for update";
     await tx.query({ name: "", text, values: [identity.address] });
     const deleting = deleteUser(world, identity.address);
-    while ((await countWaiting()) < 1);
+    await untilBlocked(world.ctx.db);
     const finishing = jar.fetch(finishUrl, { method: "POST" });
-    while ((await countWaiting()) < 2);
+    await untilBlocked(world.ctx.db, 2);
     return { deletion: deleting, answer: finishing };
   });
   assert.equal((await deletion)[0], 0);
@@ -288,9 +282,9 @@ test("an approval on its way while its user is deleted leaves nothing of the use
       insert into organization_user (organization_id, user_address, created_at)
       values (${known?.organization_id}, ${identity.address}, 0)`);
     const approving = jar.fetch(url);
-    while ((await countWaiting()) < 1);
+    await untilBlocked(world.ctx.db);
     const deleting = deleteUser(world, identity.address);
-    while ((await countWaiting()) < 2);
+    await untilBlocked(world.ctx.db, 2);
     return { deletion: deleting, answer: approving };
   });
   assert.equal((await answer).status, 303);
@@ -305,9 +299,9 @@ test("of two deletions of one user at once, the second says that there is no suc
     const text = "select from token_family where user_address = $1 for update";
     await tx.query({ name: "", text, values: [identity.address] });
     const first = deleteUser(world, identity.address);
-    while ((await countWaiting()) < 1);
+    await untilBlocked(world.ctx.db);
     const second = deleteUser(world, identity.address);
-    while ((await countWaiting()) < 2);
+    await untilBlocked(world.ctx.db, 2);
     return { first, second };
   });
   assert.deepEqual([(await deletions.first)[0], (await deletions.second)[0]], [0, 1]);

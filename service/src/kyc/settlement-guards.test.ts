@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { hexOfBytes, type Hex32 } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { listBatches, readTransfers, type TestOrder } from "../../../test/approved-orders-store.ts";
-import { untilBlocked } from "../../../test/lock-waits.ts";
+import { countBlocked, untilBlocked } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertConsent } from "./consent-store.ts";
@@ -123,9 +123,8 @@ await test("a batch leaves an order out that another transaction holds, and wait
     await tx.query(sql`select from kyc_order where id = ${held.id} for update`);
     const begun = settleOrders(ctx).then(() => (isSettled = true));
     await until("the batch is made, or waits", async () => {
-      const waiting = await ctx.db.query(sql`
-        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-      return isSettled || waiting.length > 0 ? true : null;
+      const isWaiting = (await countBlocked(ctx.db)) > 0;
+      return isSettled || isWaiting ? true : null;
     });
     return { settling: begun };
   });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
-import { until } from "../../../../test/patience.ts";
+import { untilBlocked } from "../../../../test/lock-waits.ts";
 import {
   columns,
   type Db,
@@ -149,9 +149,9 @@ test("a statement that waits in a circle with a transaction runs again, and take
       with held as materialized (select pg_advisory_xact_lock(2)),
            door as materialized (select pg_advisory_xact_lock(1) from held)
       update note set text = text || 'c' from door where note.id = 1`);
-    await untilWaiting(1);
+    await untilBlocked(db);
     const closing = tx.query(sql`select pg_advisory_xact_lock(2)`);
-    await untilWaiting(2);
+    await untilBlocked(db, 2);
     opened.resolve();
     await closing;
     return { statement: waiting };
@@ -160,15 +160,6 @@ test("a statement that waits in a circle with a transaction runs again, and take
   const rows = await db.query<{ text: string }>(sql`select text from note`);
   assert.deepEqual(rows, [{ text: "abc" }]);
 });
-
-/** Comes back when so many statements wait for a lock. */
-async function untilWaiting(count: number): Promise<void> {
-  const findWaiting = sql`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  await until(`${count} statements wait for a lock`, async () =>
-    (await db.query(findWaiting)).length === count ? true : null,
-  );
-}
 
 const findAll = async (on: Queryable): Promise<unknown> =>
   on.query(sql`select * from changing order by id`);
