@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, beforeEach, test } from "node:test";
+import { after, afterEach, before, beforeEach, test } from "node:test";
 import { openShop, type Shop } from "@svc/shop";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import {
@@ -43,12 +43,9 @@ before(async () => {
 });
 after(async () => {
   await browser[Symbol.asyncDispose]();
-  await shop.close();
   await issuer[Symbol.asyncDispose]();
-  await rm(directory, { recursive: true });
 });
 beforeEach(async () => {
-  if (shop !== undefined) await shop.close();
   directory = await mkdtemp(join(tmpdir(), "shop-"));
   issuer.idToken = { claims: businessClaims };
   issuer.refusal = undefined;
@@ -66,6 +63,10 @@ beforeEach(async () => {
       chain: { rpcUrl: `${issuer.url}/rpc`, chainId },
     },
   });
+});
+afterEach(async () => {
+  await shop.close();
+  await rm(directory, { recursive: true });
 });
 
 const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, beforeEach, test } from "node:test";
+import { after, afterEach, before, beforeEach, test } from "node:test";
 import { openShop, type Shop } from "@svc/shop";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import {
@@ -38,12 +38,9 @@ before(async () => {
 });
 after(async () => {
   await browser[Symbol.asyncDispose]();
-  await shop.close();
   await issuer[Symbol.asyncDispose]();
-  await rm(directory, { recursive: true });
 });
 beforeEach(async () => {
-  if (shop !== undefined) await shop.close();
   directory = await mkdtemp(join(tmpdir(), "shop-"));
   issuer.kyc.set("GET /api/v1/blockchain/verified", () => ({ verifiedItems: ["EMAIL"] }));
   issuer.kyc.set("POST /api/v2/kyc/qrcode", ({ body }) => ({
@@ -79,6 +76,10 @@ beforeEach(async () => {
       },
     },
   });
+});
+afterEach(async () => {
+  await shop.close();
+  await rm(directory, { recursive: true });
 });
 
 async function deliver(body: string): Promise<void> {
