@@ -44,6 +44,18 @@ async function openPerson(
   return Object.assign(context, { [Symbol.asyncDispose]: async () => context.close() });
 }
 
+test("the browser draws text with the fonts that came with it", async () => {
+  const page = await browser.newPage();
+  await page.setContent(
+    `<p id="wide">WWWW</p><p id="narrow">iiii</p><style>p{display:inline-block}</style>`,
+  );
+  const widths = await page.evaluate<[number, number]>(
+    `["wide", "narrow"].map((id) => document.getElementById(id).offsetWidth)`,
+  );
+  assert.ok(widths[0] > 2 * widths[1], `${widths.join(" and ")} pixels`);
+  await page.close();
+});
+
 const press = async (page: Page, name: string): Promise<void> =>
   page.getByRole("button", { name }).click();
 const heading = async (page: Page, name: string): Promise<void> =>
