@@ -142,6 +142,27 @@ export async function addTestSecret(
     values (gen_random_uuid(), ${clientId}, ${secretSha256}, 1)`);
 }
 
+/** Changes a client as another process does whose notification is lost. */
+export async function changeTestClient(
+  db: Queryable,
+  id: string,
+  changes: Partial<
+    Pick<
+      TestClientRow,
+      "method" | "jwks" | "redirectUris" | "postLogoutRedirectUris" | "backchannelLogoutUri"
+    >
+  >,
+): Promise<void> {
+  const { method, jwks, redirectUris, postLogoutRedirectUris, backchannelLogoutUri } = changes;
+  await db.query(sql`
+    update oauth_client set authentication_method = coalesce(${method ?? null}::text, authentication_method),
+      jwks = coalesce(${jwks ?? null}::jsonb, jwks),
+      redirect_uris = coalesce(${redirectUris ?? null}::text[], redirect_uris),
+      post_logout_redirect_uris = coalesce(${postLogoutRedirectUris ?? null}::text[], post_logout_redirect_uris),
+      backchannel_logout_uri = coalesce(${backchannelLogoutUri ?? null}::text, backchannel_logout_uri)
+    where id = ${id}`);
+}
+
 export async function disableTestClient(db: Queryable, id: string): Promise<void> {
   await db.query(sql`
     with disabled as (update oauth_client set disabled_at = 1 where id = ${id} returning id)

@@ -13,7 +13,7 @@ import {
   redeem,
   refused,
 } from "../test-login.ts";
-import { listTestFamilies } from "../test-login-store.ts";
+import { changeTestClient, listTestFamilies } from "../test-login-store.ts";
 import { tokenJobs } from "../token/token-jobs.ts";
 
 const asked: string[] = [];
@@ -94,6 +94,22 @@ test("a signed assertion proves a client once", async () => {
   const longest = { jti: "j".repeat(256), note: "n".repeat(5000) };
   const long = await assertionOf(client.id, { claims: longest });
   assert.equal((await ask({ client_assertion: long, client_assertion_type: type })).status, 200);
+});
+
+test("a key that was given to a client since it was read is taken at once, and its signatures are no guesses", async () => {
+  const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [rsaJwk] } });
+  const askBy = async (header: object, key: Parameters<SignJWT["sign"]>[0]) => {
+    const assertion = await assertionOf(client.id, { header: { ...header }, key });
+    return ask({ client_assertion: assertion, client_assertion_type: type });
+  };
+  const byRsa = async () => askBy({ alg: "RS256", kid: "rsa-1" }, rsa.privateKey);
+  const byEc = async () => askBy({}, ec.privateKey);
+  assert.equal((await byRsa()).status, 200);
+  refused(await byEc(), 401, "invalid_client");
+  await changeTestClient(login.ctx.db, client.id, { jwks: { keys: [ecJwk] } });
+  // As often as wrong ones are forgiven, and once more.
+  for (let call = 0; call < 11; call += 1) assert.equal((await byEc()).status, 200);
+  refused(await byRsa(), 401, "invalid_client");
 });
 
 test("what one client names its assertion takes no name from the assertions of another", async () => {

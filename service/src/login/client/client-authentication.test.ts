@@ -12,7 +12,7 @@ import {
   refused,
 } from "../test-login.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
-import { addTestSecret, disableTestClient } from "../test-login-store.ts";
+import { addTestSecret, changeTestClient, disableTestClient } from "../test-login-store.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -82,6 +82,15 @@ test("a secret that was made since the client was read is taken at once, and is 
   for (let call = 0; call < 11; call += 1)
     assert.equal((await ask({}, basicOf(client.id, secret))).status, 200);
   refused(await ask({}, basicOf(client.id, "wrong")), 401, "invalid_client");
+});
+
+test("a client whose method was changed since it was read is taken by the new one at once", async () => {
+  const client = await addClient(login);
+  const inBody = { client_id: client.id, client_secret: client.secret };
+  assert.equal((await ask({}, client.basic)).status, 200);
+  await changeTestClient(login.ctx.db, client.id, { method: "client_secret_post" });
+  assert.equal((await ask(inBody)).status, 200);
+  refused(await ask({}, client.basic), 401, "invalid_client");
 });
 
 test("id and secret in the header are form-decoded", async () => {

@@ -57,15 +57,11 @@ export async function authenticateClient(
   refuseBlocked(ctx, presented.clientId, call.address);
   const client = await ctx.clients.find(presented.clientId);
   if (client === null) return refuse(call, "the client is unknown");
-  if (client.authenticationMethod !== presented.method) return refuse(call, sayMethodOf(client));
-  if (presented.method === "none") return { client, isConfidential: false, oneTime: [] };
   const proved = await prove(ctx, client, presented);
-  if ("fault" in proved) {
-    // A host of the client that is away must not lock it out for longer than it is away.
-    if (proved.isGuess) await countFailure(ctx, client.id, call.address);
-    return refuse(call, proved.fault);
-  }
-  return { client: proved.client, isConfidential: true, oneTime: proved.oneTime };
+  if (!("fault" in proved)) return proved;
+  // A host of the client that is away must not lock it out for longer than it is away.
+  if (proved.isGuess) await countFailure(ctx, client.id, call.address);
+  return refuse(call, proved.fault);
 }
 
 /**
@@ -201,31 +197,35 @@ function formDecode(text: string): string {
   }
 }
 
-type Proved = Pick<AuthenticatedClient, "client" | "oneTime">;
-
+/**
+ * What does not prove the client that is remembered may prove it as it is now: its method, secret or keys may have been
+ * changed since. Only what does not do that either is refused, and may count as a guess.
+ */
 async function prove(
   ctx: TokenContext,
-  client: Client,
-  presented: Exclude<Presented, { method: "none" }>,
-): Promise<Proved | Disproved> {
-  if (presented.method !== "private_key_jwt") return proveBySecret(ctx, client, presented.secret);
-  const proved = await checkAssertion(ctx, client, presented.assertion);
-  return "fault" in proved ? proved : { client, oneTime: proved.oneTime };
+  remembered: Client,
+  presented: Presented,
+): Promise<AuthenticatedClient | Disproved> {
+  const proved = await proveAs(ctx, remembered, presented);
+  if (!("fault" in proved)) return proved;
+  const client = await ctx.clients.findAnew(remembered.id);
+  return client === null ? proved : proveAs(ctx, client, presented);
 }
 
-/**
- * A secret that does not fit what is remembered of the client may have been made since: it is compared with the client as
- * it is now before it counts as a guess.
- */
-async function proveBySecret(
+async function proveAs(
   ctx: TokenContext,
-  remembered: Client,
-  secret: string,
-): Promise<Proved | Disproved> {
-  if (ctx.clients.verifySecret(remembered, secret)) return { client: remembered, oneTime: [] };
-  const client = await ctx.clients.findAnew(remembered.id);
-  return client !== null && ctx.clients.verifySecret(client, secret)
-    ? { client, oneTime: [] }
+  client: Client,
+  presented: Presented,
+): Promise<AuthenticatedClient | Disproved> {
+  if (client.authenticationMethod !== presented.method)
+    return { fault: sayMethodOf(client), isGuess: false };
+  if (presented.method === "none") return { client, isConfidential: false, oneTime: [] };
+  if (presented.method === "private_key_jwt") {
+    const proved = await checkAssertion(ctx, client, presented.assertion);
+    return "fault" in proved ? proved : { client, isConfidential: true, oneTime: proved.oneTime };
+  }
+  return ctx.clients.verifySecret(client, presented.secret)
+    ? { client, isConfidential: true, oneTime: [] }
     : { fault: "the client secret is wrong", isGuess: true };
 }
 
