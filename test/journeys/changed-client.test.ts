@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { moveLocalDomain, updateClient } from "../../service/src/accounts/index.ts";
+import { changeTestClient } from "../../service/src/login/test-login-store.ts";
 import {
   approveByQr,
   authorizationUrl,
   finish,
+  type LoginClient,
   makePkce,
   openPage,
   redeem,
@@ -102,4 +104,31 @@ test("a login that was claimed goes on under the domain that its wallet was show
   const answer = await approve(claimed, String(digits));
   assert.equal(answer.status, 200, await answer.text());
   assert.ok((await finish(world.baseUrl, page)).searchParams.has("code"));
+});
+
+test("an address that a client was given since it was read begins a login, pushed or not, that ends in tokens", async () => {
+  const client = await world.addClient({ redirectUris: [callbackUri] });
+  const push = async (by: LoginClient): Promise<number> => {
+    const { search } = new URL(authorizationUrl(world.baseUrl, by, makePkce()));
+    const basic = Buffer.from(`${by.id}:${by.secret}`).toString("base64");
+    const response = await fetch(`${world.baseUrl}/oauth2/par`, {
+      method: "POST",
+      headers: { authorization: `Basic ${basic}` },
+      body: new URLSearchParams(search),
+    });
+    return response.status;
+  };
+  const pushing = { ...client, redirectUri: elsewhere };
+  assert.equal(await push(pushing), 400);
+  await changeTestClient(world.ctx.db, client.id, { redirectUris: [elsewhere] });
+  assert.equal(await push(pushing), 201);
+  assert.equal(await push(client), 400);
+
+  const visiting = { ...client, redirectUri: "http://localhost:4999/yonder" };
+  await changeTestClient(world.ctx.db, client.id, { redirectUris: [visiting.redirectUri] });
+  const page = await openPage(world.baseUrl, visiting);
+  await approveByQr(world.baseUrl, page, newIdentity());
+  const code = (await finish(world.baseUrl, page)).searchParams.get("code") ?? "";
+  const redeemed = await redeem(world.baseUrl, visiting, { code, verifier: page.pkce.verifier });
+  assert.equal(redeemed.status, 200);
 });

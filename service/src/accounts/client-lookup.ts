@@ -11,6 +11,11 @@ export interface Clients extends AsyncDisposable {
   find(id: string): Promise<Client | null>;
   /** The same as it is in the database now, for a caller that would refuse a known client by what is remembered of it. */
   findAnew(id: string): Promise<Client | null>;
+  /**
+   * The client as it is remembered if it fits, else as it is in the database now; null if it fits neither way. For what
+   * would be refused, or left undone for good, by what is remembered of it.
+   */
+  findFitting(remembered: Client, fits: (client: Client) => boolean): Promise<Client | null>;
   /** Whether the text is a live secret of the client, in constant time; records its use. Never calls the database. */
   verifySecret(client: Client, presented: string): boolean;
 }
@@ -33,6 +38,11 @@ export async function openClients(ctx: Ctx): Promise<Clients> {
       return isPossible ? cache.find(id) : null;
     },
     findAnew: async (id) => cache.findAnew(id),
+    async findFitting(remembered, fits) {
+      if (fits(remembered)) return remembered;
+      const client = await cache.findAnew(remembered.id);
+      return client !== null && fits(client) ? client : null;
+    },
     verifySecret(client, presented) {
       const secretId = matchSecret(client, presented);
       if (secretId !== null) uses.note(secretId);

@@ -13,9 +13,7 @@ import { lengthMaxOf } from "./authorization-parameters.ts";
 import { attemptCookies, sessionSecretHash } from "../attempt/browser-cookies.ts";
 import {
   type AuthorizationRequest,
-  checkAuthorizationRequest,
   getOnce,
-  getRedirectUri,
   type Given,
   firstValueOf,
 } from "./authorization-request.ts";
@@ -23,7 +21,7 @@ import { businessLoginSeconds } from "../business/business-login.ts";
 import type { LoginContext } from "../login-context.ts";
 import { pushedIdOf, takePushedRequest } from "./pushed-request.ts";
 import { type FoundSession, findSession } from "../session/session-store.ts";
-import { userOfIdToken } from "./id-token-hint.ts";
+import { judgeRequest } from "./judged-request.ts";
 import { isBusinessScope, withoutRefresh } from "./scope.ts";
 import { limitClient } from "./start-limits.ts";
 
@@ -68,25 +66,32 @@ export async function authorize(
   // Before a pushed request is used up, so that a caller who has to wait can try again with the same one.
   await limitClient(ctx, client, browser.address);
   const { given, pushed } = await resolvePushed(ctx, form);
-  const redirectUri = getRedirectUri(given, client);
+  const isPushed = pushed.pushedId !== undefined;
+  const judged = await judgeRequest(ctx, client, { given, isPushed });
+  if ("fault" in judged) return refuse(ctx, given, judged);
+  const { client: current, redirectUri, request } = judged;
   try {
-    refuseUnfetched(given);
-    const request = checkAuthorizationRequest(given, redirectUri, {
-      client,
-      isPushed: pushed.pushedId !== undefined,
-      userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
-    });
-    return await answer(ctx, { client, request: { ...request, ...pushed } }, browser);
+    return await answer(ctx, { client: current, request: { ...request, ...pushed } }, browser);
   } catch (error) {
     if (!(error instanceof OAuthProblem)) throw error;
-    const state = returnableState(given);
-    const location = errorLocation(
-      { redirectUri, ...(state === undefined ? {} : { state }) },
-      ctx.config.baseUrl,
-      { code: error.code, description: error.message },
-    );
-    return { kind: "redirect", location, refusal: error.code };
+    return refuse(ctx, given, { redirectUri, fault: error });
   }
+}
+
+/** Tells the client of a fault. @throws {OAuthProblem} the fault, where there is no redirect URI to tell it at */
+function refuse(
+  { config }: Pick<LoginContext, "config">,
+  given: Given,
+  { redirectUri, fault }: { redirectUri: string | null; fault: OAuthProblem },
+): AuthorizeOutcome {
+  if (redirectUri === null) throw fault;
+  const state = returnableState(given);
+  const location = errorLocation(
+    { redirectUri, ...(state === undefined ? {} : { state }) },
+    config.baseUrl,
+    { code: fault.code, description: fault.message },
+  );
+  return { kind: "redirect", location, refusal: fault.code };
 }
 
 /**
@@ -107,13 +112,6 @@ async function resolvePushed(
       "this pushed request is unknown, used or expired; go back and start again",
     );
   return { given, pushed: { pushedId } };
-}
-
-/** What was pushed is here by now; anything else would have to be fetched (OpenID Connect Core section 6.2). */
-function refuseUnfetched(given: Given): void {
-  if (firstValueOf(given, "request_uri") === undefined) return;
-  const message = "no request_uri but that of a pushed request is supported";
-  throw new OAuthProblem("request_uri_not_supported", message);
 }
 
 async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {

@@ -2,13 +2,9 @@ import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { parameterNames } from "./authorization-parameters.ts";
-import {
-  checkAuthorizationRequest,
-  getRedirectUri,
-  firstValueOf,
-} from "./authorization-request.ts";
+import { firstValueOf } from "./authorization-request.ts";
 import { checkDpopProof, refuseReplayedProof } from "../token/dpop.ts";
-import { userOfIdToken } from "./id-token-hint.ts";
+import { judgeRequest } from "./judged-request.ts";
 import type { LoginContext } from "../login-context.ts";
 import * as store from "./pushed-request-store.ts";
 import { spendOnce } from "../token/used-once-store.ts";
@@ -34,11 +30,8 @@ export async function pushRequest(
   const clientId = firstValueOf(form, "client_id");
   if (clientId !== undefined && clientId !== client.id)
     throw new OAuthProblem("invalid_request", "client_id is not that of the authenticated client");
-  checkAuthorizationRequest(form, getRedirectUri(form, client), {
-    client,
-    isPushed: true,
-    userOfIdToken: (token) => userOfIdToken(ctx, token, client.id),
-  });
+  const judged = await judgeRequest(ctx, client, { given: form, isPushed: true });
+  if ("fault" in judged) throw judged.fault;
   const id = ctx.random.bytes(32).toString("base64url");
   const parameters: Form = { client_id: client.id };
   for (const name of parameterNames) {

@@ -65,12 +65,11 @@ function countBy<T>(all: readonly T[], keyOf: (each: T) => string): Map<string, 
 }
 
 async function deliver(ctx: TokenContext, delivery: store.LogoutDelivery): Promise<void> {
-  const client = await ctx.clients.find(delivery.clientId);
-  const url = client?.backchannelLogoutUri ?? null;
-  if (client === null || url === null) return end(ctx, delivery, "not_wanted");
+  const client = await findListener(ctx, delivery.clientId);
+  if (client === null) return end(ctx, delivery, "not_wanted");
   const result = await ctx.outbound.send({
     method: "POST",
-    url,
+    url: client.backchannelLogoutUri,
     headers: { "content-type": "application/x-www-form-urlencoded", "cache-control": "no-store" },
     body: new URLSearchParams({ logout_token: signLogoutToken(ctx, client, delivery) }).toString(),
     timeoutMs,
@@ -81,6 +80,20 @@ async function deliver(ctx: TokenContext, delivery: store.LogoutDelivery): Promi
   const waitSeconds = retrySeconds[delivery.attempts - 1];
   if (waitSeconds === undefined) return end(ctx, delivery, "given_up");
   await store.postponeDelivery(ctx.db, delivery, ctx.clock.now() + waitSeconds);
+}
+
+type Listener = Client & { readonly backchannelLogoutUri: string };
+
+/** The client if it wants to be told; it may have said so since this process has read it. */
+async function findListener(ctx: TokenContext, id: string): Promise<Listener | null> {
+  const remembered = await ctx.clients.find(id);
+  if (remembered === null) return null;
+  const client = await ctx.clients.findFitting(remembered, isListener);
+  return client !== null && isListener(client) ? client : null;
+}
+
+function isListener(client: Client): client is Listener {
+  return client.backchannelLogoutUri !== null;
 }
 
 async function end(

@@ -139,13 +139,17 @@ async function readRequest(ctx: TokenContext, form: Form): Promise<Asked> {
   return {
     hint,
     client,
-    returnUri: readReturnUri(form, client),
+    returnUri: await readReturnUri(ctx, form, client),
     state: valueOf(form, "state") ?? null,
   };
 }
 
 /** Exact match, no exception. */
-function readReturnUri(form: Form, client: Client | null): string | null {
+async function readReturnUri(
+  { clients }: Pick<TokenContext, "clients">,
+  form: Form,
+  client: Client | null,
+): Promise<string | null> {
   const uri = valueOf(form, "post_logout_redirect_uri");
   if (uri === undefined) return null;
   if (client === null)
@@ -153,7 +157,9 @@ function readReturnUri(form: Form, client: Client | null): string | null {
       "invalid_request",
       "post_logout_redirect_uri needs a client_id, or an id_token_hint that is an id token of this service",
     );
-  if (!client.postLogoutRedirectUris.includes(uri))
+  const isRegistered = ({ postLogoutRedirectUris }: Client): boolean =>
+    postLogoutRedirectUris.includes(uri);
+  if ((await clients.findFitting(client, isRegistered)) === null)
     throw new OAuthProblem(
       "invalid_request",
       "post_logout_redirect_uri is not registered for this client, character by character",

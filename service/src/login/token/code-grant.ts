@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Client } from "../../accounts/index.ts";
 import { uuidv7 } from "../../platform/ids.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
@@ -26,7 +27,7 @@ interface Presented {
  * @throws {OAuthProblem}
  */
 export async function redeemCode(ctx: TokenContext, request: TokenRequest): Promise<TokenResponse> {
-  const presented = readPresented(request);
+  const presented = await readPresented(ctx, request);
   const familyId = uuidv7(ctx.clock, ctx.random);
   const refresh = makeRefreshToken(
     ctx.keys.hmac("refresh-token"),
@@ -63,10 +64,14 @@ export async function redeemCode(ctx: TokenContext, request: TokenRequest): Prom
 /** RFC 7636 section 4.1. */
 const verifierPattern = /^[A-Za-z0-9._~-]{43,128}$/;
 
-function readPresented({ client, form }: TokenRequest): Presented {
+async function readPresented(
+  { clients }: Pick<TokenContext, "clients">,
+  { client, form }: TokenRequest,
+): Promise<Presented> {
   const code = getValue(form, "code");
   const redirectUri = getValue(form, "redirect_uri");
-  if (!client.redirectUris.includes(redirectUri))
+  const isRegistered = ({ redirectUris }: Client): boolean => redirectUris.includes(redirectUri);
+  if ((await clients.findFitting(client, isRegistered)) === null)
     throw grantFault("redirect_uri is none of the client's");
   const verifier = valueOf(form, "code_verifier");
   if (verifier !== undefined && !verifierPattern.test(verifier))

@@ -9,7 +9,7 @@ import {
   post,
   redeem,
 } from "../test-login.ts";
-import { disableTestClient } from "../test-login-store.ts";
+import { changeTestClient, disableTestClient } from "../test-login-store.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -95,6 +95,31 @@ test("the answer is open to the client's own origins alone, errors included", as
     headers: { origin: shop },
   });
   assert.deepEqual([revoked.status, revoked.headers[allowed]], [200, undefined]);
+});
+
+test("the answer is open to an origin that was given to the client since it was read, and its code is good", async () => {
+  const client = await addClient(login, { method: "none" });
+  const origin = "https://added.example";
+  const added = `${origin}/cb`;
+  const redeemAt = async (redirectUri: string, from: string): Promise<Answer> =>
+    redeem(login, client, {
+      ...(await addCode(login, client, { redirectUri })),
+      form: { client_id: client.id, redirect_uri: redirectUri },
+      headers: { authorization: undefined, origin: from },
+    });
+  assert.equal((await redeemAt(`${shop}/callback`, shop)).headers[allowed], shop);
+  await changeTestClient(login.ctx.db, client.id, { redirectUris: [added] });
+  login.clock.advance(2);
+  const answer = await redeemAt(added, origin);
+  assert.deepEqual([answer.status, answer.headers[allowed]], [200, origin]);
+  const before = login.ctx.db.callsTotal;
+  const form = { client_id: client.id, grant_type: "x" };
+  const foreign = await post(login, "/oauth2/token", {
+    form,
+    headers: { origin: "https://evil.example" },
+  });
+  assert.equal(foreign.headers[allowed], undefined);
+  assert.equal(login.ctx.db.callsTotal - before, 0, "an origin of no client costs no statement");
 });
 
 test("a client that proves itself in the header is told by it, whatever the form says", async () => {

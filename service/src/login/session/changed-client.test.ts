@@ -1,0 +1,60 @@
+// What becomes of a logout whose client was changed since this process has read it, and nobody told it of the change.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { Outbound } from "../../platform/outbound/outbound.ts";
+import {
+  addClient,
+  addCode,
+  type Answer,
+  get,
+  openTestLogin,
+  redeem,
+  type TestClient,
+} from "../test-login.ts";
+import { changeTestClient, listTestLogouts } from "../test-login-store.ts";
+import { deliverLogouts } from "./back-channel.ts";
+
+const sent: string[] = [];
+const outbound: Outbound = {
+  async send({ url }) {
+    sent.push(url);
+    return { kind: "answered", status: 200, headers: {}, body: Buffer.alloc(0) };
+  },
+  close: async () => undefined,
+};
+const login = await openTestLogin({ outbound });
+after(async () => login[Symbol.asyncDispose]());
+
+/** Logs in, by which this process has read the client, and returns the hint that logs out again. */
+async function hintOf(client: TestClient): Promise<string> {
+  const redeemed = await redeem(login, client, await addCode(login, client));
+  return String(redeemed.body["id_token"]);
+}
+
+async function logOut(form: Record<string, string>): Promise<Answer> {
+  return get(login, `/oauth2/sessions/logout?${new URLSearchParams(form).toString()}`);
+}
+
+test("a logout leads to an address that the client was given since it was read", async () => {
+  const client = await addClient(login);
+  const hint = await hintOf(client);
+  const uri = "https://shop.example/farewell";
+  const form = { id_token_hint: hint, post_logout_redirect_uri: uri };
+  assert.equal((await logOut(form)).status, 400);
+  await changeTestClient(login.ctx.db, client.id, { postLogoutRedirectUris: [uri] });
+  const done = await logOut(form);
+  assert.deepEqual([done.status, done.headers["location"]], [303, uri]);
+});
+
+test("a client that asked to be told of logouts since it was read is told", async () => {
+  const client = await addClient(login);
+  const hint = await hintOf(client);
+  const uri = "https://shop.example/told";
+  await changeTestClient(login.ctx.db, client.id, { backchannelLogoutUri: uri });
+  assert.equal((await logOut({ id_token_hint: hint })).status, 200);
+  await deliverLogouts(login.ctx);
+  assert.deepEqual(sent, [uri]);
+  assert.deepEqual(await listTestLogouts(login.ctx.db), [
+    { clientId: client.id, attempts: 1, outcome: "delivered" },
+  ]);
+});
