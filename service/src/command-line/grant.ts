@@ -13,7 +13,7 @@ export const grantVerbs: readonly Verb[] = [
     name: "grant",
     summary: "Grant an entitlement of the KYB API to an organization, or withdraw it.",
     notes:
-      "It takes effect on its keys at once, in every process. Every organization has `kyb:read`.",
+      "Every process follows within milliseconds, or within a minute where it misses the notification. Every organization has `kyb:read`.",
     parameters,
     options: { withdraw },
     example: `grant ${exampleIds.organization} kyb:data-request`,

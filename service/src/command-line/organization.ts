@@ -61,7 +61,7 @@ export const organizationVerbs: readonly Verb[] = [
     name: "organization limits",
     summary: "Show or change the rate limits that an organization has of its own.",
     notes:
-      "Null means the value of the settings `LIMIT_READS_PER_SECOND`, `LIMIT_CREATES_PER_SECOND` and `LIMIT_LOGINS_PER_CLIENT_MINUTE`. A change takes effect at once, in every process.",
+      "Null means the value of the settings `LIMIT_READS_PER_SECOND`, `LIMIT_CREATES_PER_SECOND` and `LIMIT_LOGINS_PER_CLIENT_MINUTE`. Every process follows a change within milliseconds, or within a minute where it misses the notification.",
     parameters: [{ name: "organization", description: "Its UUID." }],
     options: {
       reads: { value: "number|default", description: "Reads per second of each API key." },
