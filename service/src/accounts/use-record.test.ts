@@ -47,8 +47,9 @@ void test("what could not be written is written by the next flush, unless it was
   await new Promise(setImmediate);
   gates[1]?.resolve();
   await closing;
+  // By id, whatever was noted first.
   assert.deepEqual(saved, [
-    { id: "b", at: 1060 },
     { id: "a", at: 1000 },
+    { id: "b", at: 1060 },
   ]);
 });

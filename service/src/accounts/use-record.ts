@@ -32,7 +32,10 @@ export function openUseRecord(
   const write = async (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
-    const uses = [...noted].map(([id, at]) => ({ id, at }));
+    // In one order, since two processes that note the same ids in different orders could wait for each other.
+    const uses = [...noted]
+      .map(([id, at]) => ({ id, at }))
+      .toSorted((a, b) => (a.id < b.id ? -1 : 1));
     if (uses.length === 0) return;
     noted.clear();
     try {
