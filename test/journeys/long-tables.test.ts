@@ -296,7 +296,7 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
   ],
   [
     "ballot",
-    ["ballot_pkey", "ballot_business"],
+    ["ballot_pkey", "ballot_business", "client_domain_pkey"],
     [
       async (db) => endBallot(db, { id: "a", status: "refused", now: 0 }),
       async (db) => lockOpenBallots(db, address),

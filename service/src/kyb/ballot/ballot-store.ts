@@ -83,11 +83,16 @@ export async function lockDueAmong(
   );
 }
 
-/** Locks the open ballots of a business, in the order of their ids. */
+/**
+ * Locks the open ballots of a business in the order of their ids, and returns them by the organization that asks: whoever
+ * frees the money of several organizations in one transaction does so in one order.
+ */
 export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
   return tx.query<Ballot>(
-    sql`select ${ballotColumns}
-      from ballot where business = ${business} and status = ${open} order by id for update`,
+    sql`with locked as (
+        select * from ballot where business = ${business} and status = ${open} order by id for update)
+      select ${ballotColumns} from locked as ballot
+      order by (select organization_id from client_domain where client_domain.id = client_domain_id), id`,
   );
 }
 

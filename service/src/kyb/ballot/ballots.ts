@@ -34,7 +34,6 @@ export interface NewBallot extends Pick<
 
 /** Approvals count on chain for this long after the last vote is taken (decisions section 6, Approval). */
 export const chainGraceSeconds = 3600;
-const dueBatch = 50;
 const retentionSeconds = 30 * 86_400;
 
 /** The address to which a wallet sends its vote, and which a refusal names. */
@@ -252,9 +251,12 @@ async function restartBallot(
   await rules.onRestarted?.(ctx, tx, { ...ballot, ...begun });
 }
 
-/** Ends ballots whose time is over. */
+/**
+ * Ends ballots whose time is over, each in a transaction of its own, since that may free money: two processes that freed
+ * the money of several organizations in one could wait for each other, and whoever asks something would wait for all.
+ */
 export async function expireBallots(ctx: KybContext): Promise<void> {
-  await workInTransactions(ctx.db, dueBatch, async (tx, limit) => {
+  await workInTransactions(ctx.db, 1, async (tx, limit) => {
     const due = await store.lockDueBallots(tx, ctx.clock.now(), limit);
     await expireLocked(ctx, tx, due);
     return due.length;

@@ -25,8 +25,6 @@ import { totalOf } from "../billing/pricing.ts";
 import { checkKnown, refuseUnheard } from "./request-checks.ts";
 import { checkRequestLimits } from "./request-limits.ts";
 
-const dueBatch = 100;
-
 /**
  * Asks a business for data, in the caller's transaction, and holds the most that it may cost. The checks come in the
  * documented order: first what does not exist, then what does not fit, and money last.
@@ -194,9 +192,10 @@ export async function endDataRequest(
 
 /**
  * Announces refusals whose delay is over, and frees their money only then, so that neither reveals when members voted.
+ * Each in a transaction of its own, as the end of a ballot is.
  */
 export async function announceDataRefusals(ctx: KybContext): Promise<void> {
-  await workInTransactions(ctx.db, dueBatch, async (tx, limit) => {
+  await workInTransactions(ctx.db, 1, async (tx, limit) => {
     const due = await store.lockRefused(tx, ctx.clock.now(), limit);
     for (const id of due)
       await endDataRequest(ctx, tx, { id, status: "refused", reason: "declined" });
