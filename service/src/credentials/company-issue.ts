@@ -116,7 +116,7 @@ async function storeRecord(
   const { business, vouches } = record;
   if (!(await ctx.holdCompany(tx, { business, environment })))
     throw new Problem("business_not_found");
-  await store.insertCredential(tx, credential);
+  if (!(await store.insertCredential(tx, credential))) throw new Problem("issuer_distrusted");
   await company.insertRecord(tx, record);
   if (vouches) await ctx.onCompanyRecord(tx, { business, environment, isVouchedFor: true });
   await ctx.audit.record(tx, {

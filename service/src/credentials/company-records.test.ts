@@ -6,7 +6,7 @@ import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import { sql } from "../platform/database/db.ts";
 import { sendToRegistry } from "./batches.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
-import { inAYear, openTestCredentials, someBusiness } from "./test-credentials.ts";
+import { inAYear, openTestCredentials, someBusiness, someUser } from "./test-credentials.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -166,4 +166,32 @@ await test("403: a distrusted issuer issues no record, and what an issuer does i
   const fields = [{ field: "BUSINESS_LEGAL_NAME", data: "Canary Holding AG" }];
   const body = { business, fields, expiresAt: inAYear };
   assert.equal((await world.call({ method: "POST", url, as: key, body })).status, 403);
+});
+
+await test("an issuer that a process still takes for trusted issues nothing more, and its word verifies no business", async () => {
+  const { id: issuerId } = await createIssuer(ctx, { name: "Gone", environment: "live" }, "test");
+  const { key } = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
+  const expiresAt = inAYear;
+  const issueRecord = async (business: string) =>
+    world.call({
+      method: "POST",
+      url,
+      as: key,
+      body: { business, fields: [{ field: "BUSINESS_LEGAL_NAME", data: "Canary AG" }], expiresAt },
+    });
+  const fields = [{ field: "IDCARD_NAME", data: "Canary Muster" }];
+  const card = { user: someUser(), document: "IDCARD", fields, expiresAt };
+  const issueCard = async () =>
+    world.call({ method: "POST", url: "/api/v1/issuer/credentials", as: key, body: card });
+  const [before, after] = [await someBusiness(world), await someBusiness(world)];
+  assert.deepEqual([(await issueRecord(before)).status, (await issueCard()).status], [201, 201]);
+  assert.deepEqual(toldOf(before), [true]);
+  // As another process writes it, and without its notification.
+  const now = ctx.clock.now();
+  await ctx.db.query(sql`update issuer set distrusted_from = ${now} where id = ${issuerId}`);
+  for (const answer of [await issueRecord(after), await issueCard()]) {
+    const { reason } = answer.body["error"] as { reason: string };
+    assert.deepEqual([answer.status, reason], [403, "issuer_distrusted"]);
+  }
+  assert.deepEqual(toldOf(after), []);
 });

@@ -39,14 +39,24 @@ export interface NewCredential {
   readonly valuesSealed: Buffer | null;
 }
 
-export async function insertCredential(tx: Queryable, made: NewCredential): Promise<void> {
+/**
+ * Inserts a credential of an issuer that is trusted at this moment, whatever is remembered of it: a distrust may have been
+ * written since the call began, which its body may have taken a minute to reach.
+ *
+ * @returns false where it is not trusted any more; nothing is inserted then
+ */
+export async function insertCredential(tx: Queryable, made: NewCredential): Promise<boolean> {
   const { leaves, tree, root } = made.planted;
-  await tx.query(
+  const rows = await tx.query(
     sql`insert into credential (id, issuer_id, environment, user_address, document, root, tree, values_sealed,
         created_at, expires_at)
-      values (${made.id}, ${made.issuerId}, ${made.environment}, ${made.user}, ${made.document}, ${bufferOfHex(root)},
-        ${Buffer.concat(tree.map(bufferOfHex))}, ${made.valuesSealed}, ${made.createdAt}, ${made.expiresAt})`,
+      select ${made.id}::uuid, issuer.id, ${made.environment}, ${made.user}, ${made.document}, ${bufferOfHex(root)}::bytea,
+        ${Buffer.concat(tree.map(bufferOfHex))}::bytea, ${made.valuesSealed}::bytea, ${made.createdAt}::bigint,
+        ${made.expiresAt}::bigint
+      from issuer where issuer.id = ${made.issuerId} and (distrusted_from is null or distrusted_from > ${made.createdAt})
+      returning id`,
   );
+  if (rows.length === 0) return false;
   await tx.query(
     sql`insert into credential_leaf (credential_id, field, leaf, commitment, opening, expires_at)
       select ${made.id}, field, leaf, commitment, opening, expires_at
@@ -55,6 +65,7 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
         ${leaves.map(({ opening }) => `\\x${opening}`)}::bytea[], ${leaves.map(({ expiresAt }) => expiresAt)}::bigint[])
         as made (field, leaf, commitment, opening, expires_at)`,
   );
+  return true;
 }
 
 /** A credential of a user; records of companies are not found. */

@@ -156,14 +156,14 @@ export function prepareCredential(
   };
 }
 
-/** Stores a prepared credential in the caller's transaction. */
+/** Stores a prepared credential in the caller's transaction. @throws {Problem} issuer_distrusted, since a moment ago */
 export async function storeCredential(
   ctx: Pick<Ctx, "audit">,
   tx: Queryable,
   prepared: PreparedCredential,
 ): Promise<IssuedCredential> {
   const { actor, id, user, document, planted } = prepared;
-  await store.insertCredential(tx, prepared);
+  if (!(await store.insertCredential(tx, prepared))) throw new Problem("issuer_distrusted");
   const details = { user, document, fields: planted.leaves.map(({ field }) => field) };
   await ctx.audit.record(tx, { actor, action: "credential.issue", subject: id, details });
   return { id, root: planted.root, isRepeated: false };
