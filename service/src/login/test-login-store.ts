@@ -149,14 +149,21 @@ export async function changeTestClient(
   changes: Partial<
     Pick<
       TestClientRow,
-      "method" | "jwks" | "redirectUris" | "postLogoutRedirectUris" | "backchannelLogoutUri"
+      | "method"
+      | "jwks"
+      | "audiences"
+      | "redirectUris"
+      | "postLogoutRedirectUris"
+      | "backchannelLogoutUri"
     >
   >,
 ): Promise<void> {
-  const { method, jwks, redirectUris, postLogoutRedirectUris, backchannelLogoutUri } = changes;
+  const { method, jwks, audiences, redirectUris, postLogoutRedirectUris, backchannelLogoutUri } =
+    changes;
   await db.query(sql`
     update oauth_client set authentication_method = coalesce(${method ?? null}::text, authentication_method),
       jwks = coalesce(${jwks ?? null}::jsonb, jwks),
+      audiences = coalesce(${audiences ?? null}::text[], audiences),
       redirect_uris = coalesce(${redirectUris ?? null}::text[], redirect_uris),
       post_logout_redirect_uris = coalesce(${postLogoutRedirectUris ?? null}::text[], post_logout_redirect_uris),
       backchannel_logout_uri = coalesce(${backchannelLogoutUri ?? null}::text, backchannel_logout_uri)

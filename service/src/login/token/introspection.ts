@@ -65,10 +65,13 @@ async function introspectAccess(
   { client, oneTime }: Caller,
 ): Promise<Introspection> {
   const now = ctx.clock.now();
-  const isMeant =
-    token.client_id === client.id ||
-    token.aud.some((audience) => audience === client.id || client.audiences.includes(audience));
-  const isKnown = isMeant && token.exp > now && (await ctx.clients.find(token.client_id)) !== null;
+  const isMeant = ({ id, audiences }: Client): boolean =>
+    token.client_id === id ||
+    token.aud.some((audience) => audience === id || audiences.includes(audience));
+  const isKnown =
+    token.exp > now &&
+    (await ctx.clients.findFitting(client, isMeant)) !== null &&
+    (await ctx.clients.find(token.client_id)) !== null;
   if (!isKnown) {
     await spendAssertion(ctx, oneTime);
     return inactive;

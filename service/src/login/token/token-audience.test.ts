@@ -7,11 +7,12 @@ import {
   type Answer,
   claimsOf,
   openTestLogin,
+  post,
   redeem,
   refresh,
   type TestClient,
 } from "../test-login.ts";
-import { listTestFamilies } from "../test-login-store.ts";
+import { changeTestClient, listTestFamilies } from "../test-login-store.ts";
 
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
@@ -72,4 +73,19 @@ test("tokens of the client alone go on when all of its audiences are taken", asy
     assert.equal(answer.status, 200, answer.text);
     assert.deepEqual(claimsOf(answer.body["access_token"])["aud"], [client.id]);
   }
+});
+
+test("an API that an audience was given to since it was read learns that a token for it is good", async () => {
+  const audience = "https://given.example";
+  const shop = await addClient(login, { audiences: [audience] });
+  const resource = await addClient(login);
+  const tokens = await tokensOf(shop, [audience]);
+  const isActive = async (): Promise<unknown> => {
+    const form = { token: String(tokens["access_token"]) };
+    const headers = { authorization: resource.basic };
+    return (await post(login, "/oauth2/introspect", { form, headers })).body["active"];
+  };
+  assert.equal(await isActive(), false);
+  await changeTestClient(login.ctx.db, resource.id, { audiences: [audience] });
+  assert.equal(await isActive(), true);
 });
