@@ -16,6 +16,7 @@ import {
   approveByQr,
   authorizationUrl,
   finish,
+  hooksOf,
   type LoginClient,
   logIn,
   openPage,
@@ -417,6 +418,23 @@ test("a login that starts again in one of eight tabs ends none of the others", a
     assert.equal((await statusOf(world.baseUrl, { jar, loginId }))["kind"], "waiting");
   const held = [...jar.cookies.keys()].filter((name) => name.includes("svc_login_"));
   assert.equal(held.length, 8);
+});
+
+test("a login that is over still makes room first after the button that began it is pressed again", async () => {
+  const jar = openJar();
+  const page = await openPage(world.baseUrl, world.client, { jar });
+  const press = async (): Promise<string> => {
+    const restart = `${world.baseUrl}/oauth2/login/${page.loginId}/restart`;
+    const { headers } = await jar.fetch(restart, { method: "POST" });
+    return headers.get("location") ?? "";
+  };
+  const location = await press();
+  const html = await (await jar.fetch(`${world.baseUrl}${location}`)).text();
+  const next = { ...page, ...hooksOf(html) };
+  await approveByQr(world.baseUrl, next, newIdentity());
+  await finish(world.baseUrl, next);
+  assert.equal(await press(), location);
+  assert.match(jar.cookies.get(`svc_login_${next.loginId}`) ?? "", /^0\./);
 });
 
 test("the cookie of a finished login runs out within a minute", async () => {

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import type { LoginContext } from "../login-context.ts";
-import type { Attempt } from "./attempt.ts";
 import { isStartedBy } from "./browser-attempt.ts";
 
 test("a login was started by the browser whose secret has its hash, byte for byte", () => {
@@ -12,7 +11,7 @@ test("a login was started by the browser whose secret has its hash, byte for byt
   const secret = randomBytes(32).toString("base64url");
   const browser = { address: "", network: "", cookieHeader: `svc_login_${id}=1.${secret}` };
   const startedWith = (browserSha256: Buffer): boolean =>
-    isStartedBy(ctx, { id, browserSha256 } as Attempt, browser);
+    isStartedBy(ctx, { id, browserSha256 }, browser);
   assert.equal(startedWith(sha256(secret)), true);
   for (let at = 0; at < 32; at += 1) {
     const other = Buffer.from(sha256(secret));

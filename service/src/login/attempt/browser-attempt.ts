@@ -27,7 +27,11 @@ export async function getBrowserAttempt(
 }
 
 /** Whether the browser holds the cookie that it got when it started the login. */
-export function isStartedBy(ctx: LoginContext, attempt: Attempt, browser: BrowserCall): boolean {
+export function isStartedBy(
+  ctx: LoginContext,
+  attempt: Pick<Attempt, "id" | "browserSha256">,
+  browser: BrowserCall,
+): boolean {
   const held = attemptSecretHash(ctx.config, browser.cookieHeader, attempt.id);
   return held !== null && equalBytes(held, attempt.browserSha256);
 }
@@ -70,7 +74,9 @@ export async function restartLogin(
   ctx.recent.forget(loginId);
   if (!isMade) return null;
   const left = restartedAttemptCookie(ctx.config, browser.cookieHeader, loginId);
-  return { loginId: next.id, cookies: [...fresh.cookies, left] };
+  // A browser that has the cookie keeps it as it is: that login may be finished by now, and is the first to make room.
+  const made = isStartedBy(ctx, next, browser) ? [] : fresh.cookies;
+  return { loginId: next.id, cookies: [...made, left] };
 }
 
 /**
