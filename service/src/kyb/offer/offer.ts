@@ -46,7 +46,10 @@ export function clampOfferWindow(asked: number | undefined): number {
   return Math.min(Math.max(asked ?? windowSeconds.default, windowSeconds.min), windowSeconds.max);
 }
 
-export function offerStatusOf(offer: Offer, now: number): OfferStatus {
+export function offerStatusOf(
+  offer: Pick<Offer, "claimedAt" | "cancelledAt" | "expiresAt">,
+  now: number,
+): OfferStatus {
   if (offer.claimedAt !== null) return "CLAIMED";
   if (offer.cancelledAt !== null) return "CANCELLED";
   return offer.expiresAt < now ? "EXPIRED" : "OPEN";
