@@ -3,15 +3,10 @@
 import { randomBytes } from "node:crypto";
 import type { Address } from "@svc/protocol";
 import type { PublicClient } from "viem";
-import {
-  createApiKey,
-  createDomain,
-  createOrganization,
-  setEntitlement,
-} from "../service/src/accounts/index.ts";
 import { readerOf } from "./chain-reader.ts";
 import { openReceiver, type Receiver } from "./kyb-receiver.ts";
 import type { KybEvent } from "./kyb-data-world.ts";
+import { addMerchant } from "./kyb-merchant.ts";
 import { type Answer, type KybWorld, type KybWorldOptions, openKybWorld } from "./kyb-world.ts";
 
 export const signaturesPath = "/api/v1/kyb/signature-requests";
@@ -80,7 +75,6 @@ function merchantOf(
   world: KybWorld,
   receiver: Receiver,
 ): Omit<SignatureWorld, keyof KybWorld | "receiver" | "reader"> {
-  const { ctx } = world;
   const askSignature: SignatureWorld["askSignature"] = async (changed = {}, given = {}) =>
     world.call("POST", signaturesPath, {
       ...given,
@@ -112,14 +106,9 @@ function merchantOf(
       return (await world.call("GET", `${signaturesPath}/${id}/signature`)).body;
     },
     otherMerchant: async (entitlements = ["kyb:signature"]) => {
-      const { id: organizationId } = await createOrganization(ctx, { name: "Other" }, "test");
-      const domain = { organizationId, domain: "localhost", environment: "live" };
-      const { id: clientDomainId } = await createDomain(ctx, domain, "test");
-      const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
-      for (const entitlement of entitlements)
-        await setEntitlement(ctx, { organizationId, entitlement, isGranted: true }, "test");
-      await registerReceiver(world, receiver, key);
-      return key;
+      const { apiKey } = await addMerchant(world, { entitlements });
+      await registerReceiver(world, receiver, apiKey);
+      return apiKey;
     },
   };
 }

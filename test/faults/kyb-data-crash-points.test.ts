@@ -7,13 +7,6 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
-import {
-  createApiKey,
-  createDomain,
-  createOrganization,
-  setEntitlement,
-  topUp,
-} from "../../service/src/accounts/index.ts";
 import { type CrashPoint, type Gates, killAt, openGates, whenOf } from "../crash-gates.ts";
 import { openContextOf } from "../embedded-chain.ts";
 import {
@@ -25,6 +18,7 @@ import {
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
+import { addMerchant } from "../kyb-merchant.ts";
 import type { Answer, InboxItem } from "../kyb-world.ts";
 import { patienceMs } from "../patience.ts";
 import type { ServerProcess } from "../world.ts";
@@ -185,16 +179,10 @@ async function vote(world: DataWorld, name: string, id: string): Promise<void> {
 
 /** Another merchant, with money of its own. @returns its API key */
 async function openOther(world: DataWorld): Promise<string> {
-  const { ctx } = world;
-  const { id: organizationId } = await createOrganization(ctx, { name: "Other" }, "test");
-  const domain = { organizationId, domain: "localhost", environment: "live" };
-  const { id: clientDomainId } = await createDomain(ctx, domain, "test");
-  const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
-  const entitled = { organizationId, entitlement: "kyb:data-request", isGranted: true };
-  await setEntitlement(ctx, entitled, "test");
-  await topUp(ctx, { organizationId, environment: "live", amountRappen: 1_000n }, "test");
-  await registerEndpoint(world, key);
-  return key;
+  const entitlements = ["kyb:data-request"];
+  const { apiKey } = await addMerchant(world, { entitlements, fundsRappen: 1_000n });
+  await registerEndpoint(world, apiKey);
+  return apiKey;
 }
 
 interface Stage {

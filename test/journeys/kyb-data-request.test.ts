@@ -11,6 +11,7 @@ import {
   topUp,
 } from "../../service/src/accounts/index.ts";
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
+import { addMerchant } from "../kyb-merchant.ts";
 import type { Answer } from "../kyb-world.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
@@ -45,16 +46,9 @@ async function otherMerchant(
   entitlements: readonly string[],
   { money = 10_000n, hasEndpoint = true } = {},
 ): Promise<string> {
-  const { id: organizationId } = await createOrganization(ctx, { name: "Other" }, "test");
-  const domain = { organizationId, domain: "localhost", environment: "live" };
-  const { id: clientDomainId } = await createDomain(ctx, domain, "test");
-  const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
-  for (const entitlement of entitlements)
-    await setEntitlement(ctx, { organizationId, entitlement, isGranted: true }, "test");
-  if (money > 0n)
-    await topUp(ctx, { organizationId, environment: "live", amountRappen: money }, "test");
-  if (hasEndpoint) await registerEndpoint(world, key);
-  return key;
+  const { apiKey } = await addMerchant(world, { entitlements, fundsRappen: money });
+  if (hasEndpoint) await registerEndpoint(world, apiKey);
+  return apiKey;
 }
 
 await test("two of three members approve: the merchant gets a signed attestation and pays for what was released", async () => {

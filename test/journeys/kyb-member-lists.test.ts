@@ -2,13 +2,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, encodeCharter } from "@svc/protocol";
-import {
-  createApiKey,
-  createDomain,
-  createOrganization,
-  setEntitlement,
-  topUp,
-} from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { actsOn } from "../audited-acts.ts";
@@ -18,6 +11,7 @@ import {
   registerEndpoint,
   requestsPath,
 } from "../kyb-data-world.ts";
+import { addMerchant } from "../kyb-merchant.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
 
@@ -32,16 +26,10 @@ after(async () => world[Symbol.asyncDispose]());
 
 /** @returns its API key */
 async function merchantNamed(name: string): Promise<string> {
-  const { ctx } = world;
-  const { id: organizationId } = await createOrganization(ctx, { name }, "test");
-  const domain = { organizationId, domain: "localhost", environment: "live" };
-  const { id: clientDomainId } = await createDomain(ctx, domain, "test");
-  const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
-  for (const entitlement of ["kyb:data-request", "kyb:pii"])
-    await setEntitlement(ctx, { organizationId, entitlement, isGranted: true }, "test");
-  await topUp(ctx, { organizationId, environment: "live", amountRappen: 10_000n }, "test");
-  await registerEndpoint(world, key);
-  return key;
+  const entitlements = ["kyb:data-request", "kyb:pii"];
+  const { apiKey } = await addMerchant(world, { name, entitlements, fundsRappen: 10_000n });
+  await registerEndpoint(world, apiKey);
+  return apiKey;
 }
 
 type Item = Record<string, unknown>;

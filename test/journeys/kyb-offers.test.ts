@@ -4,17 +4,12 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { parseLink, requestObjectHash } from "@svc/protocol";
 import { hashMessage } from "viem";
-import {
-  createApiKey,
-  createDomain,
-  createOrganization,
-  setEntitlement,
-  topUp,
-} from "../../service/src/accounts/index.ts";
+import { setEntitlement, topUp } from "../../service/src/accounts/index.ts";
 import { purgeOffers } from "../../service/src/kyb/offer/offers.ts";
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { openReceiver } from "../kyb-receiver.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
+import { addMerchant, type Merchant } from "../kyb-merchant.ts";
 import type { Answer, TestBusiness } from "../kyb-world.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
@@ -81,25 +76,14 @@ async function end(kind: Kind, claimed: Answer, apiKey = world.apiKey): Promise<
   assert.equal((await world.call("POST", path, { apiKey })).status, 200);
 }
 
-interface Merchant {
-  readonly apiKey: string;
-  readonly organizationId: string;
-}
-
 async function otherMerchant(
   given: { money?: bigint; hasEndpoint?: boolean } = {},
 ): Promise<Merchant> {
   const { money = 10_000n, hasEndpoint = true } = given;
-  const made = await createOrganization(ctx, { name: "Other" }, "test");
-  const domain = { organizationId: made.id, domain: "localhost", environment: "live" };
-  const { id: clientDomainId } = await createDomain(ctx, domain, "test");
-  const { key: apiKey } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
-  for (const entitlement of ["kyb:data-request", "kyb:pii", "kyb:signature"])
-    await grant({ apiKey, organizationId: made.id }, entitlement, true);
-  if (money > 0n)
-    await topUp(ctx, { organizationId: made.id, environment: "live", amountRappen: money }, "test");
-  if (hasEndpoint) await registerEndpoint(world, apiKey);
-  return { apiKey, organizationId: made.id };
+  const entitlements = ["kyb:data-request", "kyb:pii", "kyb:signature"];
+  const made = await addMerchant(world, { entitlements, fundsRappen: money });
+  if (hasEndpoint) await registerEndpoint(world, made.apiKey);
+  return made;
 }
 
 async function grant(of: Merchant, entitlement: string, isGranted: boolean): Promise<void> {

@@ -3,13 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
-import {
-  createApiKey,
-  createDomain,
-  createOrganization,
-  setEntitlement,
-  topUp,
-} from "../../service/src/accounts/index.ts";
 import { expireBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { stopBusinesses } from "../../service/src/kyb/business/standing.ts";
 import { setBusinessVerified } from "../../service/src/kyb/index.ts";
@@ -19,6 +12,7 @@ import { announceDataRefusals } from "../../service/src/kyb/request/data-request
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, registerEndpoint } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
+import { addMerchant } from "../kyb-merchant.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { untilBlocked } from "../lock-waits.ts";
 
@@ -26,22 +20,13 @@ await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx } = world;
 const { db } = ctx;
 
-/** The key of another organization that has money. */
-async function addMerchant(): Promise<string> {
-  const { id: organizationId } = await createOrganization(ctx, { name: "Other AG" }, "test");
-  for (const entitlement of ["kyb:data-request", "kyb:pii"])
-    await setEntitlement(ctx, { organizationId, entitlement, isGranted: true }, "test");
-  const funds = { organizationId, environment: "live", amountRappen: 100_000n };
-  await topUp(ctx, funds, "test");
-  const given = { organizationId, domain: "other.example", environment: "live" };
-  const { id: clientDomainId } = await createDomain(ctx, given, "test");
-  const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
-  await registerEndpoint(world, key);
-  return key;
-}
-
 const one = world.apiKey;
-const other = await addMerchant();
+/** The key of another organization that has money. */
+const { apiKey: other } = await addMerchant(world, {
+  entitlements: ["kyb:data-request", "kyb:pii"],
+  fundsRappen: 100_000n,
+});
+await registerEndpoint(world, other);
 
 /** What the job of a second process works with; the first is the world's own. */
 const second = {

@@ -73,6 +73,20 @@ void test("a row that changes while it is read is not kept", async () => {
   assert.equal(await cache.find("a"), "new");
 });
 
+void test("a row that is read anew is not the one of a read that began before, and is kept in its place", async () => {
+  const { rows, fixture, cache } = await openFixture();
+  rows.set("a", "old");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.gate = promise;
+  const begun = cache.find("a");
+  rows.set("a", "new");
+  const anew = cache.findAnew("a");
+  resolve();
+  assert.deepEqual(await Promise.all([begun, anew]), ["old", "new"]);
+  assert.equal(await cache.find("a"), "new");
+  assert.equal(fixture.loads, 2);
+});
+
 void test("a failed read is not remembered", async () => {
   const { rows, fixture, cache } = await openFixture();
   fixture.gate = Promise.reject(new Error("the database is away"));

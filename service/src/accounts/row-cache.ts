@@ -61,10 +61,9 @@ export async function openRowCache<Row>(
     }
   };
 
-  const renew = async (id: string): Promise<Row | null> => {
+  const forget = (id: string): void => {
     present.delete(id);
     absent.delete(id);
-    return loading.get(id) ?? load(id);
   };
 
   return {
@@ -75,9 +74,14 @@ export async function openRowCache<Row>(
         if (present.delete(id)) present.set(id, known);
         return known.value;
       }
-      return renew(id);
+      forget(id);
+      return loading.get(id) ?? load(id);
     },
-    findAnew: renew,
+    findAnew(id) {
+      forget(id);
+      // Not one that has begun already, which may have read an older row.
+      return load(id);
+    },
     [Symbol.dispose]: unsubscribe,
   };
 }
