@@ -247,26 +247,32 @@ test("a run that may not be is left out, and comes with the next turn", async ()
   assert.ok(jobs);
 });
 
-test("a pause ends at once when the time is moved beyond it, and not before", async (t) => {
-  t.mock.timers.enable({ apis: ["setTimeout"] });
+/** A clock, and what moves it by seconds and calls who listens. */
+function openMovableClock() {
   const listeners = new Set<(everyJob: boolean) => void>();
   let timeMs = 0;
-  const move = async (seconds: number, everyJob = false): Promise<void> => {
-    timeMs += seconds * 1000;
-    for (const listener of listeners) listener(everyJob);
-    await new Promise(setImmediate);
-  };
-  const sharedClock = {
+  const clock = {
     nowMs: () => timeMs,
     onMoved(listener: (everyJob: boolean) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
+  const move = async (seconds: number, everyJob = false): Promise<void> => {
+    timeMs += seconds * 1000;
+    for (const listener of listeners) listener(everyJob);
+    await new Promise(setImmediate);
+  };
+  return [clock, move, listeners] as const;
+}
+
+test("a pause ends at once when the time is moved beyond it, and not before", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const [sharedClock, move, listeners] = openMovableClock();
   let gate = Promise.resolve();
   const runsAt: number[] = [];
   const run = async (): Promise<void> => {
-    runsAt.push(timeMs / 1000);
+    runsAt.push(sharedClock.nowMs() / 1000);
     await gate;
   };
   const job: Job = { name: "test", everySeconds: hour, run };
@@ -290,4 +296,20 @@ test("a pause ends at once when the time is moved beyond it, and not before", as
   await jobs[Symbol.asyncDispose]();
   await move(hour);
   assert.deepEqual([runsAt.length, listeners.size], [4, 0]);
+});
+
+test("a pause of seconds ends at once when the time is moved by somebody who asks for every job", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const [clock, move] = openMovableClock();
+  let runs = 0;
+  const run = async (): Promise<void> => {
+    runs += 1;
+  };
+  const job: Job = { name: "test", everySeconds: 5, run };
+  await using jobs = startJobs({ log, notifications: openBell(), sharedClock: clock }, [job]);
+  await move(hour);
+  assert.equal(runs, 0, "it runs soon enough");
+  await move(1, true);
+  assert.equal(runs, 1);
+  assert.ok(jobs);
 });

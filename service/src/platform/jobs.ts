@@ -8,7 +8,7 @@ export interface Job {
   /**
    * Pause between the end of one run and the start of the next; the first run comes after half of it to all of it, and
    * within 10 minutes, so that a process that is replaced every day still does what is due once a day. A pause of a minute
-   * or more ends at once when the time is moved beyond it, or moved by somebody who asks for every job.
+   * or more ends at once when the time is moved beyond it, and every pause when somebody moves it who asks for every job.
    */
   readonly everySeconds: number;
   /**
@@ -61,7 +61,7 @@ function firstPauseMs({ everySeconds }: Job, at: number): number {
 
 const firstSecondsMax = 600;
 
-/** Jobs with shorter pauses run soon enough anyway after the time was moved. */
+/** Jobs with shorter pauses run soon enough anyway after the time was moved, unless somebody waits for what they do. */
 const followedSecondsMin = 60;
 
 /**
@@ -141,7 +141,7 @@ function startLoop(ctx: JobContext, job: Job, firstMs: number): Loop {
     job.wakeOn === undefined ? null : ctx.notifications.subscribe(job.wakeOn, wake);
   return {
     catchUp(everyJob) {
-      if (job.everySeconds < followedSecondsMin) return;
+      if (!everyJob && job.everySeconds < followedSecondsMin) return;
       // A run under way began before the time was moved.
       if (isRunning) isWoken = true;
       else if (everyJob || nowMs() >= dueAtMs) start();
