@@ -12,6 +12,7 @@ import { documents } from "../service/src/credentials/field-value.ts";
 import { failureReasons } from "../service/src/kyc/order.ts";
 import { userScopes } from "../service/src/login/authorization/scope.ts";
 import { parseConfig, settings } from "../service/src/platform/config/config.ts";
+import { createMetrics } from "../service/src/platform/telemetry/metrics.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
 import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
 import { missingTests } from "./quoted-tests.ts";
@@ -391,12 +392,29 @@ test("every line of the log that the guide for operators names is written by the
   );
 });
 
-test("every metric is named in the guide for operators, and no other", () => {
+/** The service's own, not those of Node. */
+function metricNames(): string[] {
   const sources = globSync("service/src/**/*metrics.ts", { cwd: root }).map(read).join("\n");
-  const made = [...sources.matchAll(/name: "([a-z_]+)",\s+help:/g)].map(([, name]) => name);
+  return [...sources.matchAll(/name: "([a-z_]+)",\s+help:/g)].map(([, name = ""]) => name);
+}
+
+test("every metric is named in the guide for operators, and no other", () => {
+  const made = metricNames();
   const [, table = ""] =
     /^\| Metric [^\n]*\n((?:\|[^\n]*\n)+)/m.exec(read("docs/guides/operate.md")) ?? [];
   const named = [...table.matchAll(/^\| `([a-z_]+)` /gm)].map(([, name]) => name);
   assert.ok(made.length >= 12);
   assert.deepEqual(new Set(named), new Set(made));
+});
+
+test("the alerts ask for metrics that the service has", async () => {
+  const ofProcess = (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name);
+  const served = new Set(["up", ...ofProcess, ...metricNames()]);
+  const asked = [...read("docs/guides/alerts.yml").matchAll(/(\w+)\{job="svc"/g)];
+  const names = asked.map(([, name = ""]) => name.replace(/_(?:bucket|count)$/, ""));
+  assert.ok(names.length >= 8);
+  assert.deepEqual(
+    names.filter((name) => !served.has(name)),
+    [],
+  );
 });

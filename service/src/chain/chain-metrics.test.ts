@@ -49,3 +49,17 @@ test("a scrape waits three seconds for a database that hangs", async (t) => {
   t.mock.timers.tick(3_000);
   assert.deepEqual(await scraped, []);
 });
+
+test("an alarm that was never raised and an event that never came are counted from zero", async () => {
+  const metrics = createMetrics();
+  const clock = { now: () => 0, nowMs: () => 0 };
+  const log = createLog({ level: "silent" });
+  const chain = openChainMetrics({ metrics, clock, log }, async () => Promise.resolve(totals));
+  const read = async () => metrics.registry.metrics();
+  const text = await read();
+  assert.match(text, /^chain_alarms_total\{alarm="spend_cap"\} 0$/m);
+  assert.match(text, /^chain_transactions_total\{event="succeeded"\} 0$/m);
+  chain.count("succeeded");
+  chain.count("succeeded", 2);
+  assert.match(await read(), /^chain_transactions_total\{event="succeeded"\} 3$/m);
+});

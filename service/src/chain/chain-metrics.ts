@@ -2,23 +2,36 @@ import { Counter, Gauge } from "prom-client";
 import type { Ctx } from "../platform/context.ts";
 
 /** What holds transactions up. Each is retried automatically. */
-type Alarm =
-  | "node_unreachable"
-  | "node_refused"
-  | "signer_refused"
-  | "other_chain"
-  | "out_of_funds"
-  | "spend_cap"
-  /** One transaction alone costs more than a day's cap. */
-  | "cost_above_cap"
-  | "fee_too_low"
-  | "would_revert"
-  | "reverted"
-  | "nonce_taken"
-  | "deep_reorganisation";
+const allAlarms = [
+  "node_unreachable",
+  "node_refused",
+  "signer_refused",
+  "other_chain",
+  "out_of_funds",
+  "spend_cap",
+  // One transaction alone costs more than a day's cap.
+  "cost_above_cap",
+  "fee_too_low",
+  "would_revert",
+  "reverted",
+  "nonce_taken",
+  "deep_reorganisation",
+] as const;
+type Alarm = (typeof allAlarms)[number];
+
+const transactionEvents = [
+  "signed",
+  "resent",
+  "bumped",
+  "displaced",
+  "lost",
+  "succeeded",
+  "reverted",
+] as const;
+type TransactionEvent = (typeof transactionEvents)[number];
 
 export interface ChainMetrics {
-  readonly transactions: Counter<"event">;
+  count(event: TransactionEvent, total?: number): void;
   /** Counts the alarm, and logs it at most once a minute. `details` holds no personal data and no secret. */
   raise(alarm: Alarm, details: Record<string, unknown>): void;
 }
@@ -50,6 +63,15 @@ export function openChainMetrics(
     labelNames: ["alarm"] as const,
     registers,
   });
+  const transactions = new Counter({
+    name: "chain_transactions_total",
+    help: `What happened to transactions: ${transactionEvents.join(", ")}.`,
+    labelNames: ["event"] as const,
+    registers,
+  });
+  // Prometheus sees no increase in a series that begins with its first count.
+  for (const alarm of allAlarms) alarms.inc({ alarm }, 0);
+  for (const event of transactionEvents) transactions.inc({ event }, 0);
   let reading: Promise<ChainTotals | null> | null = null;
   // Both gauges of a scrape ask at once.
   const readOnce = async (): Promise<ChainTotals | null> =>
@@ -79,12 +101,9 @@ export function openChainMetrics(
   });
   const loggedMs = new Map<Alarm, number>();
   return {
-    transactions: new Counter({
-      name: "chain_transactions_total",
-      help: "What happened to transactions: signed, resent, bumped, displaced, lost, succeeded, reverted.",
-      labelNames: ["event"] as const,
-      registers,
-    }),
+    count(event, total = 1) {
+      transactions.inc({ event }, total);
+    },
     raise(alarm, details) {
       alarms.inc({ alarm });
       const nowMs = ctx.clock.nowMs();

@@ -195,7 +195,7 @@ async function finishKind(
     return done;
   });
   for (const each of fresh) {
-    ctx.chain.metrics.transactions.inc({ event: each.status });
+    ctx.chain.metrics.count(each.status);
     if (each.status === "reverted")
       ctx.chain.metrics.raise("reverted", { kind: each.kind, hash: each.hash });
   }
@@ -210,7 +210,7 @@ async function noteChanges(ctx: ChainContext, judged: readonly Judged[]): Promis
       await store.markMined(db, id, verdict.receipt);
     } else if (verdict.is === "lost") {
       await store.markMined(db, id, null);
-      chain.metrics.transactions.inc({ event: "lost" });
+      chain.metrics.count("lost");
     } else if (verdict.is === "suspected" && foreignSince === null) {
       await store.markSuspected(db, id, verdict.since);
     } else if (verdict.is === "displaced") {
@@ -228,7 +228,7 @@ async function noteDisplaced({ db, clock, chain }: ChainContext, sent: Sent): Pr
     return;
   }
   if (!(await store.requeue(db, { id, nonce }, clock.now()))) return;
-  chain.metrics.transactions.inc({ event: "displaced" });
+  chain.metrics.count("displaced");
   chain.metrics.raise("nonce_taken", { nonce, kind });
 }
 
@@ -249,7 +249,7 @@ async function resendLate(ctx: ChainContext, judged: readonly Judged[]): Promise
 async function resend(ctx: ChainContext, ids: readonly string[]): Promise<Reception> {
   const bytes = await store.takeBytes(ctx.db, ids, ctx.clock.now());
   const reception = await broadcast(ctx, bytes);
-  ctx.chain.metrics.transactions.inc({ event: "resent" }, bytes.length);
+  ctx.chain.metrics.count("resent", bytes.length);
   return reception;
 }
 

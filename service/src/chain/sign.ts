@@ -53,7 +53,7 @@ export async function signDue(
   if (prepared === null || prepared.due.length === 0) return { count: 0, hasMore: false };
   const raws = await ctx.db.transaction(async (tx) => signAll(ctx, tx, prepared));
   if (raws.length > 0) {
-    ctx.chain.metrics.transactions.inc({ event: "signed" }, raws.length);
+    ctx.chain.metrics.count("signed", raws.length);
     await broadcast(ctx, raws);
   }
   return { count: raws.length, hasMore: raws.length === inFlightMax };
@@ -233,7 +233,7 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
     return form.raw;
   });
   if (raw === null) return;
-  chain.metrics.transactions.inc({ event: "bumped" });
+  chain.metrics.count("bumped");
   await broadcast(ctx, [raw]);
 }
 
