@@ -13,6 +13,10 @@ export async function deleteUser(
   return run(world, ["delete", address, ...options]);
 }
 
+export async function showUser(world: Pick<World, "ctx">, address: string): Promise<Said> {
+  return run(world, ["show", address]);
+}
+
 export async function logOutUser(world: Pick<World, "ctx">, address: string): Promise<Said> {
   return run(world, ["logout", address]);
 }

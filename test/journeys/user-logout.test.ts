@@ -6,7 +6,7 @@ import { actAs, checkAskedNoMore, logInFor, openBusinessPage } from "../business
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { approveByQr, finish, logIn, openPage, statusOf, type Tokens } from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
-import { logOutAll, logOutUser } from "../user-verbs.ts";
+import { logOutAll, logOutUser, showUser } from "../user-verbs.ts";
 
 let world: KybWorld;
 before(async () => {
@@ -45,6 +45,12 @@ test("a member is logged out for its business too, and what it asked the others 
   const business = await world.found({ members: ["rea", "sam", "tom"] });
   const { tokens } = await logInFor(world, { business, voters: ["rea", "sam"] });
   assert.equal(await isLive(tokens), true);
+  const shown = { businesses: [{}], ...(await told(showUser(world, world.person("rea").address))) };
+  const [seat] = shown.businesses;
+  assert.deepEqual(
+    { ...seat, joinedAt: 0 },
+    { address: business.address, status: "active", isVoting: true, joinedAt: 0 },
+  );
   const page = await openBusinessPage(world);
   await actAs(world, page, { name: "rea", business });
   const item = await world.findVote("sam", page.loginId);

@@ -51,6 +51,7 @@ export {
 } from "./routes.ts";
 export { readRequester, type Requester, verifiedDomainOf } from "./requester.ts";
 export { openUseRecord } from "./use-record.ts";
+export { reportTies } from "./user-report-store.ts";
 export { parseName } from "./organization.ts";
 export {
   addMember,

@@ -48,6 +48,22 @@ await test("people are told times as dates, whatever the time is of", () => {
   );
 });
 
+test("lists of records in a record are tables below it, and other lists stay in their line", () => {
+  const shown = {
+    id: "0xa",
+    sessions: [{ id: "s1", usedAt: 0, clients: ["c1", "c2"] }],
+    tokens: [],
+    fields: ["EMAIL"],
+  };
+  const lines = ["id      0xa", "tokens  -", "fields  EMAIL"];
+  const table = [
+    "sessions",
+    "id  usedAt                clients",
+    "s1  1970-01-01T00:00:00Z  c1, c2",
+  ];
+  assert.equal(forPeople(shown), `${lines.join("\n")}\n\n${table.join("\n")}\n`);
+});
+
 await test("a page of businesses begins after an address and after nothing else", async () => {
   const { status, out, err } = await call(["business", "list", "--after", "bogus"]);
   assert.deepEqual({ status, out }, { status: 1, out: "" });

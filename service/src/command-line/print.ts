@@ -1,13 +1,16 @@
 import { isRecord } from "@svc/protocol";
 
-/** Writes a result for people: a list of records, or a page of one, as an aligned table, one record as lines of name and value. */
+/**
+ * Writes a result for people: a list of records, or a page of one, as an aligned table, one record as lines of name and
+ * value, with a table below for each list of records in it.
+ */
 export function forPeople(value: unknown): string {
   if (Array.isArray(value)) return table(value.map(recordOf));
   if (isRecord(value) && Array.isArray(value["items"])) {
     const { items, ...page } = value;
     return forPeople(items) + lines(page);
   }
-  if (isRecord(value)) return lines(value);
+  if (isRecord(value)) return lines(value) + tablesOf(value);
   return `${cell("", value)}\n`;
 }
 
@@ -30,9 +33,19 @@ function table(records: readonly Record<string, unknown>[]): string {
     .join("");
 }
 
-function lines(record: Record<string, unknown>): string {
-  const width = Math.max(0, ...Object.keys(record).map((name) => name.length));
+const isTable = (value: unknown): value is Record<string, unknown>[] =>
+  Array.isArray(value) && value.length > 0 && value.every(isRecord);
+
+function tablesOf(record: Record<string, unknown>): string {
   return Object.entries(record)
+    .map(([name, value]) => (isTable(value) ? `\n${name}\n${table(value)}` : ""))
+    .join("");
+}
+
+function lines(record: Record<string, unknown>): string {
+  const shown = Object.entries(record).filter(([, value]) => !isTable(value));
+  const width = Math.max(0, ...shown.map(([name]) => name.length));
+  return shown
     .map(([name, value]) => `${name.padEnd(width)}  ${cell(name, value)}`.trimEnd() + "\n")
     .join("");
 }

@@ -59,6 +59,7 @@ export {
 } from "./issuers.ts";
 export { credentialJobs } from "./jobs.ts";
 export { refuseUnknownNames } from "./unknown-names.ts";
+export { reportCredentials } from "./user-report.ts";
 export { credentialWalletRoutes } from "./wallet-routes.ts";
 
 /** The sealed columns of this slice. */

@@ -25,6 +25,30 @@ export async function insertLookups(db: Queryable, lookups: readonly Lookup[]): 
     select * from unnest(${keyIds}::text[], ${users}::text[], ${minutes}::bigint[]) on conflict do nothing`);
 }
 
+/** An API key that asked about a user in a minute. */
+export interface KeptLookup {
+  readonly keyId: string;
+  /** The start of the minute, Unix seconds. */
+  readonly askedAt: number;
+}
+
+/** Newest first. Asks the index once for each key that ever asked about anybody: it begins with the keys. */
+export async function listLookupsOf(
+  db: Queryable,
+  user: string,
+  limit: number,
+): Promise<KeptLookup[]> {
+  return db.query<KeptLookup>(sql`
+    with recursive asking as (
+      (select key_id from lookup order by key_id limit 1)
+      union all
+      select (select key_id from lookup where key_id > asking.key_id order by key_id limit 1)
+      from asking where key_id is not null)
+    select lookup.key_id as "keyId", lookup.at as "askedAt"
+    from asking cross join lateral (select * from lookup where key_id = asking.key_id and user_address = ${user}) as lookup
+    order by lookup.at desc, lookup.key_id limit ${limit}`);
+}
+
 /** @returns how many were deleted */
 export async function deleteLookups(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`

@@ -5,6 +5,7 @@ import { syntheticFieldsColumn, syntheticKeyColumn } from "./synthetic-identity.
 export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
 export { announceInvalidated, listHandedOver } from "./handed-over.ts";
 export { forgetOrders } from "./user-deletion.ts";
+export { listOrdersOf } from "./user-report-store.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext } from "./kyc-context.ts";
 export { kycRoutes } from "./routes.ts";

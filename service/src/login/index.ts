@@ -26,6 +26,7 @@ export {
 } from "./business/business-login.ts";
 export { listSigningKeys, revokeSigningKey, rotateSigningKey } from "./keys/manage-signing-keys.ts";
 export { deleteUser } from "./user-deletion.ts";
+export { reportLogins } from "./user-report.ts";
 export { listLoggedIn, logOutUser } from "./user-logout.ts";
 export { keyPurposes } from "./keys/signing-key.ts";
 export { limitContractSignatures } from "./contract-signature-limits.ts";

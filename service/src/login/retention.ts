@@ -4,8 +4,9 @@ import { purgeByPages, purgeInBatches } from "../platform/database/purge.ts";
 import { purgePushed } from "./authorization/pushed-request-store.ts";
 import * as store from "./retention-store.ts";
 
+const daySeconds = 86_400;
 /** Attempts and sessions are kept 30 days (decisions section 8, Retention). */
-export const retentionSeconds = 30 * 86_400;
+const retentionSeconds = 30 * daySeconds;
 
 /** Removes what is past its retention. */
 export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
@@ -13,6 +14,16 @@ export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void>
   const before = now - retentionSeconds;
   await purgeInBatches(async (limit) => store.purgeAttempts(ctx.db, before, limit));
   await purgeByPages(async (page) => store.purgeSessions(ctx.db, { now, before, ...page }));
+}
+
+/**
+ * The days in which logins that are still kept may have begun. All of them in one statement would take longer than a
+ * statement may.
+ */
+export function daysOfLogins(now: number): { from: number; before: number }[] {
+  const starts: number[] = [0];
+  for (let at = now - retentionSeconds; at <= now; at += daySeconds) starts.push(at);
+  return starts.map((from, at) => ({ from, before: starts[at + 1] ?? now + daySeconds }));
 }
 
 export function retentionJobs(ctx: Pick<Ctx, "db" | "clock">): readonly Job[] {

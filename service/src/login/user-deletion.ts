@@ -1,12 +1,10 @@
 import type { Address } from "@svc/protocol";
 import type { Queryable } from "../platform/database/db.ts";
 import { withdrawOpenLogin } from "./business/business-login.ts";
-import { retentionSeconds } from "./retention.ts";
+import { daysOfLogins } from "./retention.ts";
 import { endSessionsOf } from "./session/session-end.ts";
 import * as store from "./user-deletion-store.ts";
 import { openedAround, type UserEnd } from "./user-logout.ts";
-
-const daySeconds = 86_400;
 
 /**
  * Deletes a user in the caller's transaction: sessions end as by a logout, so clients are told, and every row goes but
@@ -30,14 +28,4 @@ export async function deleteUser(
   for (const day of daysOfLogins(now)) await store.deleteLogins(tx, user, day);
   await store.deleteUser(tx, user);
   return isKnown;
-}
-
-/**
- * The days in which logins that are still kept may have begun. All of them in one statement would take longer than a
- * statement may.
- */
-function daysOfLogins(now: number): { from: number; before: number }[] {
-  const starts: number[] = [0];
-  for (let at = now - retentionSeconds; at <= now; at += daySeconds) starts.push(at);
-  return starts.map((from, at) => ({ from, before: starts[at + 1] ?? now + daySeconds }));
 }

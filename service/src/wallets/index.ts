@@ -5,6 +5,7 @@ export { walletJobs } from "./jobs.ts";
 export { deleteBoxesOf } from "./mailbox-store.ts";
 export { deletePushOf } from "./push-store.ts";
 export { walletRoutes } from "./routes.ts";
+export { reportWallets } from "./user-report-store.ts";
 export { endSessionsOf, forgetSessionsOf, listSessionUsers } from "./wallet-session-store.ts";
 export { getWalletUser } from "./wallet-sessions.ts";
 

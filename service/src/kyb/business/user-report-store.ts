@@ -1,0 +1,20 @@
+import type { Address } from "@svc/protocol";
+import { type Queryable, sql } from "../../platform/database/db.ts";
+
+/** A seat of a member in a business, also one that somebody invited the member to without being asked. */
+export interface Seat {
+  readonly address: Address;
+  /** Of the business. */
+  readonly status: string;
+  readonly isVoting: boolean;
+  /** Unix seconds. */
+  readonly joinedAt: number;
+}
+
+/** Newest first. */
+export async function listSeatsOf(db: Queryable, member: Address, limit: number): Promise<Seat[]> {
+  return db.query<Seat>(sql`
+    select address, status, is_voting as "isVoting", joined_at as "joinedAt"
+    from business_member join business on address = business
+    where member = ${member} order by joined_at desc, address limit ${limit}`);
+}

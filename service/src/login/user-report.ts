@@ -1,0 +1,32 @@
+import type { Address } from "@svc/protocol";
+import type { Queryable } from "../platform/database/db.ts";
+import { daysOfLogins } from "./retention.ts";
+import * as store from "./user-report-store.ts";
+
+/** What is kept of a user's logins; each list newest first. */
+export interface LoginReport {
+  /** Unix seconds; null for an identity that never logged in. */
+  readonly firstLoginAt: number | null;
+  readonly sessions: readonly store.KeptSession[];
+  readonly tokens: readonly store.KeptTokens[];
+  readonly logins: readonly store.KeptLogin[];
+}
+
+/** @param given.limit the most of each list but `logins`, which may be a day's more */
+export async function reportLogins(
+  db: Queryable,
+  user: Address,
+  { now, limit }: { now: number; limit: number },
+): Promise<LoginReport> {
+  const logins: store.KeptLogin[] = [];
+  for (const day of daysOfLogins(now).toReversed()) {
+    logins.push(...(await store.listLoginsOf(db, user, day)));
+    if (logins.length >= limit) break;
+  }
+  return {
+    firstLoginAt: await store.findSignUpTime(db, user),
+    sessions: await store.listSessionsOf(db, user, limit),
+    tokens: await store.listTokensOf(db, user, limit),
+    logins,
+  };
+}

@@ -1,0 +1,29 @@
+import type { Address } from "@svc/protocol";
+import { type Queryable, sql } from "../platform/database/db.ts";
+
+/** What is kept of a user's wallets. Times are Unix seconds. */
+export interface WalletReport {
+  /** Also those that are over; each of them newest first. */
+  readonly walletSessions: readonly { readonly createdAt: number; readonly expiresAt: number }[];
+  /** Hand-overs that nobody took yet. */
+  readonly mailboxes: readonly { readonly expiresAt: number }[];
+  /** Devices that get push hints. */
+  readonly devices: readonly { readonly createdAt: number }[];
+}
+
+export async function reportWallets(
+  db: Queryable,
+  user: Address,
+  limit: number,
+): Promise<WalletReport> {
+  return {
+    walletSessions: await db.query(sql`
+      select created_at as "createdAt", expires_at as "expiresAt" from wallet_session
+      where user_address = ${user} order by created_at desc limit ${limit}`),
+    mailboxes: await db.query(sql`
+      select expires_at as "expiresAt" from mailbox where user_address = ${user} order by expires_at desc limit ${limit}`),
+    devices: await db.query(sql`
+      select created_at as "createdAt" from push_subscription
+      where user_address = ${user} order by created_at desc limit ${limit}`),
+  };
+}
