@@ -12,7 +12,8 @@ import { checkWebhookForm } from "./webhook-forms.ts";
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly received: readonly SignedDelivery[];
-  setStatus(status: number): void;
+  /** @param text what it says besides, by default nothing */
+  setStatus(status: number, text?: string): void;
   /** Takes the secret of an answer to PUT or `rotate-secret` for one of its own; of those the check at the end is. */
   trust(secret: unknown): void;
   /** The first delivery of the event; waits for it. */
@@ -23,13 +24,13 @@ export async function openReceiver(): Promise<Receiver> {
   const received: SignedDelivery[] = [];
   const arrivals = new EventTarget();
   const secrets = new Set<string>();
-  let status = 200;
+  let [status, text] = [200, ""];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       received.push({ headers: textHeaders(request), body: Buffer.concat(chunks).toString() });
-      response.writeHead(status).end();
+      response.writeHead(status).end(text);
       arrivals.dispatchEvent(new Event("arrival"));
     });
   }).listen(0, "127.0.0.1");
@@ -38,8 +39,8 @@ export async function openReceiver(): Promise<Receiver> {
   return {
     url: `http://127.0.0.1:${port}/kyb`,
     received,
-    setStatus(next) {
-      status = next;
+    setStatus(nextStatus, nextText = "") {
+      [status, text] = [nextStatus, nextText];
     },
     trust: (secret) => void secrets.add(String(secret)),
     async arrivalOf(eventId) {

@@ -15,7 +15,7 @@ import {
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
 import { finish, type OpenPage, postToken, redeem, statusOf, type Tokens } from "../login-flow.ts";
 import { untilBlocked } from "../lock-waits.ts";
-import { deleteUser } from "../user-verbs.ts";
+import { deleteUser } from "../operator-verbs.ts";
 
 let world: KybWorld;
 before(async () => {

@@ -8,7 +8,7 @@ import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
 import { signaturesPath } from "../kyb-signature-world.ts";
 import { logIn } from "../login-flow.ts";
-import { deleteUser } from "../user-verbs.ts";
+import { deleteUser } from "../operator-verbs.ts";
 
 await using world = await openDataWorld();
 const { ctx, business } = world;

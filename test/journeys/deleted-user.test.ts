@@ -17,7 +17,7 @@ import { countBlocked } from "../lock-waits.ts";
 import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
-import { deleteUser } from "../user-verbs.ts";
+import { deleteUser } from "../operator-verbs.ts";
 
 let world: KycWorld;
 before(async () => {

@@ -13,6 +13,7 @@ import {
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { addMerchant } from "../kyb-merchant.ts";
 import type { Answer } from "../kyb-world.ts";
+import { runVerb } from "../operator-verbs.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx, business } = world;
@@ -131,6 +132,10 @@ await test("two of three members approve: the merchant gets a signed attestation
   });
   const { body: known } = await get(`/api/v1/kyb/members/${business.address}`);
   assert.ok((known["members"] as { name?: string }[]).every(({ name }) => name !== undefined));
+  const [status, said] = await runVerb(world, ["request", "show", id]);
+  assert.equal(status, 0, said);
+  const shown = JSON.parse(said) as Record<string, unknown>;
+  assert.deepEqual([shown["kind"], shown["status"]], ["data_request", "released"]);
 });
 
 await test("the attestation holds what was decided, opens the leaves on chain, and verifies by the published keys", async () => {

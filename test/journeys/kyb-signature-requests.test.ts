@@ -7,6 +7,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
 import type { Answer } from "../kyb-world.ts";
+import { runVerb } from "../operator-verbs.ts";
 import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
 
 await using world = await openSignatureWorld();
@@ -229,6 +230,25 @@ await test("deliveries and events after a sequence are listed, and events are se
       [pending?.event_id, 1, "delivered", 200],
       [cancelled?.event_id, 2, "delivered", 200],
     ],
+  );
+  const [status, said] = await runVerb(world, ["request", "show", id]);
+  assert.equal(status, 0, said);
+  const shown = JSON.parse(said) as Record<string, Record<string, unknown>[]>;
+  assert.deepEqual([shown["requestId"], shown["kind"]], [id, "signature_request"]);
+  assert.deepEqual(
+    shown["events"]?.map(({ sequence, to }) => [sequence, to]),
+    [
+      [2, "endpoint"],
+      [1, "endpoint"],
+    ],
+  );
+  assert.deepEqual(
+    shown["attempts"]?.map(({ outcome }) => outcome),
+    ["delivered", "delivered"],
+  );
+  assert.match(
+    (await runVerb(world, ["request", "show", `${id}x`]))[1],
+    /request_not_found|no such/,
   );
   const pages = ["after_seq=1", "after_seq=1&after_attempt=1", "after_seq=1&after_attempt=0"];
   const lists = await Promise.all(

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openReceiver } from "../kyb-receiver.ts";
 import { decline, openKycWorld } from "../kyc-world.ts";
+import { runVerb } from "../operator-verbs.ts";
 import { until } from "../patience.ts";
 
 const path = "/api/v2/kyc/deliveries";
@@ -77,6 +78,54 @@ test("200: attempts to deliver are listed with what the receiver answered", asyn
     const items = await list();
     return items.length === 0 ? true : null;
   });
+});
+
+type Report = Record<string, unknown>;
+const attemptsOf = (report: Report) => report["attempts"] as Report[];
+
+test("the operator sees whose an order is, why an attempt had no answer, and what receivers said only when asked to", async () => {
+  await using world = await openKycWorld();
+  await using receiver = await openReceiver();
+  const gone = await openReceiver();
+  await gone[Symbol.asyncDispose]();
+  const nowhere = `${gone.url}?token=secret`;
+  const asked = (await world.ask({ callback: nowhere })).body.data;
+  const referenceKey = String(asked?.["referenceKey"]);
+  const show = async (...options: string[]): Promise<Record<string, unknown>> => {
+    const [status, said] = await runVerb(world, ["order", "show", referenceKey, ...options]);
+    assert.equal(status, 0, said);
+    return JSON.parse(said) as Record<string, unknown>;
+  };
+  const failed = await until("the first attempt is over", async () => {
+    const report = await show();
+    return attemptsOf(report).length === 1 ? report : null;
+  });
+  assert.equal(failed["clientDomainId"], world.clientDomainId);
+  assert.deepEqual([failed["user"], failed["status"]], [world.person.address, "PENDING"]);
+  assert.equal(attemptsOf(failed)[0]?.["outcome"], "unreachable");
+  const [event] = failed["events"] as Record<string, unknown>[];
+  assert.equal(event?.["to"], gone.url, "its query may hold a secret");
+  assert.ok(Number(event?.["nextAttemptAt"]) > 0);
+  receiver.setStatus(200, "Grüezi");
+  await world.ask({ callback: receiver.url });
+  await world.advance(7);
+  const done = await until("it is delivered", async () => {
+    const report = await show("--answers");
+    return attemptsOf(report)[0]?.["outcome"] === "delivered" ? report : null;
+  });
+  assert.deepEqual(
+    attemptsOf(done).map(({ attempt, status, answer }) => [attempt, status, answer]),
+    [
+      [2, 200, "Grüezi"],
+      [1, null, null],
+    ],
+  );
+  assert.ok(attemptsOf(await show()).every((attempt) => !Object.hasOwn(attempt, "answer")));
+  for (const key of ["ab".repeat(32), "nonsense"]) {
+    const [status, said] = await runVerb(world, ["order", "show", key]);
+    assert.equal(status, 1);
+    assert.match(said, /order/);
+  }
 });
 
 test("200: what was delivered and is sent again goes to the callback that the order has by now", async () => {

@@ -21,7 +21,7 @@ import {
 } from "../login-flow.ts";
 import { countBlocked, untilBlocked } from "../lock-waits.ts";
 import { newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
-import { deleteUser } from "../user-verbs.ts";
+import { deleteUser } from "../operator-verbs.ts";
 import { openWorld, type World } from "../world.ts";
 
 const day = 86_400;

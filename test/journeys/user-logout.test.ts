@@ -6,7 +6,7 @@ import { actAs, checkAskedNoMore, logInFor, openBusinessPage } from "../business
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { approveByQr, finish, logIn, openPage, statusOf, type Tokens } from "../login-flow.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
-import { logOutAll, logOutUser, showUser } from "../user-verbs.ts";
+import { logOutAll, logOutUser, showUser } from "../operator-verbs.ts";
 
 let world: KybWorld;
 before(async () => {

@@ -6,7 +6,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { approve, type KycWorld, openKycWorld, personalValues } from "../kyc-world.ts";
 import { logIn } from "../login-flow.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
-import { deleteUser, showUser } from "../user-verbs.ts";
+import { deleteUser, showUser } from "../operator-verbs.ts";
 
 let world: KycWorld;
 before(async () => {

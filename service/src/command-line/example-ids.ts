@@ -7,4 +7,6 @@ export const exampleIds = {
   issuer: "0199c3a0-7f41-7b22-9d03-5a6e1c2b3d4f",
   /** The address of its wallet. */
   business: "0x8f2d5a1c7b3e49d06a1f8c2b4e7d90a35c6b1f24",
+  order: "5f16f4c7f149ac4f9510d9cf8cf384038ad348b3bcdc01915f95de12df9d1b02",
+  request: "01KB3C5R7T9V1X3Z5A7C9E1G3J",
 } as const;

@@ -2,8 +2,6 @@ import { makeSyntheticIdentity, type Play, plays, simulate } from "../kyc/index.
 import { exampleIds } from "./example-ids.ts";
 import { actor, type Verb } from "./verb.ts";
 
-const exampleKey = "5f16f4c7f149ac4f9510d9cf8cf384038ad348b3bcdc01915f95de12df9d1b02";
-
 const summaries: Record<Play, string> = {
   approve:
     "Play the user of a sandbox order: share what is required, or what is optional if nothing is required.",
@@ -30,7 +28,7 @@ export const simulateVerbs: readonly Verb[] = [
     notes:
       "Only for identities made by `simulate identity`, and orders of their domain. The service must be running at BASE_URL.",
     parameters: [{ name: "order", description: "Its referenceKey." }],
-    example: `simulate ${play} ${exampleKey}`,
+    example: `simulate ${play} ${exampleIds.order}`,
     run: async (shell, input) =>
       shell.withContext(async (ctx) => simulate({ ...ctx, fetch }, input.text("order"), play)),
   })),

@@ -8,6 +8,7 @@ import { installationVerbs } from "./installation.ts";
 import { grantVerbs } from "./grant.ts";
 import { issuerVerbs } from "./issuer.ts";
 import { keyVerbs } from "./key.ts";
+import { orderVerbs } from "./order.ts";
 import { organizationVerbs } from "./organization.ts";
 import { packageVerbs } from "./package.ts";
 import { simulateVerbs } from "./simulate.ts";
@@ -24,6 +25,7 @@ export const verbs: readonly Verb[] = [
   ...apiKeyVerbs,
   ...packageVerbs,
   ...grantVerbs,
+  ...orderVerbs,
   ...businessVerbs,
   ...businessRecordVerbs,
   ...issuerVerbs,

@@ -57,6 +57,7 @@ export {
   rotateAttestationKey,
 } from "./release/manage-attestation-keys.ts";
 export { holdCompany, noteCompanyRecord } from "./business/company-standing.ts";
+export { reportRequest } from "./request/request-report.ts";
 export { listSeatsOf } from "./business/user-report-store.ts";
 
 /** The sealed columns of this slice. */

@@ -11,6 +11,7 @@ export type { KycContext } from "./kyc-context.ts";
 export { kycRoutes } from "./routes.ts";
 export { type Play, plays, simulate } from "./simulation.ts";
 export { settlementFinalHandlers } from "./settlement.ts";
+export { reportOrder } from "./order-report.ts";
 export { makeSyntheticIdentity } from "./synthetic-identity.ts";
 export { kycWalletRoutes } from "./wallet-routes.ts";
 

@@ -31,6 +31,7 @@ export {
 } from "./endpoints.ts";
 export { webhookJobs } from "./jobs.ts";
 export { forgetStreams } from "./retention.ts";
+export { reportStream } from "./stream-report.ts";
 export { Sender } from "./sender.ts";
 export type { WebhooksContext } from "./webhooks-context.ts";
 

@@ -1,0 +1,40 @@
+import { reportRequest } from "../kyb/index.ts";
+import { reportOrder } from "../kyc/index.ts";
+import { exampleIds } from "./example-ids.ts";
+import type { Verb } from "./verb.ts";
+
+const answers = {
+  answers: {
+    description: "Show what is kept of the receivers' answers, which may hold personal data.",
+  },
+};
+const notes =
+  "`events` and `attempts` are the newest 100 of each. `outcome` says why an attempt had no answer, which merchants are not told: `blocked` by the rules for addresses, `unreachable`, `timeout`, `too_large`, or `error` for a fault of the service's own.";
+
+/** What became of what merchants asked for. */
+export const orderVerbs: readonly Verb[] = [
+  {
+    name: "order show",
+    summary: "Show a KYC order with its statuses, its events and the attempts to deliver them.",
+    notes,
+    parameters: [{ name: "order", description: "Its referenceKey." }],
+    options: answers,
+    example: `order show ${exampleIds.order}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) =>
+        reportOrder(ctx, input.text("order"), { withAnswers: input.flag("answers") }),
+      ),
+  },
+  {
+    name: "request show",
+    summary: "Show a data or signature request with its events and the attempts to deliver them.",
+    notes,
+    parameters: [{ name: "request", description: "Its requestId." }],
+    options: answers,
+    example: `request show ${exampleIds.request}`,
+    run: async (shell, input) =>
+      shell.withContext(async (ctx) =>
+        reportRequest(ctx, input.text("request"), { withAnswers: input.flag("answers") }),
+      ),
+  },
+];

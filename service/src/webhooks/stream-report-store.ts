@@ -1,0 +1,55 @@
+import { type Queryable, sql } from "../platform/database/db.ts";
+
+export interface ReportedEventRow {
+  readonly id: string;
+  readonly sequence: number;
+  readonly kind: string;
+  /** Null where the endpoint of the client domain decides. */
+  readonly url: string | null;
+  readonly createdAt: number;
+  readonly deliveredAt: number | null;
+  readonly attempts: number;
+  /** Null when no attempt is to come. */
+  readonly dueAtMs: number | null;
+  /** Whether it waits for its endpoint to leave the quarantine. */
+  readonly isHeld: boolean;
+  readonly purgeAt: number | null;
+}
+
+/** The newest events of a stream, newest first, without their bodies. */
+export async function listNewestEvents(
+  db: Queryable,
+  streamId: string,
+  limit: number,
+): Promise<ReportedEventRow[]> {
+  return db.query<ReportedEventRow>(sql`
+    select id, e.sequence, kind, url, created_at as "createdAt", delivered_at as "deliveredAt", attempts,
+      due_at_ms as "dueAtMs", coalesce(is_held, false) as "isHeld", purge_at as "purgeAt"
+    from webhook_event e left join webhook_delivery on event_id = id
+    where e.stream_id = ${streamId} order by e.sequence desc limit ${limit}`);
+}
+
+export interface ReportedAttemptRow {
+  readonly id: string;
+  readonly sequence: number;
+  readonly number: number;
+  readonly begunAtMs: number;
+  readonly durationMs: number;
+  readonly outcome: string;
+  readonly status: number | null;
+  readonly answerSealed: Buffer | null;
+}
+
+/** The attempts at the newest events of a stream, newest first. */
+export async function listNewestAttempts(
+  db: Queryable,
+  streamId: string,
+  limit: number,
+): Promise<ReportedAttemptRow[]> {
+  return db.query<ReportedAttemptRow>(sql`
+    select a.id, e.sequence, a.number, a.begun_at_ms as "begunAtMs", a.duration_ms as "durationMs", a.outcome,
+      a.status, a.answer_sealed as "answerSealed"
+    from (select id, sequence from webhook_event where stream_id = ${streamId} order by sequence desc limit ${limit}) as e
+      join webhook_attempt a on a.id > e.id || '.' and a.id < e.id || '/'
+    order by e.sequence desc, a.number desc limit ${limit}`);
+}
