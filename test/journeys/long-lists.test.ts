@@ -94,6 +94,11 @@ const lists: [name: string, column: string, ask: (db: Queryable) => Promise<unkn
     async (db) => listIssued(db, id, { ...page, user: address }),
   ],
   [
+    "records of an issuer",
+    "issuer_id",
+    async (db) => listRecords(db, id, { ...page, business: null }),
+  ],
+  [
     "records of an issuer on a business",
     "business",
     async (db) => listRecords(db, id, { ...page, business: address }),
@@ -136,6 +141,17 @@ test("a list reads only what it is filtered by, from the place where its page be
     assert.match(plan?.indexed ?? "", new RegExp(`\\b${column} = \\$`), name);
     if (column !== "user_address")
       assert.match(plan?.indexed ?? "", /id < \$/, `${name}: where its page begins`);
+  }
+});
+
+test("an issuer's credentials of persons and its records of companies are listed without a look at the other", async () => {
+  const plans = await plansOf(world.ctx.db, async (db) => {
+    await listIssued(db, id, { ...page, user: null });
+    await listRecords(db, id, { ...page, business: null });
+  });
+  for (const [at, index] of ["credential_of_person", "credential_of_company"].entries()) {
+    assert.ok(plans[at]?.indexes.includes(index), index);
+    assert.doesNotMatch(plans[at]?.filtered ?? "", /document/);
   }
 });
 

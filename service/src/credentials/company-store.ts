@@ -178,7 +178,7 @@ export async function listRecords(
   return db.query<CompanyRecordRow>(
     business === null
       ? sql`select ${recordColumns} from company_record join credential on credential.id = credential_id
-          where issuer_id = ${issuerId} and id < ${before}
+          where issuer_id = ${issuerId} and document = 'COMPANY' and id < ${before}
           order by id desc limit ${limit}`
       : sql`select ${recordColumns} from company_record join credential on credential.id = credential_id
           where business = ${business} and issuer_id = ${issuerId} and credential_id < ${before}
