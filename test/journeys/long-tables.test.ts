@@ -1,13 +1,14 @@
 // Work on tables that have grown for years, as PostgreSQL plans it where it knows how long they are.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { listBlocks, readSigner } from "../../service/src/chain/embedded-store.ts";
 import { putOff, putOffRefused, readNonces } from "../../service/src/chain/transaction-store.ts";
 import { lockDistrusted } from "../../service/src/credentials/credential-store.ts";
 import { deleteValues } from "../../service/src/credentials/company-store.ts";
 import { leaseMessages } from "../../service/src/credentials/email-store.ts";
 import { endBallot, lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { listInvitationsTo } from "../../service/src/kyb/business/founding-store.ts";
-import { claimLooks } from "../../service/src/kyb/business/roster-store.ts";
+import { claimLooks, waitForLook } from "../../service/src/kyb/business/roster-store.ts";
 import { noteRefusedProposal } from "../../service/src/kyb/business/governance-store.ts";
 import { insertRelease } from "../../service/src/kyb/release/release-store.ts";
 import type { DataRequest } from "../../service/src/kyb/request/data-request.ts";
@@ -29,12 +30,14 @@ import {
   purgeDeliveries,
 } from "../../service/src/login/session/back-channel-store.ts";
 import { deleteLinks, listUnlinked } from "../../service/src/platform/audit/audit-store.ts";
-import type { Queryable } from "../../service/src/platform/database/db.ts";
+import type { Db, Queryable } from "../../service/src/platform/database/db.ts";
 import { claim, hasDue } from "../../service/src/webhooks/delivery-store.ts";
 import {
   deleteAttempts,
   deletePaces,
   deleteTombstones,
+  emptyExpired,
+  emptyStreams,
 } from "../../service/src/webhooks/retention-store.ts";
 import { plansAtLength, type QueryPlan } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
@@ -113,6 +116,12 @@ const works: [name: string, rows: string[], ask: Ask][] = [
     "businesses are looked at on the chain",
     [business, joinsWhole],
     async (db) => claimLooks(db, { now: 0, until: 1, limit }),
+  ],
+  [
+    "businesses that others look at are looked for",
+    [business, "analyze business"],
+    // Nothing is found, so it does not wait in a transaction.
+    async (db) => waitForLook(db as Db, { now: 0, except: [] }),
   ],
   [
     "logins that wait for members are shown",
@@ -348,3 +357,42 @@ for (const [table, indexes, asks] of steps)
       for (const index of plan.indexes) assert.ok(indexes.includes(index), index);
     }
   });
+
+/** Events with an attempt each; what the receiver answered is kept of few. */
+const announced = [
+  `insert into webhook_event (id, stream_id, sequence, channel, kind, client_domain_id, is_personal, created_at, attempts)
+    select n::text, n::text, 1, 'kyb', '', '${id}', false, 0, 1 from generate_series(1, ${over}) as n`,
+  `insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome, answer_sealed)
+    select n || '.1', 1, 0, 0, '', case when n % 100 = 0 then '\\x00'::bytea end from generate_series(1, ${over}) as n`,
+  "analyze webhook_event, webhook_attempt",
+];
+
+test("what receivers answered goes with the bodies, and no attempt of another event is looked at", async () => {
+  const plans = await plansAtLength(world.ctx.db, announced, async (db) => {
+    await emptyExpired(db, { ids: ["1"], now: 0 });
+    await emptyStreams(db, ["1"]);
+  });
+  const emptied = plans.filter(({ indexes }) => indexes.includes("webhook_attempt_pkey"));
+  assert.equal(emptied.length, 2);
+  for (const { scanned, indexed } of emptied) {
+    assert.deepEqual(scanned, []);
+    assert.doesNotMatch(indexed, /id [<>] /);
+  }
+});
+
+const mined = [
+  `insert into embedded_block (number, time, hash) select n, 0, n::text from generate_series(1, ${over}) as n`,
+  `insert into embedded_transaction (hash, raw, signer, nonce, cost_wei, block_number, block_index, created_at)
+    select n::text, '', '${address}', n, 0, n, 0, 0 from generate_series(1, ${over}) as n`,
+  "analyze embedded_block, embedded_transaction",
+];
+
+test("the embedded chain admits a transaction, and mines a block again, without a look at all that it mined", async () => {
+  const [admitted, again] = await plansAtLength(world.ctx.db, mined, async (db) => {
+    await readSigner(db, address, word);
+    await listBlocks(db, { after: 0, limit });
+  });
+  assert.deepEqual([admitted?.scanned, again?.scanned], [[], []]);
+  assert.match(admitted?.indexed ?? "", /nonce <= .+ AND \(nonce > /);
+  assert.match(again?.indexed ?? "", /block_number = embedded_block\.number/);
+});

@@ -89,11 +89,13 @@ export async function readSigner(
   signer: Address,
   hash: Hex32,
 ): Promise<SignerJournal> {
+  // PostgreSQL expects that few nonces lie between two values, and a third of all above one: then it reads them all.
   const [row] = await db.query<{ next_nonce: number; open_wei: string; known: boolean }>(
-    sql`select coalesce((select nonce from embedded_transaction where signer = ${signer} order by nonce desc limit 1), -1)
-          + 1 as next_nonce,
+    sql`with newest as (
+        select nonce from embedded_transaction where signer = ${signer} order by nonce desc limit 1)
+      select coalesce((select nonce from newest), -1) + 1 as next_nonce,
         (select coalesce(sum(cost_wei), 0)::text from embedded_transaction
-          where signer = ${signer} and nonce > coalesce((
+          where signer = ${signer} and nonce <= (select nonce from newest) and nonce > coalesce((
             select nonce from embedded_transaction mined
             join embedded_block on number = mined.block_number and embedded_block.hash is not null
             where mined.signer = ${signer} order by nonce desc limit 1), -1)) as open_wei,
@@ -204,12 +206,12 @@ export async function listBlocks(
     raws: Buffer[] | null;
     gas: number;
   }>(
-    sql`select number, time, embedded_block.hash,
-        array_agg(raw order by block_index) filter (where raw is not null) as raws,
-        coalesce(sum(gas), 0)::bigint as gas
-      from embedded_block left join embedded_transaction on block_number = number
-      where number > ${after}
-      group by number order by number limit ${limit}`,
+    sql`select number, time, hash, raws, gas
+      from (select * from embedded_block where number > ${after} order by number limit ${limit}) as block
+        cross join lateral (
+          select array_agg(raw order by block_index) as raws, coalesce(sum(gas), 0)::bigint as gas
+          from embedded_transaction where block_number = number) as mined
+      order by number`,
   );
   return rows.map((row) => ({
     number: row.number,

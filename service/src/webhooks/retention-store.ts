@@ -14,6 +14,9 @@ export async function listExpired(
 /**
  * Purges the bodies of these events if their time is over, with the keys that sealed them and the answers of receivers.
  * Deliveries are locked first, as by the recording of attempts.
+ *
+ * Attempts are found by their very ids: few still have an answer, so PostgreSQL would look for a range of ids by reading
+ * all of them.
  */
 export async function emptyExpired(
   tx: Queryable,
@@ -26,10 +29,11 @@ export async function emptyExpired(
       select id from webhook_event where id = any(${ids}::text[]) and purge_at <= ${now} order by id for no key update),
     emptied as (
       update webhook_event e set body = null, body_sealed = null, purge_at = null
-      from expired where e.id = expired.id returning e.id),
+      from expired where e.id = expired.id returning e.id, e.attempts),
     dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id)
-    update webhook_attempt a set answer_sealed = null from emptied
-    where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null`);
+    update webhook_attempt set answer_sealed = null
+    where answer_sealed is not null and id = any(array(
+      select emptied.id || '.' || number from emptied cross join generate_series(1, attempts) as number))`);
 }
 
 /**
@@ -44,10 +48,11 @@ export async function emptyStreams(tx: Queryable, streamIds: readonly string[]):
       update webhook_event e set body = null, body_sealed = null, purge_at = null
       where stream_id = any(${streamIds}::text[]) and purge_at is not null
         and (is_personal or not exists (select from webhook_delivery d where d.event_id = e.id))
-      returning e.id),
+      returning e.id, e.attempts),
     dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id)
-    update webhook_attempt a set answer_sealed = null from emptied
-    where a.id > emptied.id || '.' and a.id < emptied.id || '/' and a.answer_sealed is not null`);
+    update webhook_attempt set answer_sealed = null
+    where answer_sealed is not null and id = any(array(
+      select emptied.id || '.' || number from emptied cross join generate_series(1, attempts) as number))`);
 }
 
 /** The bodies that these streams still have, of events without personal data. */

@@ -63,8 +63,10 @@ export async function waitForLook(
   { now, except }: { now: number; except: readonly Address[] },
 ): Promise<boolean> {
   const passed = [...except];
+  // Without the order, PostgreSQL expects one of any three businesses to be due, and reads all of them to find none.
   const [due] = await db.query(
-    sql`select from business where look_due_at <= ${now} and address <> all(${passed}::text[]) limit 1`,
+    sql`select from business where look_due_at <= ${now} and address <> all(${passed}::text[])
+      order by look_due_at limit 1`,
   );
   if (due === undefined) return false;
   return waitForRow(
