@@ -12,6 +12,7 @@ import { claimLooks, waitForLook } from "../../service/src/kyb/business/roster-s
 import { noteRefusedProposal } from "../../service/src/kyb/business/governance-store.ts";
 import { insertRelease } from "../../service/src/kyb/release/release-store.ts";
 import type { DataRequest } from "../../service/src/kyb/request/data-request.ts";
+import { countRequests, findOpen } from "../../service/src/kyb/request/request-limits-store.ts";
 import * as dataRequests from "../../service/src/kyb/request/data-request-store.ts";
 import * as signatures from "../../service/src/kyb/request/signature-store.ts";
 import { listAnchoringBatches } from "../../service/src/kyc/anchor-store.ts";
@@ -357,6 +358,37 @@ for (const [table, indexes, asks] of steps)
       for (const index of plan.indexes) assert.ok(indexes.includes(index), index);
     }
   });
+
+/** A tenth of all requests is open. */
+const openOrEnded =
+  "case when n % 10 = 0 then 'pending_approval' else 'refused' end, 1, 0, 0, case when n % 10 > 0 then 0 end";
+const asked = [
+  `insert into client_domain (id, organization_id, domain, environment, proof_token, created_at)
+    select gen_random_uuid(), gen_random_uuid(), '', 'live', '', 0 from generate_series(1, ${over})`,
+  `insert into data_request (id, client_domain_id, organization_id, environment, business, purpose, fields, quoted_rappen,
+      status, sequence, created_at, expires_at, ended_at)
+    select n::text, gen_random_uuid(), gen_random_uuid(), 'live', '0x' || n, '', '[]', 1, ${openOrEnded}
+    from generate_series(1, ${over}) as n`,
+  `insert into signature_request (id, client_domain_id, organization_id, environment, business, message_kind, digest,
+      purpose, status, sequence, created_at, expires_at, ended_at)
+    select n::text, gen_random_uuid(), gen_random_uuid(), 'live', '0x' || n, 'TEXT', ${key}, '', ${openOrEnded}
+    from generate_series(1, ${over}) as n`,
+  `insert into business_block (business, organization_id, created_at) values ('${address}', '${id}', 0)`,
+  "analyze client_domain, data_request, signature_request",
+];
+
+test("the open requests of an organization to a business are counted without a look at those that have ended", async () => {
+  const pair = { organizationId: id, business: address };
+  const plans = await plansAtLength(world.ctx.db, asked, async (db) => {
+    await countRequests(db, pair, { since: 0, count: 20 });
+    await findOpen(db, pair);
+  });
+  assert.equal(plans.length, 3);
+  for (const { scanned, filtered } of plans)
+    assert.deepEqual([scanned, filtered.includes("status")], [[], false]);
+  for (const plan of plans.slice(1))
+    assert.match(plan.indexed, /client_domain_id = client_domain\.id\) AND \(business = /);
+});
 
 /** Events with an attempt each; what the receiver answered is kept of few. */
 const announced = [

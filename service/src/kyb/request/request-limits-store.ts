@@ -16,7 +16,12 @@ interface Asked {
   readonly isBlocked: boolean;
 }
 
-/** Counts the requests of one pair. Counting and creating take turns: others wait until the transaction ends. */
+/**
+ * Counts the requests of one pair. Counting and creating take turns: others wait until the transaction ends.
+ *
+ * A data request that is open is found by its client domain, which has one at most: so those that have ended over the
+ * years are not read.
+ */
 export async function countRequests(
   tx: Queryable,
   { organizationId, business }: Pair,
@@ -27,8 +32,9 @@ export async function countRequests(
   );
   const [row] = await tx.query<Asked>(
     sql`select
-        (select count(*) from data_request where organization_id = ${organizationId} and business = ${business}
-          and status = 'pending_approval')
+        (select count(*) from data_request join client_domain on client_domain.id = client_domain_id
+          where client_domain.organization_id = ${organizationId} and business = ${business}
+            and status = 'pending_approval')
         + (select count(*) from signature_request where organization_id = ${organizationId} and business = ${business}
           and status = 'pending_approval') as open,
         (select created_at from (
@@ -50,7 +56,8 @@ export async function findOpen(
   { organizationId, business }: Pair,
 ): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
-    sql`select id from data_request where organization_id = ${organizationId} and business = ${business}
+    sql`select data_request.id from data_request join client_domain on client_domain.id = client_domain_id
+      where client_domain.organization_id = ${organizationId} and business = ${business}
         and status = 'pending_approval'
       union all
       select id from signature_request where organization_id = ${organizationId} and business = ${business}
