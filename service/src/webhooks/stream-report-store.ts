@@ -49,7 +49,9 @@ export async function listNewestAttempts(
   return db.query<ReportedAttemptRow>(sql`
     select a.id, e.sequence, a.number, a.begun_at_ms as "begunAtMs", a.duration_ms as "durationMs", a.outcome,
       a.status, a.answer_sealed as "answerSealed"
-    from (select id, sequence from webhook_event where stream_id = ${streamId} order by sequence desc limit ${limit}) as e
-      join webhook_attempt a on a.id > e.id || '.' and a.id < e.id || '/'
+    from (select id, sequence, attempts from webhook_event where stream_id = ${streamId}
+        order by sequence desc limit ${limit}) as e
+      cross join generate_series(1, e.attempts) as made (number)
+      join webhook_attempt a on a.id = e.id || '.' || made.number
     order by e.sequence desc, a.number desc limit ${limit}`);
 }
