@@ -22,10 +22,25 @@ export function parseObject(text: string): Record<string, unknown> | null {
   }
 }
 
-/** The seconds of a `Retry-After`; undefined if it is absent or a date. */
+/**
+ * How many seconds `Retry-After` says to wait (RFC 9110 section 10.2.3). A date is compared with the answer's own
+ * `Date`, so that it does not matter how far the clocks are apart. Undefined if it is absent or says nothing.
+ */
 export function readRetryAfter(headers: Headers): number | undefined {
   const text = headers.get("retry-after") ?? "";
-  return /^\d{1,9}$/.test(text) ? Number(text) : undefined;
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  const until = readHttpDate(text);
+  if (until === undefined) return undefined;
+  const from = readHttpDate(headers.get("date") ?? "") ?? Date.now();
+  return Math.max(0, Math.ceil((until - from) / 1000));
+}
+
+/** Milliseconds; in the form that HTTP writes, or one of the two older ones (RFC 9110 section 5.6.7). */
+function readHttpDate(text: string): number | undefined {
+  if (!/^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/.test(text)) return undefined;
+  // The oldest form does not name its zone, which is the same.
+  const ms = Date.parse(text.endsWith(" GMT") ? text : `${text} GMT`);
+  return Number.isNaN(ms) ? undefined : ms;
 }
 
 const explanationLengthMax = 500;
