@@ -16,6 +16,9 @@ const libraries = ["protocol", "merchant", "wallet"] as const;
 
 interface Packed {
   readonly dependencies: Record<string, string>;
+  readonly main: string;
+  readonly types: string;
+  readonly exports: Record<string, unknown>;
 }
 
 let project: string;
@@ -56,6 +59,10 @@ test("a package holds its code with types, a README and the license, and neither
     const files = filesOf(library).filter((file) => !file.startsWith("node_modules/"));
     const loose = files.filter((file) => !/^lib\/[\w./-]+(?<!\.test)(?:\.d\.ts|\.js)$/.test(file));
     assert.deepEqual(loose.toSorted(), ["LICENSE", "README.md", "package.json"], library);
+    const manifest = readFileSync(join(folderOf(library), "package.json"), "utf8");
+    // What a compiler to CommonJS reads that knows no `exports` has to be the same.
+    const { main, types, exports } = JSON.parse(manifest) as Packed;
+    assert.deepEqual({ types, default: main }, exports["."], library);
     assert.ok(files.includes("lib/index.js") && files.includes("lib/index.d.ts"), library);
   }
 });

@@ -73,6 +73,9 @@ function writeManifest({ folder, summary }: Library): void {
     files: ["lib"],
     // Bundlers leave out what a program does not use, such as the chain's client of one that only logs people in.
     sideEffects: false,
+    // For programs that TypeScript compiles to CommonJS, and finds modules for as Node 10 did: it does not read `exports`.
+    main: "./lib/index.js",
+    types: "./lib/index.d.ts",
     exports: {
       ".": { types: "./lib/index.d.ts", default: "./lib/index.js" },
       "./package.json": "./package.json",
