@@ -242,6 +242,7 @@ const logoutDelivery = {
   organizationId: id,
   user: address,
   sessionId: null,
+  createdAt: 0,
   attempts: 1,
 };
 const invitations = { after: "", limit, now: 0 };

@@ -5,8 +5,8 @@ import type { Login } from "@svc/merchant";
 
 import { openSessions } from "./sessions.ts";
 
-const login = (subject: string, sid = "sid-1"): Login =>
-  ({ subject, claims: { sid } }) as unknown as Login;
+const login = (subject: string, sid = "sid-1", approvedAt?: number): Login =>
+  ({ subject, claims: { sid, auth_time: approvedAt } }) as unknown as Login;
 
 test("tokens that were renewed meanwhile bring no ended session back", () => {
   const sessions = openSessions(() => 0);
@@ -17,4 +17,22 @@ test("tokens that were renewed meanwhile bring no ended session back", () => {
   sessions.renew(id, login("alice", "sid-3"));
   sessions.renew("made-up", login("mallory"));
   assert.deepEqual([sessions.find(id), sessions.find("made-up")], [null, null]);
+});
+
+test("a logout without a login that is told late ends what the person had then, and no login since", () => {
+  const sessions = openSessions(() => 5000);
+  const [before, same, undated, since] = [999, 1000, undefined, 1001].map((approvedAt) =>
+    sessions.open(login("alice", `sid-${approvedAt}`, approvedAt)),
+  ) as [string, string, string, string];
+  const bob = sessions.open(login("bob", "sid-bob", 999));
+  sessions.closeAll({ sub: "alice", endedAt: 1000 });
+  for (const id of [before, same, undated]) assert.equal(sessions.find(id), null);
+  for (const id of [since, bob]) assert.notEqual(sessions.find(id), null);
+});
+
+test("a logout of one login ends it whenever it is told", () => {
+  const sessions = openSessions(() => 5000);
+  const id = sessions.open(login("alice", "sid-1", 1001));
+  sessions.closeAll({ sub: "alice", sid: "sid-1", endedAt: 1000 });
+  assert.equal(sessions.find(id), null);
 });

@@ -23,7 +23,7 @@ export interface Sessions {
   /** Replaces the tokens of a session; one that ended meanwhile stays ended. */
   renew: (id: string, login: Login) => void;
   close: (id: string) => void;
-  /** Ends the sessions of one login (`sid`), or all of one person (`sub`). */
+  /** Ends the sessions of one login (`sid`), or all that one person (`sub`) had then. */
   closeAll: (ended: LogoutToken) => void;
 }
 
@@ -54,12 +54,15 @@ export function openSessions(now: () => number): Sessions {
     close: (id) => {
       sessions.delete(keyOf(id));
     },
-    closeAll: ({ sub, sid }) => {
+    closeAll: ({ sub, sid, endedAt }) => {
       if (sid !== undefined) ended.add(sid);
       const [earliest] = ended;
       if (ended.size > endedMax) ended.delete(earliest);
       for (const [key, { login }] of sessions) {
-        const isMeant = sid === undefined ? login.subject === sub : login.claims["sid"] === sid;
+        const { subject, claims } = login;
+        // The token may come an hour late: whoever has logged in again since then stays.
+        const isOlder = !(Number(claims["auth_time"]) > endedAt);
+        const isMeant = sid === undefined ? subject === sub && isOlder : claims["sid"] === sid;
         if (isMeant) sessions.delete(key);
       }
     },

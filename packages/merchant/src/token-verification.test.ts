@@ -70,6 +70,8 @@ const verifyId = (jwt: string) =>
 const signAccess = (changes?: Changes) => fake.sign("at+jwt", fake.accessClaims(), changes);
 const verifyAccess = (jwt: string) => merchant.verifyAccessToken(jwt, { audience, now: fake.now });
 
+const readLogout = async (claims: object) =>
+  verifyLogout(await signLogout({ claims: { toe: 7, ...claims } }));
 const signLogout = (changes?: Changes) => fake.sign("logout+jwt", fake.logoutClaims(), changes);
 const verifyLogout = (jwt: string) => merchant.login.verifyLogoutToken(jwt, { now: fake.now });
 
@@ -289,14 +291,11 @@ describe("access tokens are good for one API", () => {
 });
 
 describe("logout tokens name who is logged out", () => {
-  test("a logout token names the person and the login that ended", async () => {
-    assert.deepEqual(await verifyLogout(await signLogout()), { sub: subject, sid: "sid-1" });
-    assert.deepEqual(await verifyLogout(await signLogout({ claims: { sub: undefined } })), {
-      sid: "sid-1",
-    });
-    assert.deepEqual(await verifyLogout(await signLogout({ claims: { sid: undefined } })), {
-      sub: subject,
-    });
+  test("a logout token names the person, the login and when it ended, however late it comes", async () => {
+    assert.deepEqual(await readLogout({ sub: undefined }), { sid: "sid-1", endedAt: 7 });
+    assert.deepEqual(await readLogout({ sid: undefined }), { sub: subject, endedAt: 7 });
+    const named = { sub: subject, sid: "sid-1", endedAt: fake.now };
+    assert.deepEqual(await readLogout({ toe: undefined }), named);
   });
 
   const rows: Record<string, [reason: string, change: Changes]> = {
@@ -317,6 +316,7 @@ describe("logout tokens name who is logged out", () => {
     "is refused for another client": ["aud", { claims: { aud: "other" } }],
     "is refused when it ended": ["exp", { claims: { exp: 1 } }],
     "is refused without issue time": ["iat", { claims: { iat: undefined } }],
+    "is refused when its event has no time": ["toe", { claims: { toe: "now" } }],
     "is refused when it is an id token": ["typ", { header: { typ: "JWT" } }],
   };
   for (const [name, [reason, change]] of Object.entries(rows)) {

@@ -36,6 +36,11 @@ export interface AccessToken extends IdToken {
 export interface LogoutToken {
   sub?: string;
   sid?: string;
+  /**
+   * Unix seconds: when it ended at the broker, however late the token arrives. A session of a login that the person
+   * approved after this time (its claim `auth_time`) is a new one.
+   */
+  endedAt: number;
 }
 
 export interface IdTokenChecks {
@@ -129,14 +134,20 @@ async function verifyLogoutToken(
   now: number | undefined,
 ): Promise<LogoutToken> {
   const claims = await verify(context, jwt, { typ: "logout+jwt", audience: context.clientId, now });
-  const { sub, sid, jti, events, nonce } = claims;
+  // RFC 8417 section 2.2: `iat` is only when this token was made, which may be the last of several tries.
+  const { sub, sid, jti, events, nonce, iat, toe = iat } = claims;
   check("events", isRecord(events) && isRecord(events[logoutEvent]));
   check("nonce", nonce === undefined);
   check("jti", typeof jti === "string" && jti !== "");
   check("sub", sub === undefined || (typeof sub === "string" && addressOfSubject(sub) !== null));
   check("sid", sid === undefined || (typeof sid === "string" && sid !== ""));
   check("sub", sub !== undefined || sid !== undefined);
-  return { ...(sub !== undefined && { sub }), ...(typeof sid === "string" && { sid }) };
+  if (typeof toe !== "number") throw new MerchantError("token_refused", { reason: "toe" });
+  return {
+    ...(sub !== undefined && { sub }),
+    ...(typeof sid === "string" && { sid }),
+    endedAt: toe,
+  };
 }
 
 /** What all three have in common: form, `typ`, `kid`, `alg`, signature, `iss`, `aud`, `exp`, `nbf`, `iat`. */

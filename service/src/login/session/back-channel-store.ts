@@ -9,6 +9,8 @@ export interface LogoutDelivery {
   readonly organizationId: string;
   readonly user: Address;
   readonly sessionId: string | null;
+  /** When the login ended. */
+  readonly createdAt: number;
   /** This try included; also the fence: a process that holds an older count has lost its lease. */
   readonly attempts: number;
 }
@@ -56,7 +58,7 @@ export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<Logo
       for update skip locked)
     update logout_delivery set attempts = attempts + 1, leased_until = ${lease.now + lease.seconds}
     where id = any(array(select id from taken))
-    returning id, client_id as "clientId", user_address as user, session_id as "sessionId", attempts,
+    returning id, client_id as "clientId", user_address as user, session_id as "sessionId", created_at as "createdAt", attempts,
       (select organization_id from oauth_client join client_domain on client_domain.id = client_domain_id
         where oauth_client.id = client_id) as "organizationId"`);
 }

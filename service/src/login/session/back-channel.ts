@@ -119,6 +119,8 @@ function signLogoutToken(
     sub: subjectOf(delivery.user),
     aud: client.id,
     iat: now,
+    // RFC 8417 section 2.2: a client that is told late can tell newer logins from those that ended.
+    toe: delivery.createdAt,
     exp: now + tokenLifetimeSeconds,
     jti: ctx.random.bytes(16).toString("base64url"),
     events: { [logoutEvent]: {} },

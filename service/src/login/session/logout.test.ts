@@ -267,6 +267,7 @@ test("every client of the session that wants to know is told once, by a signed l
     sub: `svcid:${user}`,
     aud: client.id,
     iat: now,
+    toe: now,
     exp: now + 120,
     events: { "http://schemas.openid.net/event/backchannel-logout": {} },
     sid: sessionId,
@@ -335,10 +336,11 @@ test("an operator logs a user out of everything: sessions, and logins that outli
   assert.equal(await logOut(`0x${"0d".repeat(20)}`), null);
 });
 
-test("a client that does not answer is tried six times, then given up", async () => {
+test("a client that does not answer is tried six times with the time of the logout, then given up", async () => {
   await deliverLogouts(login.ctx);
   const { tokens, cookie } = await logIn();
   await visit({ id_token_hint: String(tokens["id_token"]) }, cookie);
+  const endedAt = login.clock.now();
   sent.length = 0;
   answer = { kind: "failed", reason: "timeout" };
   for (const waitSeconds of [0, 5, 30, 120, 600, 3600]) {
@@ -350,6 +352,7 @@ test("a client that does not answer is tried six times, then given up", async ()
   login.clock.advance(86_400);
   assert.equal(await deliverLogouts(login.ctx), 0);
   assert.equal(new Set(sent.map((each) => each.token)).size, 6);
+  assert.deepEqual(new Set(sent.map(({ token }) => decodeJwt(token)["toe"])), new Set([endedAt]));
   const rows = await listTestLogouts(login.ctx.db);
   assert.ok(rows.some((row) => row.outcome === "given_up" && row.attempts === 6));
   answer = answered;
