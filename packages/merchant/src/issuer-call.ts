@@ -2,7 +2,7 @@ import { parseObject, readRetryAfter, readText } from "./answer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** The broker is one hop away; a person waits for the answer. */
-const timeoutMs = 10_000;
+const timeoutMsDefault = 10_000;
 
 /** Discovery, key sets and token responses are a few kilobytes. */
 const bytesMax = 256 * 1024;
@@ -12,6 +12,10 @@ export interface IssuerCall {
   url: string;
   form?: URLSearchParams;
   headers?: Record<string, string>;
+  /** For one try, answer included. Default 10,000. */
+  timeoutMs?: number;
+  /** Whether it is sent once more if no whole answer came. A status is an answer, 5xx included. */
+  isRepeatable?: boolean;
 }
 
 /** What the broker answered: 2xx, or 4xx except 429. The body is null if it is not a JSON object. */
@@ -23,34 +27,50 @@ export interface IssuerAnswer {
 /**
  * Calls the broker. Redirects are not followed: a request with a secret goes where it was sent, or nowhere.
  *
- * @throws {MerchantError} issuer_unreachable if there is no answer in 10 s, and for more than 256 KiB, 3xx and 5xx;
+ * @throws {MerchantError} issuer_unreachable if there is no answer in time, and for more than 256 KiB, 3xx and 5xx;
  * rate_limited for 429
  */
 export async function callIssuer(send: typeof fetch, call: IssuerCall): Promise<IssuerAnswer> {
-  const { status, headers, body } = await exchange(send, call);
+  const { status, headers, text } = await exchange(send, call);
+  if (status >= 500) throw unreachable(new Error(`the broker answered ${status}`));
   if (status === 429)
     throw new MerchantError("rate_limited", { retryAfterSeconds: readRetryAfter(headers) });
-  return { status, body };
+  return { status, body: parseObject(text) };
 }
 
-async function exchange(
-  send: typeof fetch,
-  call: IssuerCall,
-): Promise<IssuerAnswer & { headers: Headers }> {
+interface Exchange {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+async function exchange(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
   try {
-    const response = await send(call.url, {
-      method: call.form === undefined ? "GET" : "POST",
-      headers: { accept: "application/json", ...call.headers },
-      ...(call.form !== undefined && { body: call.form }),
-      redirect: "error",
-      signal: AbortSignal.timeout(timeoutMs),
-    });
-    const { status, headers } = response;
-    // Read in any case: a body that nobody reads keeps its connection.
-    const text = await readText(response, bytesMax);
-    if (status >= 500) throw new Error(`the broker answered ${status}`);
-    return { status, headers, body: parseObject(text) };
+    return await attempt(send, call);
   } catch (cause) {
-    throw new MerchantError("issuer_unreachable", { cause });
+    if (call.isRepeatable === true) return exchange(send, { ...call, isRepeatable: false });
+    throw unreachable(cause);
   }
+}
+
+async function attempt(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
+  const response = await send(call.url, {
+    method: call.form === undefined ? "GET" : "POST",
+    headers: { accept: "application/json", ...call.headers },
+    ...(call.form !== undefined && { body: call.form }),
+    redirect: "error",
+    signal: AbortSignal.timeout(call.timeoutMs ?? timeoutMsDefault),
+  });
+  const { status, headers } = response;
+  try {
+    // Read in any case: a body that nobody reads keeps its connection.
+    return { status, headers, text: await readText(response, bytesMax) };
+  } catch (cause) {
+    if (status >= 500) return { status, headers, text: "" };
+    throw cause;
+  }
+}
+
+function unreachable(cause: unknown): MerchantError {
+  return new MerchantError("issuer_unreachable", { cause });
 }

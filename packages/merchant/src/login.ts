@@ -92,8 +92,8 @@ export interface LoginVerbs {
    */
   finish: (callbackUrl: string | URL, pending: PendingLogin) => Promise<Login>;
   /**
-   * Renews the tokens. The old refresh token is used up; the same call again within ten seconds gets the same answer,
-   * so a lost response does not cost the login.
+   * Renews the tokens. The old refresh token is used up; within ten seconds the broker gives the same answer to the same
+   * request, so one whose answer is lost, or has not come after four seconds, is sent once more.
    *
    * @param options `subject` is that of the login; an answer for anybody else is refused
    * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, token_refused
@@ -238,7 +238,7 @@ async function logoutUrl(context: LoginContext, request: LogoutRequest): Promise
 
 async function revoke(context: LoginContext, token: string): Promise<void> {
   const { revocationEndpoint } = await context.issuer.discovery();
-  const answer = await postForm(context, revocationEndpoint, { token });
+  const answer = await postForm(context, { token }, { url: revocationEndpoint });
   if (answer.status !== 200) throw refusalOf(answer);
 }
 

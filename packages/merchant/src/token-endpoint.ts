@@ -1,7 +1,7 @@
 import { explanationOf } from "./answer.ts";
 import { invalid, openAnswer } from "./api-answer.ts";
 import { oauthError } from "./callback.ts";
-import { callIssuer, type IssuerAnswer } from "./issuer-call.ts";
+import { callIssuer, type IssuerAnswer, type IssuerCall } from "./issuer-call.ts";
 import type { Issuer } from "./issuer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
@@ -16,6 +16,12 @@ export interface TokenEndpointContext {
 
 /** The members of a form or query; undefined ones are left out. */
 export type Form = Record<string, string | undefined>;
+
+/**
+ * Within ten seconds of a refresh the same token gets the same answer, afterwards it counts as stolen: the second try
+ * has to begin, and to end, well before.
+ */
+const refreshPatience = { timeoutMs: 4_000, isRepeatable: true };
 
 /** The tokens as they came: the id token is not verified yet. */
 export interface TokenResponse {
@@ -37,7 +43,8 @@ export async function requestTokens(
   const { tokenEndpoint } = await context.issuer.discovery();
   // A grant is redeemed once: if the keys came only afterwards, a broker that holds them back would cost the login.
   await context.issuer.prepare();
-  const answer = await postForm(context, tokenEndpoint, grant);
+  const patience = grant["grant_type"] === "refresh_token" ? refreshPatience : {};
+  const answer = await postForm(context, grant, { url: tokenEndpoint, ...patience });
   if (answer.status !== 200) throw refusalOf(answer);
   return parseTokenResponse(answer.body, context.now());
 }
@@ -45,17 +52,20 @@ export async function requestTokens(
 /** The client's credentials go in HTTP Basic; a browser-only client names itself and proves itself by PKCE. */
 export function postForm(
   context: TokenEndpointContext,
-  url: string,
   members: Form,
+  call: Omit<IssuerCall, "form" | "headers">,
 ): Promise<IssuerAnswer> {
   const { clientId, clientSecret } = context;
   if (clientSecret === undefined) {
-    return callIssuer(context.fetch, { url, form: formOf({ ...members, client_id: clientId }) });
+    return callIssuer(context.fetch, {
+      ...call,
+      form: formOf({ ...members, client_id: clientId }),
+    });
   }
   // RFC 6749 section 2.3.1: both parts are form-encoded first.
   const credentials = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
   const headers = { authorization: `Basic ${Buffer.from(credentials).toString("base64")}` };
-  return callIssuer(context.fetch, { url, form: formOf(members), headers });
+  return callIssuer(context.fetch, { ...call, form: formOf(members), headers });
 }
 
 /** What an error answer of the broker means (RFC 6749 section 5.2). */

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+
+import {
+  clientId,
+  clientSecret,
+  openFakeIssuer,
+  subject,
+  type FakeIssuer,
+} from "../test/fake-issuer.ts";
+import { openMerchant, type Login } from "./index.ts";
+
+const redirectUri = "http://localhost:4001/callback";
+/** The broker's grace (decisions, section 2, Refresh). */
+const graceMs = 10_000;
+
+let fake: FakeIssuer;
+let login: Login;
+const lost = new Error("the connection broke");
+
+before(async () => {
+  fake = await openFakeIssuer();
+});
+after(() => fake[Symbol.asyncDispose]());
+beforeEach(async () => {
+  fake.tokenAnswers = [];
+  fake.tokenRefusal = undefined;
+  const { start, finish } = open();
+  const { url, ...pending } = await start();
+  login = await finish(await visit(url), pending);
+  fake.calls.length = 0;
+});
+
+const open = (send: typeof fetch = fetch) =>
+  openMerchant({
+    issuer: fake.url,
+    clientId,
+    clientSecret,
+    redirectUri,
+    fetch: send,
+    now: () => fake.now,
+  }).login;
+
+async function visit(url: string): Promise<string> {
+  const response = await fetch(url, { redirect: "manual" });
+  return response.headers.get("location") ?? "";
+}
+
+const isToken = (url: Parameters<typeof fetch>[0]) =>
+  new URL(url instanceof Request ? url.url : url).pathname === "/oauth2/token";
+
+/** The broker answers at the first try; `lose` makes of its answer what arrives here. The second one gets it again. */
+function losing(lose: (response: Response) => Promise<Response>): typeof fetch {
+  let answer: Response | undefined;
+  return async (url, init) => {
+    if (!isToken(url)) return fetch(url, init);
+    if (answer !== undefined) {
+      fake.calls.push({ path: "/oauth2/token", form: init?.body as URLSearchParams });
+      return answer;
+    }
+    answer = await fetch(url, init);
+    return lose(answer.clone());
+  };
+}
+
+const brokenOff = () =>
+  new Response(
+    new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(new TextEncoder().encode('{"access_'));
+        controller.error(lost);
+      },
+    }),
+  );
+
+const losses: Record<string, () => Promise<Response>> = {
+  "does not come": async () => Promise.reject(lost),
+  "breaks off": async () => brokenOff(),
+};
+for (const [how, lose] of Object.entries(losses)) {
+  test(`a refresh whose answer ${how} is made once more with the same token`, async () => {
+    const { refreshToken = "" } = login;
+    const fresh = await open(losing(lose)).refresh(refreshToken, { subject });
+    assert.ok(fake.refreshTokens.has(fresh.refreshToken ?? ""));
+    const tries = fake.calls.filter(({ path }) => path === "/oauth2/token");
+    assert.deepEqual(
+      tries.map(({ form }) => form.get("refresh_token")),
+      [refreshToken, refreshToken],
+    );
+  });
+}
+
+test("both tries of a refresh end within the broker's grace, and there is no third", async (context) => {
+  const { refreshToken = "" } = login;
+  const timeout = context.mock.method(AbortSignal, "timeout");
+  const waits: unknown[] = [];
+  const hanging: typeof fetch = async (url, init) => {
+    if (!isToken(url)) return fetch(url, init);
+    const last = timeout.mock.calls.at(-1);
+    assert.equal(last?.result, init?.signal);
+    waits.push(last?.arguments[0]);
+    throw new DOMException("late", "TimeoutError");
+  };
+  const refused = open(hanging).refresh(refreshToken, { subject });
+  await assert.rejects(refused, { code: "issuer_unreachable" });
+  assert.equal(waits.length, 2);
+  assert.ok(Number(waits[0]) + Number(waits[1]) < graceMs, String(waits));
+});
+
+test("a refresh that was answered is not made again, nor is a code redeemed again", async () => {
+  const { refreshToken = "" } = login;
+  const { refresh, start, finish } = open();
+  for (const status of [400, 401, 403, 500, 503]) {
+    fake.tokenAnswers.push({ status, body: '{"error":"temporarily_unavailable"}' });
+    await assert.rejects(refresh(refreshToken, { subject }));
+  }
+  fake.tokenRefusal = { status: 429 };
+  await assert.rejects(refresh(refreshToken, { subject }), { code: "rate_limited" });
+  assert.equal(fake.countOf("/oauth2/token"), 6);
+  fake.tokenRefusal = undefined;
+  const { url, ...pending } = await start();
+  const callback = await visit(url);
+  fake.calls.length = 0;
+  const own = open(losing(async () => Promise.reject(lost)));
+  await assert.rejects(own.finish(callback, pending), { code: "issuer_unreachable" });
+  assert.equal(fake.countOf("/oauth2/token"), 1);
+  await assert.rejects(finish(callback, pending), { code: "grant_refused" });
+});
