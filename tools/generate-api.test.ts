@@ -34,6 +34,29 @@ test("a body that may have one of several forms is told in each of them", () => 
     assert.match(proposals ?? "", new RegExp(`^\\| \`operation\` +\\| \`${operation}\``, "m"));
 });
 
+test("what may be given once or several times is a list, and told as what may be repeated", () => {
+  const lists = routes.flatMap(({ method, path, operation }) => {
+    const form = operation.requestBody?.content["application/x-www-form-urlencoded"]?.schema;
+    const given = [
+      ...(operation.parameters ?? []).map(({ name, schema }) => [name, schema] as const),
+      ...Object.entries(form?.properties ?? {}),
+    ];
+    assert.deepEqual(
+      given.filter(([, { anyOf }]) => anyOf !== undefined),
+      [],
+      path,
+    );
+    const repeated = given.filter(([, { type }]) => type === "array");
+    return repeated.map(([name]) => `${method} ${path} ${name}`);
+  });
+  assert.ok(lists.includes("GET /api/v1/blockchain/verified items"), String(lists));
+  assert.ok(lists.includes("POST /oauth2/token audience"), String(lists));
+  const text = writeApiReference(routes);
+  const told = text.matchAll(/^\| `(?:audience|resource|items)` .* may be repeated/gm);
+  const sameAsGet = 2;
+  assert.equal([...told].length, lists.length - sameAsGet);
+});
+
 test("every route that may refuse a DPoP proof says where it stands", () => {
   for (const { method, path, operation } of routes) {
     const isRefused = Object.values(operation.responses).some(({ description }) =>

@@ -146,7 +146,7 @@ function writeParameters(parameters: readonly Parameter[]): string[] {
     code(each.name),
     each.in,
     // One in the path is always there.
-    `${typeOf(each.schema)}${each.required === true && each.in !== "path" ? ", required" : ""}`,
+    `${typeOf(asRepeated(each.schema))}${each.required === true && each.in !== "path" ? ", required" : ""}`,
     each.description ?? each.schema.description ?? "",
   ]);
   return ["", ...table(["Parameter", "In", "Type", "Meaning"], rows)];
@@ -164,12 +164,24 @@ function writeBody({ type, schema, isOptional }: RouteBody, before: Route | unde
   const namesBefore = before?.operation.parameters?.map(({ name }) => name).join();
   if (names === namesBefore)
     return ["", `Body, ${kind}: the parameters of ${before?.method ?? ""}.`];
+  const isForm = type === "application/x-www-form-urlencoded";
   return formsOf(schema).flatMap((form, at) =>
-    writeMembers(`${at === 0 ? "Body" : "Or"}, ${kind}`, form, {
+    writeMembers(`${at === 0 ? "Body" : "Or"}, ${kind}`, isForm ? withRepeated(form) : form, {
       required: ", required",
       optional: "",
     }),
   );
+}
+
+function withRepeated(form: Schema): Schema {
+  const members = Object.entries(form.properties ?? {});
+  const told = members.map(([name, member]) => [name, asRepeated(member)] as const);
+  return { ...form, properties: Object.fromEntries(told) };
+}
+
+/** In an address or form a list is one name, written once for each value. */
+function asRepeated(schema: Schema): Schema {
+  return schema.items === undefined ? schema : { ...schema, anyOf: [schema.items, schema] };
 }
 
 /** How the type says whether a member must be there: of requests the one, of answers the other is worth a word. */

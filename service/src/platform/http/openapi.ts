@@ -158,14 +158,17 @@ function operationId(method: string, url: string): string {
 
 /**
  * A choice between fixed texts as one type, since generators of clients make a type of each member of an `anyOf`; what
- * spells a number in an address as a number, which they write there as we read it; no discriminator, which OpenAPI
- * knows only between named types; and of a body whether it may be left out, since the writer calls each one required.
+ * spells a number in an address as a number, and what may stand there or in a form once or several times as a list, which
+ * they write as we read it; no discriminator, which OpenAPI knows only between named types; and of a body whether it may
+ * be left out, since the writer calls each one required.
  */
 function asGeneratorsReadIt(name: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (name === "discriminator") return undefined;
   if ("pattern" in value) return asNumber(value);
   if (name === "requestBody") return asBody(value as RequestBody);
+  if (name === "application/x-www-form-urlencoded") return asForm(value as Form);
+  if ("in" in value && "schema" in value) return { ...value, schema: asList(value.schema) };
   if (!("anyOf" in value)) return value;
   const { anyOf, ...rest } = value;
   const texts = (Array.isArray(anyOf) ? anyOf : []).map(textOf);
@@ -199,6 +202,29 @@ function mayBeAbsent(type: string, schema: BodySchema): boolean {
   if (schema.anyOf !== undefined) return schema.anyOf[1]?.type === "null";
   const isAnything = schema.type !== "object" || schema.additionalProperties === true;
   return type === "application/json" && !isAnything && schema.required === undefined;
+}
+
+interface Form {
+  readonly schema: { readonly properties?: Readonly<Record<string, unknown>> };
+}
+
+function asForm({ schema }: Form): object {
+  const members = Object.entries(schema.properties ?? {});
+  const properties = Object.fromEntries(members.map(([name, member]) => [name, asList(member)]));
+  return { schema: { ...schema, properties } };
+}
+
+/** Of a value alone or a list of such values the list: in Go nobody can fill a choice between the two. */
+function asList(schema: unknown): unknown {
+  const { anyOf, ...rest } = schema as { anyOf?: readonly Listed[] };
+  const [one, list, ...others] = anyOf ?? [];
+  const isEither = list?.items?.type === one?.type && list !== undefined && others.length === 0;
+  return isEither ? { ...list, ...rest } : schema;
+}
+
+interface Listed {
+  readonly type?: string;
+  readonly items?: { readonly type?: string };
 }
 
 function asNumber(schema: { pattern: unknown }): object {
