@@ -75,6 +75,17 @@ test("every route says what it is for, and belongs to one section", () => {
   }
 });
 
+test("no webhook shares its section with a route, whose file generators would write over", () => {
+  const ofRoutes = new Set(routes.flatMap(({ operation }) => operation.tags));
+  const explained = new Set(document.tags.map(({ name }) => name));
+  const webhooks = Object.values(document.webhooks);
+  assert.ok(webhooks.length > 10);
+  for (const { tags = [] } of webhooks.map(({ post }) => post)) {
+    assert.equal(tags.length, 1);
+    for (const tag of tags) assert.ok(!ofRoutes.has(tag) && explained.has(tag), tag);
+  }
+});
+
 test("every route that takes something says how it refuses, and every answer says what it means", () => {
   const takesNothing = /^\/(?:\.well-known\/.+|health\/alive|w\/push\/key)$/;
   for (const { method, path, operation } of routes) {

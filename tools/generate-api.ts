@@ -62,6 +62,8 @@ export interface Route {
 /** What a service of this code serves as `/openapi.json`. */
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly webhooks: Readonly<Record<string, { readonly post: Operation }>>;
+  readonly tags: readonly { readonly name: string }[];
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 

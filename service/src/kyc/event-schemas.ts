@@ -58,21 +58,18 @@ const eventBody = (name: string, title: string, data: TObject): TObject =>
 export const orderWebhooks: readonly WebhookAbout[] = [
   {
     name: "status.updated",
-    tag: "kyc",
     summary: "An order reached a status",
     body: eventBody("status.updated", "StatusUpdated", statusData),
     signature,
   },
   {
     name: "data.transferred",
-    tag: "kyc",
     summary: "What the user released",
     body: eventBody("data.transferred", "DataTransferred", transferData),
     signature,
   },
   {
     name: "data.invalidated",
-    tag: "kyc",
     summary: "Delivered fields hold no longer",
     body: eventBody("data.invalidated", "DataInvalidated", invalidData),
     signature,

@@ -89,7 +89,6 @@ function eventBody(kind: KybEventKind): TObject {
 /** The events that the endpoint of a client domain gets, as the document of the API tells them. */
 export const businessWebhooks: readonly WebhookAbout[] = kybEventKinds.map((kind) => ({
   name: kind,
-  tag: "kyb",
   summary: `Sent to the endpoint as \`${kind}\``,
   body: eventBody(kind),
   signature: {

@@ -7,7 +7,7 @@ import type { OAuthCode, Reason } from "./problems.ts";
 import { routeTags } from "./route-tags.ts";
 import { Type } from "./schema.ts";
 import { numbersOfPattern } from "./text-form.ts";
-import { describeWebhooks, type WebhookAbout } from "./webhook-document.ts";
+import { describeWebhooks, webhookTag, type WebhookAbout } from "./webhook-document.ts";
 
 /** Answers that are given before a route is found or runs, and so are not listed at any route. */
 export const answersOfAnyRoute =
@@ -131,7 +131,10 @@ async function writeDocument(given: {
         description: `Hosted identity broker: login, verified fields, business identity. ${answersOfAnyRoute}`,
       },
       servers: [{ url: baseUrl }],
-      tags: Object.entries(routeTags).map(([name, { description }]) => ({ name, description })),
+      tags: [
+        ...Object.entries(routeTags).map(([name, { description }]) => ({ name, description })),
+        webhookTag,
+      ],
       components: { securitySchemes },
     },
   });

@@ -4,7 +4,6 @@ import { type TObject, Type } from "./schema.ts";
 export interface WebhookAbout {
   /** The `event` of its body. */
   readonly name: string;
-  readonly tag: string;
   readonly summary: string;
   readonly body: TObject;
   /** The header that signs it, beside those of Standard Webhooks. */
@@ -27,17 +26,25 @@ const commonHeaders = {
   "webhook-signature": "The signatures, separated by spaces: `v1,<Base64>`.",
 };
 
+/**
+ * Theirs alone: openapi-generator writes a file for each tag, first of the routes and then, over it, of the webhooks.
+ */
+export const webhookTag = {
+  name: "webhooks",
+  description: "What you receive, with the headers that sign it: `webhooks.md`.",
+};
+
 /** The `webhooks` of the document. */
 export function describeWebhooks(webhooks: readonly WebhookAbout[]): Record<string, object> {
   return Object.fromEntries(webhooks.map((each) => [each.name, { post: describe(each) }]));
 }
 
-function describe({ name, tag, summary, body, signature }: WebhookAbout): object {
+function describe({ name, summary, body, signature }: WebhookAbout): object {
   const headers = { [signature.header]: signature.description, ...commonHeaders };
   return {
     operationId: `on${name.replaceAll(/(?:^|[._])([a-z])/g, (_all, first: string) => first.toUpperCase())}`,
     summary,
-    tags: [tag],
+    tags: [webhookTag.name],
     security: [],
     parameters: Object.entries(headers).map(([header, meaning]) => ({
       name: header,
