@@ -69,7 +69,8 @@ function writeManifest({ folder, summary }: Library): void {
     description: summary,
     license,
     type,
-    engines: { node: ">=22" },
+    // The first whose `require` loads ES modules. Those before 22.7 cannot even import hash-wasm, which does not say that it is one.
+    engines: { node: ">=22.12" },
     files: ["lib"],
     // Bundlers leave out what a program does not use, such as the chain's client of one that only logs people in.
     sideEffects: false,
