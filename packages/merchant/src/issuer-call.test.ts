@@ -24,3 +24,19 @@ test("a broker that fails with a long page, however often it is called, costs no
     await assert.rejects(callIssuer(fetch, { url }), { code: "issuer_unreachable" });
   assert.ok(connections < 5, `${connections} connections`);
 });
+
+test("a call says that it takes JSON, and is left after ten seconds", async (t) => {
+  const limit = new AbortController();
+  const { mock } = t.mock.method(AbortSignal, "timeout", () => limit.signal);
+  const inits: (RequestInit | undefined)[] = [];
+  const silent: typeof fetch = async (_, init) => {
+    inits.push(init);
+    limit.abort();
+    init?.signal?.throwIfAborted();
+    return Response.json({});
+  };
+  const called = callIssuer(silent, { url: "https://id.example.com/" });
+  await assert.rejects(called, { code: "issuer_unreachable" });
+  assert.deepEqual(mock.calls[0]?.arguments, [10_000]);
+  assert.equal(new Headers(inits[0]?.headers).get("accept"), "application/json");
+});

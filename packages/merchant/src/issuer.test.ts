@@ -12,6 +12,7 @@ import {
   subject,
 } from "../test/fake-issuer.ts";
 import { openMerchant } from "./index.ts";
+import { isIssuerUrl } from "./issuer.ts";
 
 /** A merchant whose requests for keys get this answer as long as there is one. */
 async function openWorld() {
@@ -63,9 +64,11 @@ test("while a new key cannot be asked for, its tokens are not refused, and the b
   keys.answer = away;
   for (let call = 0; call < 3; call++)
     await assert.rejects(merchant.verifyIdToken(jwt), { code: "issuer_unreachable" });
+  fake.now += 29;
+  await assert.rejects(merchant.verifyIdToken(jwt), { code: "issuer_unreachable" });
   assert.equal(keys.asked, 2);
   keys.answer = undefined;
-  fake.now += 30;
+  fake.now += 1;
   assert.equal((await merchant.verifyIdToken(jwt)).user, alice);
 });
 
@@ -99,4 +102,28 @@ test("a key that is none is a fault of the broker, and says nothing about the to
       reason: "jwks_uri",
     });
   }
+  assert.equal(keys.asked, 2, "each answer was asked for once");
+});
+
+test("a broker is reached by https anywhere, by plain http on this machine alone, and its paths can be appended", () => {
+  for (const url of [
+    "https://id.example.com",
+    "https://id.example.com:8443/base",
+    "http://localhost:4000",
+    "http://127.0.0.1:4000",
+    "http://127.9.8.7",
+    "http://[::1]:4000",
+  ])
+    assert.ok(isIssuerUrl(url), url);
+  for (const url of [
+    "http://id.example.com",
+    "http://127.0.0.1.example.com",
+    "http://[::2]:4000",
+    "https://id.example.com/",
+    "https://id.example.com?tenant=1",
+    "https://id.example.com#a",
+    "https://user@id.example.com",
+    "id.example.com",
+  ])
+    assert.ok(!isIssuerUrl(url), url);
 });

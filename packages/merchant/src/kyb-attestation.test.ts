@@ -217,6 +217,16 @@ test("an invalid key set is the service's fault if it was fetched, else the call
   await assert.rejects(ofFault, { code: "response_invalid", reason: "kyb-jwks" });
 });
 
+test("an attestation of an event that came later than this SDK is verified, and belongs to its envelope", async () => {
+  const { eventId, streamId, seq, timestamp, livemode, data } = event;
+  const envelope = { eventId, streamId, seq, timestamp, livemode, data };
+  const later = { event: "unknown", name: "kyb.data_request.renewed", ...envelope } as const;
+  const attestation = await sign({ event: later.name });
+  assert.equal(await refusalOf(attestation, { event: later }), null);
+  const other = { ...later, seq: 3 };
+  assert.equal(await refusalOf(attestation, { event: other }), "attestation_refused seq");
+});
+
 test("an attestation that was fetched again is verified without an envelope", async () => {
   const { event: _, ...rest } = checks;
   const attestation = await verifyAttestation(await sign(), rest);

@@ -212,6 +212,8 @@ describe("callbacks that do not fit their login are refused", () => {
   });
 
   test("a callback without a code is refused", async () => {
+    callbackUrl.searchParams.set("code", "");
+    await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
     callbackUrl.searchParams.delete("code");
     await assert.rejects(finish(), { code: "callback_invalid", reason: "code" });
   });
@@ -317,7 +319,7 @@ describe("what the token endpoint answers has a code", () => {
     expires_in: "3600",
     refresh_token: 7,
   };
-  for (const [name, value] of Object.entries(members)) {
+  for (const [name, value] of [...Object.entries(members), ["expires_in", 0] as const]) {
     test(`a token answer with ${name === "access_token" ? "no" : "an invalid"} ${name} is an invalid response that names it`, async () => {
       fake.tokenMembers = { [name]: value };
       await assert.rejects(logIn(), { code: "response_invalid", reason: name });
@@ -442,6 +444,9 @@ test("a revoked refresh token brings nothing", async () => {
   await assert.rejects(merchant.login.refresh(refreshToken, { subject }), {
     code: "grant_refused",
   });
+  fake.tokenRefusal = { status: 400, error: "invalid_client" };
+  await assert.rejects(merchant.login.revoke(refreshToken), { code: "client_refused" });
+  fake.tokenRefusal = undefined;
 });
 
 test("a logout leads to the broker, and back to the origin of the shop alone", async () => {

@@ -211,6 +211,8 @@ describe("id tokens that fail a check are refused", () => {
 describe("id tokens that pass every check are accepted", () => {
   const rows: Record<string, Changes> = {
     "when everything is right": {},
+    "with its one audience in a list, and no azp": { claims: { aud: [clientId] } },
+    "for a login of another type": { claims: { ext: { login_type: "personal" } } },
     "with several audiences and the right azp": {
       claims: { aud: [clientId, "other"], azp: clientId },
     },
@@ -301,10 +303,8 @@ describe("logout tokens name who is logged out", () => {
   const rows: Record<string, [reason: string, change: Changes]> = {
     "is refused with a nonce": ["nonce", { claims: { nonce: "n-1" } }],
     "is refused without its event": ["events", { claims: { events: {} } }],
-    "is refused with an event that is no object": [
-      "events",
-      { claims: { events: { [logoutEvent]: true } } },
-    ],
+    "is refused without events": ["events", { claims: { events: undefined } }],
+    "is refused for an event of text": ["events", { claims: { events: { [logoutEvent]: "" } } }],
     "is refused without jti": ["jti", { claims: { jti: undefined } }],
     "is refused with an empty jti": ["jti", { claims: { jti: "" } }],
     "is refused with an empty sid": ["sid", { claims: { sid: "" } }],
@@ -443,7 +443,7 @@ test("discovery and keys that are none are no answer, and two keys of one name a
       { code: "response_invalid" },
     ],
     ["/openid-configuration", () => new Response("[]"), { code: "response_invalid" }],
-    ["/jwks.json", () => new Response("{}", { status: 404 }), { code: "response_invalid" }],
+    ["/jwks.json", () => Response.json(twice, { status: 404 }), { code: "response_invalid" }],
     ["/jwks.json", () => new Response("none"), { code: "response_invalid", reason: "jwks_uri" }],
     [
       "/jwks.json",
