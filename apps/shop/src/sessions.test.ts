@@ -36,3 +36,23 @@ test("a logout of one login ends it whenever it is told", () => {
   sessions.closeAll({ sub: "alice", sid: "sid-1", endedAt: 1000 });
   assert.equal(sessions.find(id), null);
 });
+
+test("ten thousand people are logged in at once, and the oldest makes room for the next", () => {
+  const sessions = openSessions(() => 0);
+  const ids = Array.from({ length: 10_000 }, (_, at) => sessions.open(login(`person ${at}`)));
+  const [first = "", second = ""] = ids;
+  assert.equal(sessions.find(first)?.subject, "person 0");
+  const next = sessions.open(login("another"));
+  assert.deepEqual(
+    [first, second, next].map((id) => sessions.find(id)?.subject),
+    [undefined, "person 1", "another"],
+  );
+});
+
+test("of the logins that the broker ended the last thousand open no session, and no more are remembered", () => {
+  const sessions = openSessions(() => 0);
+  for (let at = 0; at <= 1000; at += 1) sessions.closeAll({ sid: `sid ${at}`, endedAt: 0 });
+  for (const sid of ["sid 1", "sid 1000"])
+    assert.throws(() => sessions.open(login("alice", sid)), { code: "grant_refused" }, sid);
+  assert.ok(sessions.open(login("alice", "sid 0")));
+});

@@ -452,3 +452,25 @@ test("a shop that cannot open lets go of its port", async () => {
   await listen(port);
   await rm(directory, { recursive: true });
 });
+
+test("a page of the shop runs no script, is what it says it is, and can be asked for without its body", async () => {
+  const { headers, status } = await fetch(shop.url, { method: "HEAD" });
+  assert.equal(status, 200);
+  assert.equal(headers.get("content-type"), "text/html; charset=utf-8");
+  assert.equal(headers.get("x-content-type-options"), "nosniff");
+  assert.equal(headers.get("cache-control"), "no-store");
+  const policy = headers.get("content-security-policy") ?? "";
+  assert.match(policy, /^default-src 'none'; style-src 'self'; /);
+  assert.doesNotMatch(policy, /script-src|connect-src/);
+});
+
+test("a logout token after 64 KiB of something else is not read", async () => {
+  const token = await fake.sign("logout+jwt", fake.logoutClaims());
+  const post = async (padding: number) => {
+    const body = new URLSearchParams({ padding: "x".repeat(padding), logout_token: token });
+    const answer = await fetch(`${shop.url}/backchannel-logout`, { method: "POST", body });
+    await answer.text();
+    return answer.status;
+  };
+  assert.deepEqual([await post(1000), await post(64 * 1024)], [200, 400]);
+});
