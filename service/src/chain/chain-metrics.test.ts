@@ -63,3 +63,41 @@ test("an alarm that was never raised and an event that never came are counted fr
   chain.count("succeeded", 2);
   assert.match(await read(), /^chain_transactions_total\{event="succeeded"\} 3$/m);
 });
+
+test("every alarm is counted, and told once a minute with its details", () => {
+  const metrics = createMetrics();
+  let nowMs = 1_800_000_000_000;
+  const lines: unknown[] = [];
+  const log = createLog({
+    level: "info",
+    destination: {
+      write(line: string) {
+        const { alarm, rpc } = JSON.parse(line) as Record<string, unknown>;
+        lines.push([alarm, rpc]);
+      },
+    },
+  });
+  const clock = { now: () => Math.floor(nowMs / 1000), nowMs: () => nowMs };
+  const chain = openChainMetrics({ metrics, clock, log }, async () => Promise.resolve(totals));
+  for (const afterMs of [0, 59_999, 1]) {
+    nowMs += afterMs;
+    chain.raise("node_unreachable", { rpc: afterMs });
+    chain.raise("spend_cap", {});
+  }
+  assert.deepEqual(lines, [
+    ["node_unreachable", 0],
+    ["spend_cap", undefined],
+    ["node_unreachable", 1],
+    ["spend_cap", undefined],
+  ]);
+});
+
+test("what was raised thrice within a minute is counted as three", async () => {
+  const metrics = createMetrics();
+  const clock = { now: () => 0, nowMs: () => 0 };
+  const log = createLog({ level: "silent" });
+  const chain = openChainMetrics({ metrics, clock, log }, async () => Promise.resolve(totals));
+  for (let time = 0; time < 3; time += 1) chain.raise("spend_cap", {});
+  const text = await metrics.registry.metrics();
+  assert.match(text, /^chain_alarms_total\{alarm="spend_cap"\} 3$/m);
+});

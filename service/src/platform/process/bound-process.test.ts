@@ -23,3 +23,19 @@ test("a child that minds no other signal is killed, also where nobody is left to
   assert.equal(await started.promise, "up");
   assert.equal(await child.stop(), 137);
 });
+
+test("a child is told nothing of this process but a locale and a path, and stands in no directory of it", async () => {
+  const lines: string[] = [];
+  const child = startBoundProcess(["/bin/sh", "-c", "pwd; /usr/bin/env; exit 7"], {
+    account: null,
+    log: (line) => void lines.push(line),
+    environment: { GIVEN: "1" },
+  });
+  assert.equal(await child.exited, 7);
+  const [directory, ...variables] = lines;
+  assert.equal(directory, "/");
+  const names = variables.map((line) => line.split("=")[0] ?? "").filter((name) => name !== "_");
+  assert.deepEqual(names.toSorted(), ["GIVEN", "LC_ALL", "PATH", "PWD"]);
+  assert.ok(variables.includes("LC_ALL=C") && variables.includes("GIVEN=1"));
+  assert.ok(variables.some((line) => line.startsWith("PATH=/usr/local/bin:")));
+});

@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { ConfigError } from "../config/config.ts";
 import { describeStartFault } from "./start-fault.ts";
 
 const unreachable = "the database cannot be reached (DATABASE_URL)";
@@ -85,4 +86,15 @@ test("a directory that cannot be made is not taken for a database that is away",
     describeStartFault(fault),
     `ENOENT: no such file or directory, mkdir '${missing}': look at DATA_DIR`,
   );
+});
+
+test("a fault that was foreseen is told as it says, in one line", () => {
+  const foreseen = Object.assign(new Error("the node is away:\n  no answer"), { name: "NodeAway" });
+  assert.equal(describeStartFault(foreseen), "the node is away: no answer");
+  assert.equal(describeStartFault(new ConfigError("PORT is no port")), "PORT is no port");
+  const full = Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC", path: "/x" });
+  assert.equal(describeStartFault(full), "ENOSPC: no space left");
+  assert.equal(describeStartFault("no error"), null);
+  const ours = new AggregateError([new ConfigError("one")], "several things failed");
+  assert.equal(describeStartFault(ours), null);
 });

@@ -159,3 +159,33 @@ test("bytes, depth and cycles cannot flood or break a line", () => {
   );
   assert.ok(text().length < 1000, text());
 });
+
+/** What a line tells of its error and where in the database it came from. */
+function readPlace(line: string): unknown {
+  const { err } = JSON.parse(line) as { err: Record<string, unknown> };
+  return [err["message"], err["code"], err["table"], err["constraint"]];
+}
+
+test("of what the database refuses table and rule are told, and a code that could be anything is not", () => {
+  const { log, text } = openLog();
+  const refused = new DatabaseError("a row is refused", 1, "error");
+  Object.assign(refused, { code: "23514", table: "ledger_account", constraint: "a_check" });
+  log.error({ err: refused }, "x");
+  log.error({ err: Object.assign(new Error('no "such" way'), { code: `a code: ${canary}` }) }, "x");
+  log.error({ err: Object.assign(new Error("x"), { code: "a".repeat(41), table: canary }) }, "x");
+  assert.deepEqual(text().trim().split("\n").map(readPlace), [
+    ["a row is refused", "23514", "ledger_account", "a_check"],
+    ['no "such" way', undefined, undefined, undefined],
+    ["x", undefined, undefined, undefined],
+  ]);
+});
+
+test("what is deep, long or leads back to itself is told to a bound", () => {
+  const { log, text } = openLog();
+  const ring: Record<string, unknown> = {};
+  ring["again"] = ring;
+  log.info({ ring, list: Array.from({ length: 60 }, (_, at) => at), none: null }, "x");
+  const line = JSON.parse(text()) as { ring: unknown; list: number[]; none: null };
+  assert.deepEqual([line.list.length, line.none], [50, null]);
+  assert.equal(JSON.stringify(line.ring), '{"again":'.repeat(6) + '"[hidden]"' + "}".repeat(6));
+});

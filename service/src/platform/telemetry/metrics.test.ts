@@ -53,6 +53,12 @@ for (const host of isV6There ? ["localhost", "::1"] : ["localhost"])
     assert.equal((await fetch(server.url)).status, 200);
   });
 
+test("a scraper is told the form of the text", async () => {
+  await using server = await serveMetrics(createMetrics(), { host: "127.0.0.1", port: 0 });
+  const { headers } = await fetch(server.url);
+  assert.match(headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
+});
+
 test("two servers of a process share what Node tells of it, and no counter", async () => {
   const [one, two] = [createMetrics(), createMetrics()];
   one.logins.inc({ outcome: "finished" });
