@@ -3,7 +3,7 @@
 // last has another port.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, readFileSync, watch } from "node:fs";
+import { existsSync, readFileSync, statSync, watch } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -144,6 +144,8 @@ test("a start that is killed while it seeds is taken up by the next, with the sa
   world = readFile("demo.json") as DemoFile;
   shop = readFile("shop.json") as ShopFile;
   assert.ok(!existsSync(join(directory, "demo-begun.json")));
+  for (const name of ["demo.json", "shop.json"])
+    assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600, "its keys are its owner's");
   assert.deepEqual(world.identities, begun.identities);
   assert.deepEqual(world.organization, begun.organization);
   const { address, members } = world.business;
