@@ -162,8 +162,25 @@ test("what waits for an identity is read in pages, votes before invitations, and
   assert.deepEqual(pages.flat(), whole);
 });
 
+let request: Promise<string> | undefined;
+/** The request that the next tests vote on: a merchant has one open at a business. */
+const asked = async (): Promise<string> =>
+  (request ??= world.ask().then(({ body }) => String(body["requestId"])));
+
+test("400: an approval names the epoch and the time for which it is signed, and has a signature's length", async () => {
+  const id = await asked();
+  const signature = `0x${"11".repeat(65)}`;
+  const { epoch, validUntil } = await world.findVote("alice", id);
+  const whole = { vote: "approve", signature, epoch, validUntil };
+  const vote = async (body: object) =>
+    reasonOf(await world.walletCall("alice", "POST", `/w/votes/${id}`, { body }));
+  for (const wrong of [{ epoch: undefined }, { validUntil: undefined }, { signature: "0x11" }])
+    assert.deepEqual(await vote({ ...whole, ...wrong }), [400, "invalid_request"]);
+  assert.notDeepEqual(await vote(whole), [400, "invalid_request"]);
+});
+
 test("422: a vote that names an optional field twice, or a field that is not optional, is refused and changes nothing", async () => {
-  const id = String((await world.ask()).body["requestId"]);
+  const id = await asked();
   const item = await world.findVote("alice", id);
   const field = "BUSINESS_DIRECTOR_COUNT";
   for (const optional of [[field, field], ["BUSINESS_LEGAL_NAME"], ["BUSINESS_WEBSITE"]]) {
