@@ -6,6 +6,7 @@ import { NodeAway } from "../../service/src/chain/node.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, openGate, startAnvil } from "../anvil.ts";
 import { logIn } from "../login-flow.ts";
+import { alarmsOf } from "../outbox-looks.ts";
 import { until } from "../patience.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import {
@@ -24,11 +25,6 @@ async function askChain(baseUrl: string, method: string): Promise<unknown> {
   });
   return answer.json();
 }
-
-const alarmsOf = async ({ ctx }: SettlingProcess, alarm: string): Promise<number> => {
-  const text = await ctx.metrics.registry.getSingleMetricAsString("chain_alarms_total");
-  return Number(new RegExp(`alarm="${alarm}"} (\\d+)`).exec(text)?.[1] ?? 0);
-};
 
 /** Works as many blocks as a transaction needs from its row to its end. */
 async function settle(

@@ -14,6 +14,7 @@ import {
   openInstallation,
   type SettlingProcess,
 } from "../../../test/chain-processes.ts";
+import { alarmsOf } from "../../../test/outbox-looks.ts";
 import { sql } from "../platform/database/db.ts";
 import { enqueueTransaction } from "./index.ts";
 import { openRemoteSigner } from "./remote-signer.ts";
@@ -118,9 +119,6 @@ const statusesOf = async ({ ctx }: SettlingProcess): Promise<unknown[]> => {
   return rows.map((row) => [row.subject_id, row.status, row.nonce]);
 };
 
-const alarmsOf = async ({ ctx }: SettlingProcess): Promise<string> =>
-  ctx.metrics.registry.getSingleMetricAsString("chain_alarms_total");
-
 test("an installation settles with a key that it never sees", async () => {
   answer = sign;
   await using anvil = await startAnvil();
@@ -163,7 +161,7 @@ test("a transaction that the signer refuses keeps no other waiting, and leaves n
     ["unwanted", "queued", null],
     ["behind", "succeeded", 5],
   ]);
-  assert.match(await alarmsOf(process), /alarm="signer_refused"} 1/);
+  assert.equal(await alarmsOf(process, "signer_refused"), 1);
   answer = sign;
   installation.advance(15);
   await workTwice();
@@ -203,7 +201,7 @@ test("while the signer is away, what it has signed still becomes final", async (
   await process.queue("b");
   installation.advance(4);
   await process.work();
-  assert.match(await alarmsOf(process), /alarm="node_unreachable"} 1/);
+  assert.equal(await alarmsOf(process, "node_unreachable"), 1);
   assert.deepEqual(
     process.done.map((each) => each.subjectId),
     ["a"],
