@@ -3,7 +3,7 @@
 // last has another port.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, readFileSync, statSync, watch } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, watch, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -133,10 +133,14 @@ test("a start that is killed while it seeds is taken up by the next, with the sa
   const directory = place.environment.DATA_DIR;
   const watcher = watch(directory);
   const killed = spawnDemo(place.environment);
-  while (!existsSync(join(directory, "demo-begun.json"))) await once(watcher, "change");
+  const ended = once(killed, "exit");
+  while (!existsSync(join(directory, "demo-begun.json"))) {
+    await Promise.race([once(watcher, "change"), ended]);
+    assert.equal(killed.exitCode, null, "it runs until it is killed");
+  }
   watcher.close();
   killed.kill("SIGKILL");
-  await once(killed, "exit");
+  await ended;
   const begun = readFile("demo-begun.json") as Omit<DemoFile, "business">;
   assert.ok(!existsSync(join(directory, "demo.json")));
 
@@ -303,8 +307,22 @@ test("alice shares date of birth and e-mail without the city, and the merchant p
   assert.deepEqual([own.status, own.value], [0, receipt], own.line);
 });
 
-test("with another port the shop moves along, and everything else stays as it was", async () => {
+/** What alice was issued, and the money for requests to businesses. */
+async function countMade(environment: NodeJS.ProcessEnv, baseUrl: string): Promise<unknown[]> {
+  const { alice } = world.identities;
+  const stdout = await run(`npm run -s svc -- user show ${alice.address} --json`, environment);
+  const { credentials } = JSON.parse(stdout) as { credentials: object[] };
+  const account = await ask("billing/account", { apiKey: world.apiKey, baseUrl });
+  return [credentials.length, account["totalChf"]];
+}
+
+test("with another port the shop moves along, and nothing is made twice although the start seems to have been killed at its last step", async () => {
+  const made = await countMade(demo.environment, world.baseUrl);
   await demo[Symbol.asyncDispose]();
+  const { business, ...begun } = readFile("demo.json") as DemoFile;
+  const directory = place.environment.DATA_DIR;
+  writeFileSync(join(directory, "demo-begun.json"), JSON.stringify(begun));
+  rmSync(join(directory, "demo.json"));
   const PORT = String(await freePort());
   await using moved = await startDemo({ ...place.environment, PORT, LOG_LEVEL: "info" });
   const { shopUrl, baseUrl } = moved;
@@ -313,8 +331,9 @@ test("with another port the shop moves along, and everything else stays as it wa
   assert.ok(earlier.some((line) => line.includes('"PUT","route":"/api/v1/kyb/webhook-endpoint"')));
   const now = readFile("demo.json") as DemoFile;
   assert.equal(now.baseUrl, baseUrl);
-  assert.deepEqual(now.business, world.business);
+  assert.deepEqual(now.business, business);
   assert.deepEqual(now.identities, world.identities);
+  assert.deepEqual(await countMade(moved.environment, baseUrl), made);
   const endpoint = await ask("webhook-endpoint", { baseUrl });
   assert.equal(endpoint["url"], `${shopUrl}/webhooks/kyb`);
   const { link } = await visit(moved);
