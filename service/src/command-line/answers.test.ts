@@ -64,6 +64,18 @@ test("lists of records in a record are tables below it, and other lists stay in 
   assert.equal(forPeople(shown), `${lines.join("\n")}\n\n${table.join("\n")}\n`);
 });
 
+test("a text that somebody else chose stays in its line and does not steer the terminal", () => {
+  const chosen = "sent\nstatus  CONFIRMED\u001b[2J\u009b2J\u202e";
+  const shown = "sent<U+000A>status  CONFIRMED<U+001B>[2J<U+009B>2J<U+202E>";
+  assert.equal(forPeople({ purpose: chosen }), `purpose  ${shown}\n`);
+  const lines = ["\nevents", `answer${" ".repeat(shown.length - 6)}  said`, `${shown}  ${shown}`];
+  assert.equal(
+    forPeople({ events: [{ answer: chosen, said: [chosen] }] }),
+    `${lines.join("\n")}\n`,
+  );
+  assert.equal(forPeople({ price: { said: "\u009b" } }), 'price  {"said":"<U+009B>"}\n');
+});
+
 await test("a page of businesses begins after an address and after nothing else", async () => {
   const { status, out, err } = await call(["business", "list", "--after", "bogus"]);
   assert.deepEqual({ status, out }, { status: 1, out: "" });

@@ -57,7 +57,17 @@ function cell(name: string, value: unknown): string {
     return new Date(value * 1000).toISOString().replace(".000", "");
   if (Array.isArray(value))
     return value.length === 0 ? "-" : value.map((each) => cell("", each)).join(", ");
-  return typeof value === "string" ? value : JSON.stringify(value);
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.replaceAll(misleading, nameOfCharacter);
+}
+
+/** What steers a terminal, breaks a line or changes the reading direction. */
+const misleading = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+
+/** Merchants and their servers choose some of the texts: none may look like another line, or like nothing. */
+function nameOfCharacter(character: string): string {
+  const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
+  return `<U+${code}>`;
 }
 
 function recordOf(value: unknown): Record<string, unknown> {
