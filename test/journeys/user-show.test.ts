@@ -1,5 +1,6 @@
 // `svc user show`: what an operator answers to a user who asks what is stored about them.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { listApiKeys } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
@@ -76,6 +77,30 @@ test("somebody whom a login only awaits is shown with that login", async () => {
   assert.deepEqual(
     report["logins"]?.map(({ id }) => id),
     ["hinted"],
+  );
+});
+
+test("roles, devices and proofs of an e-mail address are shown of the user alone", async () => {
+  const { ctx } = world;
+  const [person, other] = [newIdentity().address, newIdentity().address];
+  const both = [person, other];
+  const organizationId = randomUUID();
+  await ctx.db.query(sql`insert into organization values (${organizationId}, 'Example AG', 0)`);
+  await ctx.db.query(sql`
+    insert into organization_member select ${organizationId}, address, 'viewer', 7 from unnest(${both}::text[]) address`);
+  await ctx.db.query(sql`
+    insert into push_subscription select gen_random_uuid(), address, sha256('x'), 'x', 7 from unnest(${both}::text[]) address`);
+  await ctx.db.query(sql`
+    insert into email_verification (id, user_address, environment, code_mac, created_at, expires_at)
+    select gen_random_uuid(), address, 'live', sha256('x'), 7, 8 from unnest(${both}::text[]) address`);
+  const { roles, devices, emailVerifications } = await show(person);
+  assert.deepEqual(roles, [{ organizationId, role: "viewer", createdAt: 7 }]);
+  assert.deepEqual(devices, [{ createdAt: 7 }]);
+  const [{ id, ...verification } = {}, ...others] = emailVerifications ?? [];
+  assert.ok(id !== undefined);
+  assert.deepEqual(
+    [verification, others],
+    [{ environment: "live", createdAt: 7, expiresAt: 8 }, []],
   );
 });
 

@@ -53,5 +53,5 @@ export async function listNewestAttempts(
         order by sequence desc limit ${limit}) as e
       cross join generate_series(1, e.attempts) as made (number)
       join webhook_attempt a on a.id = e.id || '.' || made.number
-    order by e.sequence desc, a.number desc limit ${limit}`);
+    order by a.begun_at_ms desc, e.sequence desc, a.number desc limit ${limit}`);
 }

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { reportStream } from "./stream-report.ts";
+import { openTestWebhooks } from "./test-webhooks.ts";
+
+test("attempts are told newest first, whichever of the events they were made at, and events without any", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { url } = await webhooks.openReceiver();
+  const first = webhooks.event({ url: `${url}?token=secret`, sequence: 1 });
+  const { streamId } = first;
+  const second = webhooks.event({ url, streamId, sequence: 2 });
+  await webhooks.enqueue(first);
+  await webhooks.deliver();
+  webhooks.advance(60);
+  await webhooks.enqueue(second);
+  await webhooks.deliver();
+  webhooks.advance(60);
+  assert.equal(await webhooks.redeliver({ streamId, eventId: first.id }), 1);
+  await webhooks.deliver();
+  webhooks.advance(60);
+  await webhooks.enqueue(webhooks.event({ url, streamId, sequence: 3 }));
+  const told = await reportStream(webhooks.ctx, streamId, { withAnswers: true });
+  const attempts = told.attempts as { sequence: number; attempt: number; answer: string }[];
+  assert.deepEqual(
+    attempts.map(({ sequence, attempt, answer }) => [sequence, attempt, answer]),
+    [
+      [1, 2, "thanks"],
+      [2, 1, "thanks"],
+      [1, 1, "thanks"],
+    ],
+  );
+  const events = told.events as { sequence: number; attempts: number; to: string }[];
+  assert.deepEqual(
+    events.map(({ sequence, attempts: made, to }) => [sequence, made, to]),
+    [
+      [3, 0, url],
+      [2, 1, url],
+      [1, 2, url],
+    ],
+  );
+});
