@@ -14,8 +14,11 @@ export interface IssuerCall {
   headers?: Record<string, string>;
   /** For one try, answer included. Default 10,000. */
   timeoutMs?: number;
-  /** Whether it is sent once more if no whole answer came. A status is an answer, 5xx included. */
-  isRepeatable?: boolean;
+  /**
+   * It is sent once more if no whole answer came and no more time has passed. A status is an answer, 5xx included.
+   * Default 0.
+   */
+  repeatWithinMs?: number;
 }
 
 /** What the broker answered: 2xx, or 4xx except 429. The body is null if it is not a JSON object. */
@@ -45,10 +48,13 @@ interface Exchange {
 }
 
 async function exchange(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
+  const { repeatWithinMs = 0, ...once } = call;
+  // Time also passes while the machine sleeps, and for a `fetch` that heeds no signal.
+  const beganMs = Date.now();
   try {
-    return await attempt(send, call);
+    return await attempt(send, once);
   } catch (cause) {
-    if (call.isRepeatable === true) return exchange(send, { ...call, isRepeatable: false });
+    if (Date.now() - beganMs < repeatWithinMs) return exchange(send, once);
     throw unreachable(cause);
   }
 }

@@ -107,6 +107,28 @@ test("both tries of a refresh end within the broker's grace, and there is no thi
   assert.ok(Number(waits[0]) + Number(waits[1]) < graceMs, String(waits));
 });
 
+test("a refresh that fails only when the grace may be over is not made again: its token would count as stolen", async (context) => {
+  const { refreshToken = "" } = login;
+  const beganMs = Date.now();
+  for (const [afterMs, tries] of [
+    [4_999, 2],
+    [5_000, 1],
+    [60_000, 1],
+  ] as const) {
+    let sent = 0;
+    const { mock } = context.mock.method(Date, "now", () => beganMs + sent * afterMs);
+    const heedless: typeof fetch = async (url, init) => {
+      if (!isToken(url)) return fetch(url, init);
+      sent += 1;
+      throw lost;
+    };
+    const refused = open(heedless).refresh(refreshToken, { subject });
+    await assert.rejects(refused, { code: "issuer_unreachable" });
+    assert.equal(sent, tries, String(afterMs));
+    mock.restore();
+  }
+});
+
 test("a refresh that was answered is not made again, nor is a code redeemed again", async () => {
   const { refreshToken = "" } = login;
   const { refresh, start, finish } = open();

@@ -21,7 +21,7 @@ export type Form = Record<string, string | undefined>;
  * Within ten seconds of a refresh the same token gets the same answer, afterwards it counts as stolen: the second try
  * has to begin, and to end, well before.
  */
-const refreshPatience = { timeoutMs: 4_000, isRepeatable: true };
+const refreshPatience = { timeoutMs: 4_000, repeatWithinMs: 5_000 };
 
 /** The tokens as they came: the id token is not verified yet. */
 export interface TokenResponse {
