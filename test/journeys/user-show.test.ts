@@ -65,18 +65,28 @@ test("the operator sees logins, wallets, credentials, orders and ties of a user,
   assert.ok(fields?.includes("EMAIL"), JSON.stringify(fields));
 });
 
-test("somebody whom a login only awaits is shown with that login", async () => {
+test("a login that only hints at somebody is shown, and not as their own, whoever answered it", async () => {
   const { ctx, client } = world;
-  const person = newIdentity();
-  const hinted = JSON.stringify({ hintedUser: person.address });
-  await ctx.db.query(sql`
-    insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at)
-    values ('hinted', ${client.id}, ${hinted}::jsonb, 'waiting', 'x', 'x', ${ctx.clock.now() - 86_400 * 29}, 0)`);
+  const [person, other] = [newIdentity(), newIdentity()];
+  const at = ctx.clock.now() - 86_400 * 29;
+  const insert = async (id: string, request: object, claimedBy: string | null) =>
+    ctx.db.query(sql`
+      insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, claimed_by)
+      values (${id}, ${client.id}, ${JSON.stringify(request)}::jsonb, 'waiting', 'x', 'x', ${at}, 0, ${claimedBy})`);
+  await insert("1-open", { hintedUser: person.address }, null);
+  await insert("2-answered", { hintedUser: person.address }, other.address);
+  await insert("3-expected", { expectedUser: person.address }, null);
+  await insert("4-claimed", {}, person.address);
   const report = await show(person.address);
   assert.equal(report["firstLoginAt"], null);
   assert.deepEqual(
-    report["logins"]?.map(({ id }) => id),
-    ["hinted"],
+    report["logins"]?.map(({ id, isOwn }) => [id, isOwn]),
+    [
+      ["4-claimed", true],
+      ["3-expected", true],
+      ["2-answered", false],
+      ["1-open", false],
+    ],
   );
 });
 

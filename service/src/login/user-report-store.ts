@@ -31,6 +31,8 @@ export interface KeptLogin {
   readonly clientId: string;
   readonly status: string;
   readonly failure: string | null;
+  /** Whether the user's wallet opened it, or no other may. A login that only hints at the user anybody may have answered. */
+  readonly isOwn: boolean;
   readonly createdAt: number;
 }
 
@@ -67,7 +69,7 @@ export async function listTokensOf(
 }
 
 /**
- * Logins that began in this time, in Unix seconds, and that the user's wallet has opened or is awaited in; newest first.
+ * Logins that began in this time, in Unix seconds, and that name the user, if only by a hint; newest first.
  * Reads all that began in it: an index on users would make every login write it.
  */
 export async function listLoginsOf(
@@ -76,7 +78,9 @@ export async function listLoginsOf(
   { from, before }: { from: number; before: number },
 ): Promise<KeptLogin[]> {
   return db.query<KeptLogin>(sql`
-    select id, client_id as "clientId", status, failure, created_at as "createdAt" from login
+    select id, client_id as "clientId", status, failure,
+      (claimed_by = ${user} or request ->> 'expectedUser' = ${user}) is true as "isOwn", created_at as "createdAt"
+    from login
     where created_at >= ${from} and created_at < ${before}
       and (claimed_by = ${user} or request ->> 'expectedUser' = ${user} or request ->> 'hintedUser' = ${user})
     order by created_at desc, id desc`);
