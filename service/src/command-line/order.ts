@@ -9,14 +9,14 @@ const answers = {
   },
 };
 const notes =
-  "`events` and `attempts` are the newest 100 of each. `outcome` says why an attempt had no answer, which merchants are not told: `blocked` by the rules for addresses, `unreachable`, `timeout`, `too_large`, or `error` for a fault of the service's own.";
+  "`events` and `attempts` are the newest 100 of each, newest first. `outcome` says why an attempt had no answer, which merchants are not told: `blocked` by the rules for addresses, `unreachable`, `timeout`, `too_large`, or `error` for a fault of the service's own.";
 
 /** What became of what merchants asked for. */
 export const orderVerbs: readonly Verb[] = [
   {
     name: "order show",
     summary: "Show a KYC order with its statuses, its events and the attempts to deliver them.",
-    notes,
+    notes: `\`statuses\` are the last 100, oldest first. ${notes}`,
     parameters: [{ name: "order", description: "Its referenceKey." }],
     options: answers,
     example: `order show ${exampleIds.order}`,
