@@ -410,11 +410,20 @@ test("every metric is named in the guide for operators, and no other", () => {
 test("the alerts ask for metrics that the service has", async () => {
   const ofProcess = (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name);
   const served = new Set(["up", ...ofProcess, ...metricNames()]);
-  const asked = [...read("docs/guides/alerts.yml").matchAll(/(\w+)\{job="svc"/g)];
+  const alerts = read("docs/guides/alerts.yml");
+  const asked = [...alerts.matchAll(/(\w+)\{job="svc"/g)];
   const names = asked.map(([, name = ""]) => name.replace(/_(?:bucket|count)$/, ""));
   assert.ok(names.length >= 8);
   assert.deepEqual(
     names.filter((name) => !served.has(name)),
     [],
   );
+  const sources = ["chain/chain-metrics.ts", "login/token/token-request.ts"].map((name) =>
+    read(`service/src/${name}`),
+  );
+  const values = [...alerts.matchAll(/\b(?:event|route)=("[^"]+")/g)].map(
+    ([, value = ""]) => value,
+  );
+  assert.ok(values.length >= 2);
+  for (const value of values) assert.ok(sources.join("").includes(value), value);
 });
