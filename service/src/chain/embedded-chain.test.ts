@@ -15,13 +15,15 @@ import { type ChainNode, RpcError } from "./node.ts";
 
 const receiver = "0x00000000000000000000000000000000deadbeef";
 
-/** Signs ordinary transfers from the faucet. */
+/** Signs ordinary transfers, by default from the faucet. */
 async function openPurse(
   ctx: OpenContext,
+  ownKey?: Hex,
 ): Promise<(nonce: number, more?: object) => Promise<Hex>> {
   const faucet = await findFaucet(ctx);
   assert.ok(faucet !== null);
-  const account = privateKeyToAccount(`0x${Buffer.from(faucet.privateKey).toString("hex")}`);
+  const faucetKey: Hex = `0x${Buffer.from(faucet.privateKey).toString("hex")}`;
+  const account = privateKeyToAccount(ownKey ?? faucetKey);
   return async (nonce, more = {}) =>
     account.signTransaction({
       type: "eip1559",
@@ -49,14 +51,15 @@ async function headOf(
   return (await node.request("eth_getBlockByNumber", ["latest", false])) as never;
 }
 
-test("a lost chain comes back with the same block hashes, and goes on", async () => {
+test("a lost chain comes back with the same block hashes, whoever signed what is in a block, and goes on", async () => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
   let head = "";
   {
     await using node = await openEmbeddedChain(ctx);
     const sign = await openPurse(ctx);
-    await node.submit([await sign(0), await sign(1)]);
+    const signOwn = await openPurse(ctx, `0x${"11".repeat(32)}`);
+    await node.submit([await sign(0), await signOwn(0, { value: 0n }), await sign(1)]);
     await settled(node, 2n);
     await node.submit([await sign(2)]);
     await settled(node, 3n);
