@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { sql } from "../platform/database/db.ts";
 import { reportStream } from "./stream-report.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
@@ -38,4 +39,30 @@ test("attempts are told newest first, whichever of the events they were made at,
       [1, 2, url],
     ],
   );
+});
+
+test("of an event is told when it is tried next, whether its endpoint holds it up and whether its body is gone", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx } = webhooks;
+  const held = webhooks.kybEvent({ sequence: 1 });
+  const { streamId } = held;
+  const due = webhooks.kybEvent({ streamId, sequence: 2 });
+  const purged = webhooks.kybEvent({ streamId, sequence: 3 });
+  await webhooks.enqueue(held, due, purged);
+  await ctx.db.query(sql`update webhook_delivery set is_held = true where event_id = ${held.id}`);
+  await ctx.db.query(
+    sql`update webhook_event set body = null, purge_at = null where id = ${purged.id}`,
+  );
+  await ctx.db.query(sql`delete from webhook_delivery where event_id = ${purged.id}`);
+  const { events, attempts } = await reportStream(ctx, streamId, { withAnswers: false });
+  const told = events as Record<"to" | "nextAttemptAt" | "isHeld" | "isPurged", unknown>[];
+  assert.deepEqual(
+    told.map(({ to, nextAttemptAt, isHeld, isPurged }) => [to, nextAttemptAt, isHeld, isPurged]),
+    [
+      ["endpoint", null, false, true],
+      ["endpoint", ctx.clock.now(), false, false],
+      ["endpoint", null, true, false],
+    ],
+  );
+  assert.deepEqual(attempts, []);
 });
