@@ -221,7 +221,8 @@ function asForm({ schema }: Form): object {
 function asList(schema: unknown): unknown {
   const { anyOf, ...rest } = schema as { anyOf?: readonly Listed[] };
   const [one, list, ...others] = anyOf ?? [];
-  const isEither = list?.items?.type === one?.type && list !== undefined && others.length === 0;
+  const isEither =
+    list?.items?.type !== undefined && list.items.type === one?.type && others.length === 0;
   return isEither ? { ...list, ...rest } : schema;
 }
 
