@@ -24,6 +24,22 @@ test("a child that minds no other signal is killed, also where nobody is left to
   assert.equal(await child.stop(), 137);
 });
 
+test("after 20 seconds a child that minds nothing is killed with all that it has started", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const started = Promise.withResolvers<string>();
+  // What it has started holds its output, so the end is seen only when that is gone too.
+  const deaf = "trap '' INT QUIT; /bin/sleep 600 & echo up; exec /bin/sleep 600";
+  const child = startBoundProcess(["/bin/sh", "-c", deaf], { account: null, log: started.resolve });
+  assert.equal(await started.promise, "up");
+  const isOver = t.mock.fn();
+  const stopped = child.stop().finally(isOver);
+  t.mock.timers.tick(19_999);
+  await new Promise(setImmediate);
+  assert.equal(isOver.mock.callCount(), 0);
+  t.mock.timers.tick(1);
+  assert.equal(await stopped, 137);
+});
+
 test("a child is told nothing of this process but a locale and a path, and stands in no directory of it", async () => {
   const lines: string[] = [];
   const child = startBoundProcess(["/bin/sh", "-c", "pwd; /usr/bin/env; exit 7"], {
