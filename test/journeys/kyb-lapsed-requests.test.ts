@@ -27,6 +27,26 @@ await test("a business can be asked again once the time of the open request is o
   assert.equal(last?.event, "kyb.data_request.refused");
 });
 
+await test("whoever reads a request after its time is told its end, once, before a job has ended it", async (t) => {
+  const { address } = await world.found({ members: ["gina", "hugo", "ines"] });
+  await world.issueRecord(address, someRecord);
+  const { body } = await world.ask({ businessWalletAddress: address });
+  const { requestId, expiresAt } = body as { requestId: string; expiresAt: number };
+  const read = async (): Promise<unknown> =>
+    (await world.call("GET", `${requestsPath}/${requestId}`)).body["status"];
+  const clock = t.mock.method(ctx.clock, "now", () => expiresAt);
+  assert.equal(await read(), "pending_approval", "in its last second");
+  clock.mock.mockImplementation(() => expiresAt + 1);
+  const told = await Promise.all([read(), read(), read()]);
+  clock.mock.restore();
+  assert.deepEqual(told, ["refused", "refused", "refused"]);
+  const events = await world.eventsOf(requestId);
+  assert.deepEqual(
+    events.map(({ event }) => event.split(".").at(-1)),
+    ["pending_approval", "refused"],
+  );
+});
+
 await test("a vote counts in the last second of a request and not behind it, before a job has ended that", async (t) => {
   const { address } = await world.found({ members: ["dora", "emil", "finn"] });
   await world.issueRecord(address, someRecord);

@@ -213,6 +213,18 @@ export async function lockExpired(
   );
 }
 
+/** Locks the order if it is PENDING and has expired; whoever holds it is waited for. */
+export async function lockIfExpired(
+  tx: Queryable,
+  id: string,
+  now: number,
+): Promise<{ id: string; attempt: number }[]> {
+  return tx.query<{ id: string; attempt: number }>(
+    sql`select id, attempt from kyc_order
+      where id = ${id} and status = 'PENDING' and expiration < ${now} for update`,
+  );
+}
+
 export async function hasExpired(db: Queryable, now: number): Promise<boolean> {
   const rows = await db.query(
     sql`select from kyc_order where status = 'PENDING' and expiration < ${now} limit 1`,

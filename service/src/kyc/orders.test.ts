@@ -7,7 +7,14 @@ import { getPackage } from "../accounts/index.ts";
 import { sql } from "../platform/database/db.ts";
 import { checkBody, checkNames } from "./order-request.ts";
 import { findNewestLink, listHistory } from "./order-store.ts";
-import { expireOrders, getOrder, purgeTokens, requestOrder } from "./orders.ts";
+import {
+  cancelOrder,
+  expireOrders,
+  getCurrentOrder,
+  getOrder,
+  purgeTokens,
+  requestOrder,
+} from "./orders.ts";
 
 await using settlement = await openTestSettlement();
 const { ctx, packageId, user, world } = settlement;
@@ -69,6 +76,30 @@ await test("an order waits through the second of its end, and is asked for anew 
   world.advance(1);
   await purgeTokens(ctx);
   assert.equal(await findNewestLink(ctx.db, first.id), null);
+});
+
+await test("an order that is read or cancelled after its end is EXPIRED, whether or not a job has come to it", async () => {
+  const key = await ctx.apiKeys.authenticate(world.live.apiKey);
+  const { sourceKey } = await getPackage(ctx, packageId);
+  const expiration = ctx.clock.now() + 300;
+  const callback = "https://shop.example.com/overdue";
+  const asked = { user, sourceKey, fields: ["EMAIL"], callback, expiration };
+  const {
+    order: { id, referenceKey },
+  } = await requestOrder(ctx, key, asked);
+  world.advance(300);
+  assert.equal((await getCurrentOrder(ctx, key, referenceKey)).status, "PENDING");
+  world.advance(1);
+  const reads = [1, 2, 3].map(async () => getCurrentOrder(ctx, key, referenceKey));
+  for (const { status, failureReason } of await Promise.all(reads))
+    assert.deepEqual([status, failureReason], ["FAILED", "EXPIRED"]);
+  const latest = (await listHistory(ctx.db, id, 20)).slice(-2).map(({ status }) => status);
+  assert.deepEqual(latest, ["PENDING", "FAILED"]);
+  const again = await requestOrder(ctx, key, { ...asked, expiration: ctx.clock.now() + 300 });
+  world.advance(301);
+  await assert.rejects(cancelOrder(ctx, key, again.order.referenceKey), {
+    reason: "order_not_cancellable",
+  });
 });
 
 await test("a return URL has 2000 characters, names nobody, lies under the domain, and is in the clear in dev alone", () => {

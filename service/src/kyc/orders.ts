@@ -242,13 +242,34 @@ export async function getOrder(
   return order;
 }
 
+/**
+ * The order as it is by now: one whose time is over is ended first where {@link expireOrders} has not come to it yet, so
+ * that nobody is told that it waits.
+ *
+ * @throws {Problem} order_not_found
+ */
+export async function getCurrentOrder(
+  ctx: KycContext,
+  key: ApiKey,
+  referenceKey: string,
+): Promise<Order> {
+  const order = await getOrder(ctx, key, referenceKey);
+  if (order.status !== "PENDING" || order.expiration >= ctx.clock.now()) return order;
+  await ctx.db.transaction(async (tx) => {
+    const at = ctx.clock.now();
+    const orders = await store.lockIfExpired(tx, order.id, at);
+    await moveOrders(ctx, tx, { orders, step: steps.expired, at });
+  });
+  return getOrder(ctx, key, referenceKey);
+}
+
 /** Ends a waiting order; its transfer is free again. @throws {Problem} order_not_found, order_not_cancellable */
 export async function cancelOrder(
   ctx: KycContext,
   key: ApiKey,
   referenceKey: string,
 ): Promise<Order> {
-  const found = await getOrder(ctx, key, referenceKey);
+  const found = await getCurrentOrder(ctx, key, referenceKey);
   return ctx.db.transaction(async (tx) => {
     const at = ctx.clock.now();
     const [order] = await moveOrders(ctx, tx, {

@@ -30,7 +30,7 @@ import type { KycContext } from "./kyc-context.ts";
 import { statuses } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
-import { getOrder, redeliverOrder } from "./orders.ts";
+import { getCurrentOrder, redeliverOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
 import { keyMember, orderStatus } from "./order-schema.ts";
 
@@ -60,7 +60,7 @@ function statusRoute(ctx: KycContext, scope: Http): void {
       },
     },
     async (request) => {
-      const order = await getOrder(ctx, apiKeyOf(request), request.query.referenceKey);
+      const order = await getCurrentOrder(ctx, apiKeyOf(request), request.query.referenceKey);
       return envelope(statusOf(order), "status has been sent successfully");
     },
   );
@@ -85,7 +85,7 @@ function historyRoute(ctx: KycContext, scope: Http): void {
       },
     },
     async (request) => {
-      const order = await getOrder(ctx, apiKeyOf(request), request.query.referenceKey);
+      const order = await getCurrentOrder(ctx, apiKeyOf(request), request.query.referenceKey);
       const history = await store.listHistory(ctx.db, order.id, statusesMax);
       return envelope({ allStatuses: history.map(statusOf) }, "all statuses has sent successfully");
     },
@@ -201,7 +201,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
     async (request) => {
       const { referenceKey, after: given, cursor } = request.query;
       const { after } = readPlace({ after: given, cursor });
-      const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
+      const order = await getCurrentOrder(ctx, apiKeyOf(request), referenceKey);
       const limit = readLimit(request.query);
       const { events, ...next } = await listEventsOf(ctx, order.id, { after, limit });
       const data = { items: events.map(numbered), ...next };
@@ -239,7 +239,7 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
     async (request) => {
       const { referenceKey, after, afterAttempt, cursor } = request.query;
       const place = readPlace({ after, afterAttempt, cursor });
-      const order = await getOrder(ctx, apiKeyOf(request), referenceKey);
+      const order = await getCurrentOrder(ctx, apiKeyOf(request), referenceKey);
       const page = { ...place, limit: readLimit(request.query) };
       const { deliveries, ...next } = await listDeliveriesOf(ctx, order.id, page);
       const items = deliveries.map(({ seq: sequence, ...attempt }) =>

@@ -6,13 +6,20 @@ import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
 import type { Reason } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
+import { expireAmong } from "../ballot/ballots.ts";
 import { callerOf, kybBodyReasons } from "../caller.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { streamRoutes } from "../event/stream-routes.ts";
 
+interface RequestRow {
+  readonly id: string;
+  readonly status: string;
+  readonly expiresAt: number;
+}
+
 /** What data requests and signature requests have in common, from the merchant's point of view. */
-export interface RequestKind<Row extends { readonly id: string }> {
+export interface RequestKind<Row extends RequestRow> {
   /** Such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
   /** The name in summaries: `data request`. */
@@ -34,19 +41,38 @@ export interface RequestKind<Row extends { readonly id: string }> {
 }
 
 /** Adds the list, the record, its cancellation and its events. */
-export function requestRoutes<Row extends { readonly id: string }>(
+export function requestRoutes<Row extends RequestRow>(
   ctx: KybContext,
   scope: Http,
   kind: RequestKind<Row>,
 ): void {
   listRoute(scope, kind);
-  readRoute(scope, kind);
+  readRoute(ctx, scope, kind);
   cancelRoute(ctx, scope, kind);
-  const { path, reasons, get } = kind;
-  streamRoutes(ctx, scope, { path, reasons, check: async (key, id) => void (await get(key, id)) });
+  const { path, reasons } = kind;
+  const check = async (key: ApiKey, id: string): Promise<void> =>
+    void (await readCurrent(ctx, kind, { key, id }));
+  streamRoutes(ctx, scope, { path, reasons, check });
 }
 
-function listRoute<Row extends { readonly id: string }>(scope: Http, kind: RequestKind<Row>): void {
+/**
+ * The request as it is by now: one whose time is over is ended first where no job has come to it yet, so that nobody is
+ * told that it waits.
+ *
+ * @throws {Problem} request_not_found
+ */
+async function readCurrent<Row extends RequestRow>(
+  ctx: KybContext,
+  { get }: RequestKind<Row>,
+  { key, id }: { key: ApiKey; id: string },
+): Promise<Row> {
+  const row = await get(key, id);
+  if (row.status !== "pending_approval" || row.expiresAt >= ctx.clock.now()) return row;
+  await ctx.db.transaction(async (tx) => expireAmong(ctx, tx, [row.id]));
+  return get(key, id);
+}
+
+function listRoute<Row extends RequestRow>(scope: Http, kind: RequestKind<Row>): void {
   scope.get(
     kind.path,
     {
@@ -75,7 +101,11 @@ function listRoute<Row extends { readonly id: string }>(scope: Http, kind: Reque
   );
 }
 
-function readRoute<Row extends { readonly id: string }>(scope: Http, kind: RequestKind<Row>): void {
+function readRoute<Row extends RequestRow>(
+  ctx: KybContext,
+  scope: Http,
+  kind: RequestKind<Row>,
+): void {
   scope.get(
     `${kind.path}/:id`,
     {
@@ -86,11 +116,14 @@ function readRoute<Row extends { readonly id: string }>(scope: Http, kind: Reque
         response: { 200: kind.record, ...refusals(...kind.reasons, "request_not_found") },
       },
     },
-    async (request) => kind.show(await kind.get(callerOf(request), request.params.id)),
+    async (request) => {
+      const of = { key: callerOf(request), id: request.params.id };
+      return kind.show(await readCurrent(ctx, kind, of));
+    },
   );
 }
 
-function cancelRoute<Row extends { readonly id: string }>(
+function cancelRoute<Row extends RequestRow>(
   ctx: KybContext,
   scope: Http,
   kind: RequestKind<Row>,
