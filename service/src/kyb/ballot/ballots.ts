@@ -265,7 +265,8 @@ export async function expireBallots(ctx: KybContext): Promise<void> {
 
 /**
  * Ends those of the given ballots whose time is over although {@link expireBallots} has not come to them yet, in the
- * transaction of a caller who holds the business, or nothing and gives one ballot. Afterwards none of them is open and over, whoever ended it.
+ * transaction of a caller who holds the business, or nothing and gives one ballot. Afterwards none of them is open and
+ * over, whoever ended it.
  */
 export async function expireAmong(
   ctx: KybContext,
