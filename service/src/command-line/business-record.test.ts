@@ -74,9 +74,12 @@ await test("a record is issued from a file, in the name of an issuer, and marks 
 });
 
 await test("a sandbox business gets the record of a made-up company, another business does not", async () => {
-  const { status, err } = await call("simulate", "company", sandbox);
+  const { status, out, err } = await call("simulate", "company", sandbox, "--wait", "0");
   assert.deepEqual([status, err], [0, ""]);
+  const record = JSON.parse(out) as Record<string, unknown>;
+  assert.deepEqual([record["business"], record["attested"]], [sandbox, false], "no service runs");
   assert.ok(await isVerified(sandbox));
+  assert.equal((await call("simulate", "company", sandbox, "--wait", "soon")).status, 2);
   assert.equal((await call("simulate", "company", live)).status, 1);
   assert.equal((await call("simulate", "company", someUser())).status, 1);
 });

@@ -7,10 +7,12 @@ import {
   type GivenCompanyField,
   issueCompanyRecord,
   sampleCompanyFields,
+  waitForAttestation,
 } from "../credentials/index.ts";
 import { type Business, findBusiness, holdCompany, noteCompanyRecord } from "../kyb/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/http/problems.ts";
+import { attestationNote, attestationOptions, readPatience } from "./attestation-wait.ts";
 import { exampleIds } from "./example-ids.ts";
 import { actor, timeOf, UsageError, type Verb } from "./verb.ts";
 
@@ -54,15 +56,20 @@ export const businessRecordVerbs: readonly Verb[] = [
   {
     name: "simulate company",
     summary: "Give a sandbox business the record of a made-up company.",
-    notes: "Its fields count as soon as a running service has attested them, seconds later.",
+    notes: attestationNote,
     parameters: business,
+    options: attestationOptions,
     example: `simulate company ${exampleIds.business}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
+    run: async (shell, input) => {
+      const patienceSeconds = readPatience(input);
+      return shell.withContext(async (ctx) => {
         const found = await getBusiness(ctx, input.text("business"));
         if (found.environment !== "sandbox") throw new Problem("business_not_found");
-        return issue(ctx, found, { fields: sampleCompanyFields(found.address) });
-      }),
+        const issued = await issue(ctx, found, { fields: sampleCompanyFields(found.address) });
+        const attested = await waitForAttestation(ctx, [issued.id], patienceSeconds);
+        return { ...issued, attested };
+      });
+    },
   },
 ];
 

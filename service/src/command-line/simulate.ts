@@ -1,4 +1,6 @@
+import { waitForAttestation } from "../credentials/index.ts";
 import { makeSyntheticIdentity, type Play, plays, simulate } from "../kyc/index.ts";
+import { attestationNote, attestationOptions, readPatience } from "./attestation-wait.ts";
 import { exampleIds } from "./example-ids.ts";
 import { actor, type Verb } from "./verb.ts";
 
@@ -16,11 +18,21 @@ export const simulateVerbs: readonly Verb[] = [
   {
     name: "simulate identity",
     summary: "Make an identity with verified fields for a sandbox domain.",
-    notes: "Its fields count as soon as a running service has attested them, seconds later.",
-    options: { domain: { value: "uuid", required: true, description: "The sandbox domain." } },
+    notes: attestationNote,
+    options: {
+      domain: { value: "uuid", required: true, description: "The sandbox domain." },
+      ...attestationOptions,
+    },
     example: `simulate identity --domain ${exampleIds.domain}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => makeSyntheticIdentity(ctx, input.text("domain"), actor)),
+    run: async (shell, input) => {
+      const patienceSeconds = readPatience(input);
+      return shell.withContext(async (ctx) => {
+        const domain = input.text("domain");
+        const { credentials, ...made } = await makeSyntheticIdentity(ctx, domain, actor);
+        const attested = await waitForAttestation(ctx, credentials, patienceSeconds);
+        return { ...made, attested };
+      });
+    },
   },
   ...plays.map((play): Verb => ({
     name: `simulate ${play}`,

@@ -84,6 +84,14 @@ async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
   return row?.root ?? null;
 }
 
+/** Whether one of these, of any kind, has not been attested yet. */
+export async function hasUnattested(db: Queryable, ids: readonly string[]): Promise<boolean> {
+  const waiting = await db.query(
+    sql`select from credential where id = any(${ids}::uuid[]) and attested_at is null limit 1`,
+  );
+  return waiting.length > 0;
+}
+
 /** The credentials of one issuer, newest first; without the records of companies. */
 export async function listIssued(
   db: Queryable,

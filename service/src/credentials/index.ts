@@ -13,6 +13,7 @@ import { issuerRoutes } from "./issuer-routes.ts";
 import { ensureBuiltInIssuers } from "./issuers.ts";
 import { openLookups } from "./lookups.ts";
 
+export { waitForAttestation } from "./attestation.ts";
 export { credentialFinalHandlers } from "./batches.ts";
 export { collectCredential, listOwnCredentials } from "./collection.ts";
 export {

@@ -79,15 +79,18 @@ export async function makeSyntheticIdentity(
   ctx: Ctx,
   clientDomainId: string,
   actor: string,
-): Promise<{ user: Address; fields: FieldName[] }> {
+): Promise<{ user: Address; fields: FieldName[]; credentials: string[] }> {
   const domain = await getDomain(ctx, clientDomainId);
   if (domain.environment !== "sandbox") throw new Problem("simulation_refused");
   const key = ctx.random.bytes(32);
   const user = addressOfPrivateKey(key);
   const issuer = await getBuiltInIssuer(ctx, "sandbox", "sandbox");
   const expiresAt = ctx.clock.now() + yearSeconds;
+  const credentials: string[] = [];
   for (const { document, fields } of documents)
-    await issueCredential(ctx, issuer, { user, document, fields, expiresAt });
+    credentials.push(
+      (await issueCredential(ctx, issuer, { user, document, fields, expiresAt })).id,
+    );
   const held = await collectAll(ctx, user);
   const heldSealed = ctx.seal.seal(
     Buffer.from(JSON.stringify(held)),
@@ -102,7 +105,7 @@ export async function makeSyntheticIdentity(
     await acquaint(tx, { organizationId: domain.organizationId, user, now });
     await ctx.audit.record(tx, { actor, action: "simulate.identity", subject: domain.id });
   });
-  return { user, fields: held.map(({ field }) => field) };
+  return { user, fields: held.map(({ field }) => field), credentials };
 }
 
 async function collectAll(ctx: Ctx, user: Address): Promise<HeldField[]> {

@@ -1,0 +1,24 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Ctx } from "../platform/context.ts";
+import { hasUnattested } from "./credential-store.ts";
+
+const pollMs = 100;
+
+/**
+ * Waits until a running service has attested these credentials and records, so that their fields count.
+ *
+ * @param patienceSeconds how long to wait at most, by the real time
+ * @returns whether all of them are attested
+ */
+export async function waitForAttestation(
+  ctx: Pick<Ctx, "db">,
+  ids: readonly string[],
+  patienceSeconds: number,
+): Promise<boolean> {
+  const deadlineMs = performance.now() + patienceSeconds * 1000;
+  while (await hasUnattested(ctx.db, ids)) {
+    if (performance.now() >= deadlineMs) return false;
+    await delay(pollMs);
+  }
+  return true;
+}
