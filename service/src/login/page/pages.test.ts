@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
+import { isStringOneByteRepresentation } from "node:v8";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { decodeQR } from "qr/decode.js";
 import { encodeQR } from "qr";
@@ -190,6 +191,14 @@ test("a waiting page shows the code of its own step, and shows it once", () => {
 
 const codeAt = (nowMs: number): string =>
   attributeOf(renderLoginPage({ ...waiting, nowMs }), /data-qr="([^"]*)"/);
+
+test("a waiting page takes one byte per character, in every language and whatever the name of the client", () => {
+  for (const locale of locales)
+    for (const clientName of ["Alpine Books", "Łódź Książki", "書店"]) {
+      const page = renderLoginPage({ ...waiting, locale, clientName });
+      assert.ok(isStringOneByteRepresentation(page), `${locale} ${clientName}`);
+    }
+});
 
 test("a page that is shown late or early shows the nearest code it has", () => {
   assert.match(codeAt(startMs - 60_000), new RegExp(`\\.${firstStep}\\.`));
