@@ -164,13 +164,14 @@ function formatGroups(groups: readonly number[]): string {
   return formatted;
 }
 
-/** Bits are multiples of 8 for IPv4 and of 16 for IPv6. A text that is not an address is its own network. */
-function prefixOf(address: string, bits: { ipv4Bits: number; ipv6Bits: number }): string {
+/** A text that is not an address is its own network. */
+function prefixOf(address: string, bits: { ipv4Bits: 24 | 32; ipv6Bits: 48 | 64 }): string {
   const parsed = parseAddress(address);
   if (parsed === null) return address;
   if ("ipv4" in parsed) {
-    const kept = parsed.ipv4.split(".").map((byte, at) => (at < bits.ipv4Bits / 8 ? byte : "0"));
-    return `${kept.join(".")}/${bits.ipv4Bits}`;
+    const { ipv4 } = parsed;
+    const kept = bits.ipv4Bits === 32 ? ipv4 : `${ipv4.slice(0, ipv4.lastIndexOf("."))}.0`;
+    return `${kept}/${bits.ipv4Bits}`;
   }
   const kept = parsed.groups.map((group, at) => (at < bits.ipv6Bits / 16 ? group : 0));
   return `${formatGroups(kept)}/${bits.ipv6Bits}`;
