@@ -28,13 +28,19 @@ export interface Metrics {
 /** In seconds, from the time of a cached answer to that of a long poll. */
 const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
+/**
+ * How often the lag of the event loop is measured, and the least that it can be: each figure is the time between two
+ * measurements. At the usual 10 ms it takes 0.3 % of a processor, and wakes an idle process a hundred times a second.
+ */
+const lagPrecisionMs = 100;
+
 let ofProcess: Registry | undefined;
 
 /** Node's metrics of this process, registered once, because their timer and observer can never be removed. */
 function processRegistry(): Registry {
   if (ofProcess === undefined) {
     ofProcess = new Registry();
-    collectDefaultMetrics({ register: ofProcess });
+    collectDefaultMetrics({ register: ofProcess, eventLoopMonitoringPrecision: lagPrecisionMs });
   }
   return ofProcess;
 }
