@@ -72,3 +72,15 @@ void test("who misspells the second word of a verb is led to the help of the gro
   assert.equal(status, 2);
   assert.equal(err, 'svc: there is no verb "client lst"; see svc client --help\n');
 });
+
+void test("the value of an option is no word of a verb", async () => {
+  for (const [args, err] of [
+    [["frob", "--name", "Shop", "--role", "OWNER"], 'there is no verb "frob"; see svc --help'],
+    [["--name", "Shop"], "which verb? see svc --help"],
+    [
+      ["--replace", "--name", "Shop", "client", "show", "c1"],
+      "options stand after the verb; see svc client show --help",
+    ],
+  ] as const)
+    assert.deepEqual(await call(args), { status: 2, out: "", err: `svc: ${err}\n` });
+});

@@ -8,7 +8,7 @@ import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
 import { forPeople } from "./print.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { BadNews, type Shell, UsageError, type Verb } from "./verb.ts";
+import { BadNews, type Option, type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
 
 /** What a call of the command line reads and writes in addition to its arguments. */
@@ -91,20 +91,28 @@ function answerWithoutVerb(args: readonly string[], terminal: Terminal): number 
     terminal.out(`svc ${readVersion()}\n`);
     return 0;
   }
-  const words = args.filter((arg) => !arg.startsWith("-"));
+  const words = args.filter((arg, at) => !arg.startsWith("-") && !takesValue(args[at - 1]));
   const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
   if (below.length > 0 && args.includes("--help")) {
     terminal.out(listVerbs(below));
     return 0;
   }
   const given = words.join(" ");
-  if (below.length === 0)
+  const verb = findVerb(words);
+  if (given === "") terminal.err("svc: which verb? see svc --help\n");
+  else if (verb !== null)
+    terminal.err(`svc: options stand after the verb; see svc ${verb.name} --help\n`);
+  else if (below.length === 0)
     terminal.err(`svc: there is no verb "${given}"; see svc ${groupOf(words)}--help\n`);
-  else if (given === "") terminal.err("svc: which verb? see svc --help\n");
-  else if (below.some(({ name }) => name === given))
-    terminal.err(`svc: options stand after the verb; see svc ${given} --help\n`);
   else terminal.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
   return 2;
+}
+
+/** Whether it is an option of some verb that takes a value: the next argument is that value, and no word. */
+function takesValue(arg: string | undefined): boolean {
+  const isIt = ([name, { value, choices }]: [string, Option]): boolean =>
+    arg === `--${name}` && (value !== undefined || choices !== undefined);
+  return verbs.some(({ options = {} }) => Object.entries<Option>(options).some(isIt));
 }
 
 /** The first word and a blank, if verbs begin with it: their list is shorter than that of all. */

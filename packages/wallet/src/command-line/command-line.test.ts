@@ -17,6 +17,7 @@ import { addressOfPrivateKey, bytesOfHex } from "@svc/protocol";
 import { digits, loginId, openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
 import { jsonOf, verbs } from "./run.ts";
+import type { Option } from "./verb.ts";
 
 const cli = join(import.meta.dirname, "../cli.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-wallet-"));
@@ -77,11 +78,24 @@ function fresh(): string {
 }
 
 for (const verb of verbs) {
-  await test(`wallet ${verb.name} --help says what it does and gives an example`, async () => {
+  await test(`wallet ${verb.name} --help says what it does, each option and an example`, async () => {
     const { status, out, err } = await wallet([...verb.name.split(" "), "--help"]);
     assert.deepEqual({ status, err }, { status: 0, err: "" });
     assert.ok(out.startsWith(verb.summary));
     assert.ok(out.includes(`Example: npm run wallet -- ${verb.example}`));
+    const { parameters = {}, options = {} } = verb;
+    const words = Object.keys(parameters).map((name) => `<${name}>`);
+    const usage = [verb.name, ...words].join(" ");
+    assert.ok(out.replaceAll(/[[\]]/g, "").includes(`wallet -- ${usage} options\n`), out);
+    for (const [name, description] of Object.entries(parameters))
+      assert.match(out, new RegExp(`^ {2}<${name}> +${RegExp.escape(description)}$`, "m"));
+    for (const [name, { value, description }] of Object.entries<Option>(options)) {
+      const spelled = value === undefined ? name : `${name} <${value}>`;
+      assert.match(
+        out,
+        new RegExp(`^ {2}--${RegExp.escape(spelled)} +${RegExp.escape(description)}$`, "m"),
+      );
+    }
     assert.equal((await wallet([...verb.name.split(" "), "-h"])).out, out);
   });
 }
@@ -335,7 +349,14 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
   await refused([], /which verb\?/);
   await refused(["dance"], /there is no verb "dance"; see wallet --help/);
   await refused(["identity", "new"], /no verb "identity new"; see wallet identity --help/);
-  await refused(["--as", "approve"], /options stand after the verb; see wallet approve --help/);
+  await refused(["nope", "--as", "alice"], /no verb "nope"; see wallet --help/);
+  await refused(["--as", "alice"], /which verb\?/);
+  const misplaced = /options stand after the verb; see wallet show --help/;
+  for (const [option, ...words] of [
+    ["--yes", "show"],
+    ["--as=alice", "show", "svc:x"],
+  ] as const)
+    await refused([option, "--as", "alice", ...words], misplaced);
   await refused(["business"], /"business" needs one more word; see wallet business --help/);
   await refused(["logins", "--nothing"], /: Unknown option '--nothing'; see wallet logins --help/);
   await refused(["logins", "--as", "alice", "--as=bob"], /: --as is given twice; see wallet/);

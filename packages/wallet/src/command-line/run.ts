@@ -13,7 +13,7 @@ import { inboxVerbs } from "./inbox-verbs.ts";
 import { parseInput } from "./input.ts";
 import { linkVerbs } from "./link-verbs.ts";
 import { loginVerbs } from "./login-verbs.ts";
-import { UsageError, type Verb } from "./verb.ts";
+import { type Option, UsageError, type Verb } from "./verb.ts";
 
 /** Every verb, in the order of the help. */
 export const verbs: readonly Verb[] = [
@@ -102,20 +102,28 @@ function findVerb(args: readonly string[]): Verb | null {
 }
 
 function answerWithoutVerb(args: readonly string[], shell: Shell): number {
-  const words = args.filter((arg) => !arg.startsWith("-"));
+  const words = args.filter((arg, at) => !arg.startsWith("-") && !takesValue(args[at - 1]));
   const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
   if (below.length > 0 && args.includes("--help")) {
     shell.out(listVerbs(below));
     return 0;
   }
   const given = shownText(words.join(" ").slice(0, 100));
+  const verb = findVerb(words);
   if (given === "") shell.err("wallet: which verb? see wallet --help\n");
+  else if (verb !== null)
+    shell.err(`wallet: options stand after the verb; see wallet ${verb.name} --help\n`);
   else if (below.length === 0)
     shell.err(`wallet: there is no verb "${given}"; see wallet ${groupOf(words)}--help\n`);
-  else if (below.some(({ name }) => name === given))
-    shell.err(`wallet: options stand after the verb; see wallet ${given} --help\n`);
   else shell.err(`wallet: "${given}" needs one more word; see wallet ${given} --help\n`);
   return 1;
+}
+
+/** Whether it is an option of some verb that takes a value: the next argument is that value, and no word. */
+function takesValue(arg: string | undefined): boolean {
+  const isIt = ([name, { value }]: [string, Option]): boolean =>
+    arg === `--${name}` && value !== undefined;
+  return verbs.some(({ options = {} }) => Object.entries<Option>(options).some(isIt));
 }
 
 /** The first word and a blank, if verbs begin with it: their list is shorter than that of all. */
