@@ -1,10 +1,19 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { mock, test } from "node:test";
 import { fileStorage } from "./file-storage.ts";
+import { writeNewFile } from "./new-file.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-wallet-files-"));
 using cleanup = new DisposableStack();
@@ -68,6 +77,28 @@ await test("an identity that is removed leaves no draft of itself, and drafts of
   for (const draft of [`mine.json.${digits}`, other]) writeFileSync(join(folder, draft), "sealed");
   await storage.remove("identity/mine");
   assert.deepEqual(readdirSync(folder).toSorted(), ["mine-too.json", other]);
+  // Any other draft may be what a process is writing right now.
+  await storage.add("keys/one", "1");
+  const draft = join(home, "keys", `one.json.${digits}`);
+  writeFileSync(draft, "half");
+  await storage.remove("keys/one");
+  assert.deepEqual(readdirSync(dirname(draft)), [basename(draft)]);
+});
+
+await test("folders are their owner's alone, but others may pass through the data directory", async () => {
+  const data = join(directory, "data");
+  await fileStorage(join(data, "wallet")).put("vote/one", "1");
+  const modes = ["", "wallet", "wallet/vote", "wallet/vote/one.json"].map(
+    (path) => statSync(join(data, path)).mode & 0o777,
+  );
+  assert.deepEqual(modes, [0o711, 0o700, 0o700, 0o600]);
+});
+
+await test("a new file is on the disk with its name", async () => {
+  const path = join(directory, "new", "backup");
+  mkdirSync(dirname(path));
+  const synced = await syncedBy(async () => writeNewFile(path, "sealed"));
+  for (const each of [path, dirname(path)]) assert.ok(synced.has(await inodeOf(each)), each);
 });
 
 await test("what a killed process left half written goes with the next write, and what another writes now stays", async () => {
