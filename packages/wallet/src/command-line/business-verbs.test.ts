@@ -110,6 +110,44 @@ await test("an invitation is found by the address of its business in every spell
   }
 });
 
+/** Invitations to found the same business twice differ by their salts. */
+const invited = (id: string, digits: string) => {
+  const chosen = `0x${digits.repeat(32)}` as const;
+  const address = addressOfBusiness({ factory, charter: encodeCharter(charter), salt: chosen });
+  return { ...invitation, id, salt: chosen, business: { address, name: "Alpine AG" } };
+};
+
+await test("of several invitations none is accepted that is not named", async () => {
+  fake.items = [invited("00J", "1a"), invited("01J", "1b")];
+  const { status, out, err } = await wallet("business", "accept");
+  assert.deepEqual([status, out, fake.votes], [1, "", []]);
+  assert.match(err, /which invitation\? see wallet inbox\n$/);
+  assert.equal(valueOf(await wallet("business", "accept", "01J"))["status"], "open");
+});
+
+await test("the inbox prints what waits as one JSON value, and what others wrote as it can be shown", async () => {
+  const requester = { name: "Bank\u202E AG", domain: "bank.example" };
+  const optional = ["BUSINESS_LEI"];
+  const asked = { ...dataRequest, optional, requester, purpose: "To open\u0007\nan account." };
+  fake.items = [{ ...asked, business: { address: business, name: "Alpine\u202E" } }];
+  const [vote] = valueOf(await wallet("inbox"))["votes"] as Record<string, unknown>[];
+  const { words, ...members } = vote ?? {};
+  assert.match(String(words), /\n/);
+  assert.deepEqual(members, {
+    id: "02J",
+    kind: "data_request",
+    broker: broker.url,
+    business: { address: business, name: "Alpine<U+202E>" },
+    requester: { name: "Bank<U+202E> AG", domain: "bank.example" },
+    purpose: "To open<U+0007>\nan account.",
+    fields: ["BUSINESS_LEGAL_NAME", "BUSINESS_LEI"],
+    optional,
+    fixedOptional: null,
+    expiresAt: now + 600,
+    concerns: [],
+  });
+});
+
 await test("accepting an invitation approves what the inbox showed of it, and leaves all else as it was shown", async () => {
   fake.items = [invitation, dataRequest];
   valueOf(await wallet("inbox"));
@@ -231,6 +269,50 @@ await test("a member's name is no other's than the one whom this wallet knows by
     const named = `the member carol is ${stranger}, and here carol is ${carol.address}`;
     assert.ok(err.includes(`${named}: write the address`), err);
   }
+});
+
+await test("who is meant is never guessed: a name of nobody or of several, no name, no address", async () => {
+  const members = [addressOf("alice"), addressOf("bob"), `0x${"ca".repeat(20)}`].map((address) => ({
+    address,
+    name: "Eve",
+    votingRights: true,
+  }));
+  const { rules } = charter;
+  const listed = { address: business, name: "Alpine AG", status: "active", rules, members };
+  broker.answers.set("/w/businesses", { status: 200, body: { items: [listed] } });
+  for (const [pattern, verb, ...how] of [
+    [/several members are called Eve; see/, "remove", "Eve"],
+    [/nobody here is called Mallory: write Mallory=0x/, "remove", "Mallory"],
+    [/Eve=0x12 names no address/, "rules", "--member", "Eve=0x12"],
+    [/a member is named as <name> or/, "rules", "--member", `=0x${"33".repeat(20)}`],
+    [/0x3{40} is no member/, "rules", "--drop", `0x${"33".repeat(20)}`],
+    [/what should change\?/, "rules"],
+    [
+      /--rule is <name>=MAJORITY\|UNANIMOUS, not governance=NOBODY/,
+      "rules",
+      "--rule",
+      "governance=NOBODY",
+    ],
+    [/--rule is .*, not signing=MAJORITY/, "rules", "--rule", "signing=MAJORITY"],
+    [/--business is an address/, "rules", "--business", "Alpine", "--rule", "governance=MAJORITY"],
+    [/a digest is 0x and 64 hex digits/, "withdraw", "0x12"],
+  ] as const) {
+    const { status, out, err } = await wallet("business", verb, ...how);
+    assert.deepEqual([status, out], [1, ""], how.join(" "));
+    assert.match(err, pattern);
+  }
+  assert.deepEqual([fake.proposed, fake.votes], [[], []]);
+});
+
+await test("a vote is either for or against: with neither and with both nothing is voted", async () => {
+  fake.items = [dataRequest];
+  valueOf(await wallet("inbox"));
+  for (const how of [[], ["--approve", "--reject"]]) {
+    const { status, out, err } = await wallet("vote", "02J", ...how);
+    assert.deepEqual([status, out], [1, ""]);
+    assert.match(err, /either --approve or --reject; see wallet vote --help\n$/);
+  }
+  assert.deepEqual(fake.votes, []);
 });
 
 const successor = `0x${"5c".repeat(20)}`;

@@ -179,6 +179,7 @@ await test("a login that was shown is declined in another call", async () => {
   await json(["show", link, "--as", "alice"]);
   const declined = await json(["decline", link, "--as", "alice", "--not-started"]);
   assert.deepEqual([declined["status"], broker.status], [200, "declined"]);
+  assert.equal(broker.bodies().at(-1)?.["notStarted"], true);
   // Whoever comes back to it is told by the broker how it stands.
   await refused(["approve", link, "--as", "alice"], /said by the broker: already_claimed/);
 });
@@ -358,6 +359,10 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
   ] as const)
     await refused([option, "--as", "alice", ...words], misplaced);
   await refused(["business"], /"business" needs one more word; see wallet business --help/);
+  await refused(["approve", "--as", "alice"], /: <link> is missing; see wallet approve --help/);
+  await refused(["email", "confirm", "v1"], /: <code> is missing; see wallet email confirm/);
+  await refused(["logins", "now"], /: unexpected "now"; see wallet logins --help/);
+  await refused(["restore", "nowhere", "--as", "alice"], /invalid_input\): nowhere cannot be read/);
   await refused(["logins", "--nothing"], /: Unknown option '--nothing'; see wallet logins --help/);
   await refused(["logins", "--as", "alice", "--as=bob"], /: --as is given twice; see wallet/);
   const help = await wallet(["logins", "end", "--help"], empty);

@@ -109,6 +109,12 @@ await test("receive lists what is held without values, and says when something w
   const { received, items } = await json(["receive", "--as", "alice"]);
   assert.deepEqual([(received as string[]).length, (items as unknown[]).length], [3, 3]);
   assert.doesNotMatch(JSON.stringify(items), /1990-|alice@|pepper/);
+  const email = (items as { document: string }[]).find(({ document }) => document === "email");
+  assert.partialDeepStrictEqual(email, {
+    broker: broker.url,
+    status: "live",
+    fields: [{ field: "EMAIL" }],
+  });
   assert.equal(((await json(["receive", "--as", "alice"]))["received"] as string[]).length, 0);
   fields.issued = [issue(addressOf("bob"), { EMAIL: "b@b.example" })];
   const { status, err } = await wallet(["receive", "--as", "alice"]);

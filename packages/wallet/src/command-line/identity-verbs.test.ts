@@ -12,6 +12,7 @@ import {
 import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { beforeEach, mock, test } from "node:test";
 import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
 import { shareSalts } from "../../test/same-salt.ts";
@@ -153,11 +154,19 @@ await test("words that are none, an index that is none and two secrets at once i
   writeFileSync(words, "test ".repeat(12));
   const key = join(directory, "key");
   writeFileSync(key, "0x12");
+  const long = join(directory, "long");
+  writeFileSync(long, "0".repeat(4097));
   const refused: [RegExp, ...string[]][] = [
     [/invalid_input/, "--mnemonic-file", words],
-    [/--index is a whole number/, "--mnemonic-file", words, "--index", "first"],
+    ...["first", "1x", "x1", "-1", "1".repeat(11)].map((index): [RegExp, ...string[]] => [
+      /--index is a whole number/,
+      "--mnemonic-file",
+      words,
+      `--index=${index}`,
+    ]),
     [/invalid_input/, "--mnemonic-file", join(directory, "missing")],
     [/invalid_input/, "--private-key-file", key],
+    [/is too long for a secret/, "--private-key-file", long],
     [/either --mnemonic-file/, "--private-key-file", key, "--index", "1"],
     [/either --mnemonic-file/, "--private-key-file", key, "--mnemonic-file", words],
     [/either --mnemonic-file/],
@@ -170,4 +179,79 @@ await test("words that are none, an index that is none and two secrets at once i
     assert.doesNotMatch(err, /test test/, "no words in what is said");
   }
   assert.deepEqual(readdirSync(join(directory, "wallet/identity")), ["mine.json"]);
+});
+
+await test("without --as the only identity is used, and of several none", async () => {
+  const sign = ["approve", "svc:sign?data=0x6869", "--passphrase-file", fileOf("right")];
+  const { address } = JSON.parse(readFileSync(vaultFile(), "utf8")) as { address: string };
+  assert.ok(String(valueOf(await wallet(...sign))["payload"]).includes(address));
+  const isAsked = async (): Promise<void> => {
+    const { status, out, err } = await wallet(...sign);
+    assert.deepEqual([status, out], [1, ""]);
+    assert.match(err, /invalid_input\): which identity\? --as <name>; see wallet identity list\n$/);
+  };
+  // Ruined, it may still be the one that was meant.
+  const second = join(directory, "wallet/identity/other.json");
+  writeFileSync(second, "");
+  await isAsked();
+  rmSync(second);
+  valueOf(await wallet(...sign));
+  writeFileSync(
+    join(directory, "demo.json"),
+    JSON.stringify({ baseUrl: "http://localhost:1", identities: {} }),
+  );
+  await isAsked();
+});
+
+/** Somebody at the terminal, who types these in turn. */
+function sitDown(...typed: readonly string[]) {
+  const stdin = Object.assign(new PassThrough(), { isTTY: true });
+  const asked: string[] = [];
+  const shown = mock.method(process.stderr, "write", (text: string) => {
+    if (text === "\n") return true;
+    const answer = typed[asked.push(text) - 1] ?? "";
+    setImmediate(() => stdin.write(`${answer}\n`));
+    return true;
+  });
+  const input = mock.getter(process, "stdin", () => stdin as unknown as NodeJS.ReadStream);
+  return {
+    asked,
+    [Symbol.dispose]() {
+      shown.mock.restore();
+      input.mock.restore();
+    },
+  };
+}
+
+await test("at a terminal a passphrase that is chosen is asked for twice, and one that opens something once", async () => {
+  const { right: known, other: chosen } = secrets;
+  const again = "The same again: ";
+  const present = "Passphrase of mine: ";
+  valueOf(await wallet("backup", "--as", "mine", "--file", join(directory, "a"), ...right));
+  for (const [status, args, typed, questions] of [
+    [0, ["logins", "--as", "mine"], [known], [present]],
+    [1, ["logins", "--as", "mine"], [chosen], [present]],
+    [0, ["identity", "create", "new"], [chosen, chosen], ["New passphrase for new: ", again]],
+    [1, ["identity", "create", "newer"], [chosen, known], ["New passphrase for newer: ", again]],
+    [0, ["restore", join(directory, "a"), "--as", "twin"], [known], ["Passphrase of the backup: "]],
+    [
+      1,
+      ["identity", "passphrase", "mine"],
+      [known, chosen, known],
+      [present, "New passphrase for mine: ", again],
+    ],
+    [
+      0,
+      ["identity", "passphrase", "mine"],
+      [known, chosen, chosen],
+      [present, "New passphrase for mine: ", again],
+    ],
+  ] as const) {
+    using terminal = sitDown(...typed);
+    const transcript = await wallet(...args);
+    assert.deepEqual([transcript.status, terminal.asked], [status, questions], transcript.err);
+  }
+  assert.deepEqual([await opens("other"), await opens("right")], [true, false]);
+  const names = readdirSync(join(directory, "wallet/identity")).toSorted();
+  assert.deepEqual(names, ["mine.json", "new.json", "twin.json"]);
 });
