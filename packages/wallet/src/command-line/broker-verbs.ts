@@ -38,12 +38,16 @@ export const brokerVerbs: readonly Verb[] = [
     parameters: url,
     example: "broker remove https://login.example",
     async run({ storage, seededBrokers }, input) {
+      const listed = await listBrokers(storage, seededBrokers);
       const removed = await removeBroker(storage, input.text("url"));
       if (seededBrokers.includes(removed))
         throw new WalletRefusal(
           "invalid_input",
           `${removed} came with this wallet and stays on the list`,
         );
+      // Whoever misspells it must not believe that it vouches for nobody any more.
+      if (!listed.includes(removed))
+        throw new WalletRefusal("not_found", `${removed} is not on the list; see broker list`);
       return { value: { removed } };
     },
   },

@@ -257,9 +257,12 @@ await test("every reserved type is refused, whatever is accepted", async () => {
   }
 });
 
-await test("a broker that was added is removed, and one that the wallet came with stays and is said to", async () => {
+await test("a broker that was added is removed; one that the wallet came with and one that it never had are refused", async () => {
   const added = "https://login.example";
   await json(["broker", "add", added, "--yes"]);
+  const misspelled = added.replace("login", "lgoin");
+  await refused(["broker", "remove", misspelled], /not_found\): \S+ is not on the list; see/);
+  assert.deepEqual(await json(["broker", "list"]), { brokers: [broker.url, added] });
   assert.deepEqual(await json(["broker", "remove", added]), { removed: added });
   await refused(["broker", "remove", broker.url], /stays on the list/);
   assert.deepEqual(await json(["broker", "list"]), { brokers: [broker.url] });
