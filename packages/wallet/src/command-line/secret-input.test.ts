@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { mock, test } from "node:test";
 import { refuses } from "../../test/test-wallet.ts";
-import { askNewSecret, askSecret } from "./secret-input.ts";
+import { askNewSecret, askSecret, readSecretFile } from "./secret-input.ts";
 
 /** Somebody at the terminal, who types these in turn. */
 function typist(...typed: readonly (string | null)[]) {
@@ -39,5 +39,22 @@ test("nobody is asked on a terminal that was read to its end for another secret"
     assert.equal(await askSecret("Passphrase: "), null);
   } finally {
     stdin.mock.restore();
+  }
+});
+
+test("a secret comes by standard input without the line break at its end, and with all else", async () => {
+  for (const [given, secret] of [
+    [["correct horse", " battery\n"], "correct horse battery"],
+    [["correct horse battery\r\n"], "correct horse battery"],
+    [[" correct horse \n\n"], " correct horse \n"],
+    [["0".repeat(4096)], "0".repeat(4096)],
+  ] as const) {
+    const piped = Readable.from(given) as unknown as NodeJS.ReadStream;
+    const stdin = mock.getter(process, "stdin", () => piped);
+    try {
+      assert.equal(await readSecretFile("-"), secret);
+    } finally {
+      stdin.mock.restore();
+    }
   }
 });
