@@ -4,9 +4,9 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { openFakeBroker } from "../test/fake-broker.ts";
-import { deadline, from, issue, serveFields } from "../test/fake-fields.ts";
+import { deadline, from, issue, now, serveFields } from "../test/fake-fields.ts";
 import { accepting, addressOf, refuses, walletOf } from "../test/test-wallet.ts";
-import type { HistoryEntry } from "./index.ts";
+import { type HistoryEntry, memoryStorage } from "./index.ts";
 
 await using broker = await openFakeBroker();
 const fields = serveFields(broker);
@@ -103,4 +103,19 @@ await test("an app that asks is named by its scheme, and is no host", async () =
   assert.deepEqual((await wallet.describe(toApp)).requester, { known: false, scheme: "evilapp:" });
   await wallet.approve(toApp, accepting("unknown-requester"));
   assert.equal((await wallet.history())[0]?.requester, undefined);
+});
+
+await test("the history is told newest first, whatever the storage lists first", async () => {
+  const plain = memoryStorage();
+  const list: typeof plain.list = async (folder) => (await plain.list(folder)).toReversed();
+  for (const second of [1, 3, 2]) {
+    const clock = async (): Promise<number> => now + second;
+    const wallet = await walletOf("alice", [broker.url], { storage: plain, now: clock });
+    await wallet.approve("svc:sign?data=0x6869&type=qr");
+  }
+  for (const storage of [plain, { ...plain, list }]) {
+    const wallet = await walletOf("alice", [broker.url], { storage });
+    const seconds = (await wallet.history()).map(({ at }) => at - now);
+    assert.deepEqual(seconds, [3, 2, 1]);
+  }
 });

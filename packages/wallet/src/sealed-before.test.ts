@@ -4,7 +4,7 @@ import { restoreBackup, writeBackup } from "./backup.ts";
 import { openIdentity } from "./identity.ts";
 import { getMended, getRecord, listMended } from "./records.ts";
 import { memoryStorage } from "./storage.ts";
-import { unsealSecret } from "./vault.ts";
+import { listIdentities, unsealSecret } from "./vault.ts";
 
 // What an earlier version wrote. Whoever has such a file has no other copy of the key: never write these anew.
 const secret = { kind: "mnemonic", mnemonic: `${"test ".repeat(11)}junk`, index: 1 } as const;
@@ -57,6 +57,8 @@ test("a disk that fails is no damage: nothing is removed, and no backup is writt
   const ctx = { identity, storage: failing, random };
   await assert.rejects(getMended(ctx, key), /^Error: EIO/);
   await assert.rejects(listMended(ctx, "history"), /^Error: EIO/);
+  await storage.put("identity/mine", JSON.stringify(file));
+  await assert.rejects(listIdentities(failing), /^Error: EIO/);
   const given = { name: "mine", secret, passphrase };
   await assert.rejects(writeBackup(ctx, given), /^Error: EIO/);
   assert.equal(await storage.get(key), record);
