@@ -127,7 +127,8 @@ await test("files are for their owner alone, whole, and leave no drafts behind",
   await storage.remove("claim/a");
   await storage.remove("claim/a");
   assert.deepEqual(readdirSync(join(root, "claim")), ["b.json"]);
-  await assert.rejects(storage.put("claim/../../x", "text"), TypeError);
+  for (const key of ["claim/../../x", "claim/a/../../x", "claim/../claim/a"] as const)
+    await assert.rejects(storage.put(key, "text"), TypeError);
 });
 
 await test("a file that may hold the keys of another identity is never written over", async () => {

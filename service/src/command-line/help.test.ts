@@ -78,7 +78,7 @@ void test("the value of an option is no word of a verb", async () => {
     [["frob", "--name", "Shop", "--role", "OWNER"], 'there is no verb "frob"; see svc --help'],
     [["--name", "Shop"], "which verb? see svc --help"],
     [
-      ["--replace", "--name", "Shop", "client", "show", "c1"],
+      ["--name", "Shop", "--replace", "client", "show", "c1"],
       "options stand after the verb; see svc client show --help",
     ],
   ] as const)

@@ -272,11 +272,12 @@ await test("a member's name is no other's than the one whom this wallet knows by
 });
 
 await test("who is meant is never guessed: a name of nobody or of several, no name, no address", async () => {
-  const members = [addressOf("alice"), addressOf("bob"), `0x${"ca".repeat(20)}`].map((address) => ({
-    address,
-    name: "Eve",
-    votingRights: true,
-  }));
+  const carl = `0x${"ca".repeat(20)}`;
+  const members = [
+    { address: addressOf("alice"), name: "Eve", votingRights: true },
+    { address: addressOf("bob"), name: "Eve", votingRights: true },
+    { address: carl, name: "Carl", votingRights: false },
+  ];
   const { rules } = charter;
   const listed = { address: business, name: "Alpine AG", status: "active", rules, members };
   broker.answers.set("/w/businesses", { status: 200, body: { items: [listed] } });
@@ -301,6 +302,9 @@ await test("who is meant is never guessed: a name of nobody or of several, no na
     assert.deepEqual([status, out], [1, ""], how.join(" "));
     assert.match(err, pattern);
   }
+  // A name that the broker alone has is that of its member.
+  const { words } = valueOf(await wallet("business", "rules", "--drop", "Carl", "--show"));
+  assert.match(String(words), new RegExp(`No longer a member: .*${carl}`));
   assert.deepEqual([fake.proposed, fake.votes], [[], []]);
 });
 
