@@ -129,8 +129,13 @@ await test("the inbox prints what waits as one JSON value, and what others wrote
   const requester = { name: "Bank\u202E AG", domain: "bank.example" };
   const optional = ["BUSINESS_LEI"];
   const asked = { ...dataRequest, optional, requester, purpose: "To open\u0007\nan account." };
-  fake.items = [{ ...asked, business: { address: business, name: "Alpine\u202E" } }];
-  const [vote] = valueOf(await wallet("inbox"))["votes"] as Record<string, unknown>[];
+  const unreadable = { ...dataRequest, id: "04J", requestId: "04J", required: "all" };
+  fake.items = [{ ...asked, business: { address: business, name: "Alpine\u202E" } }, unreadable];
+  const [vote, other] = valueOf(await wallet("inbox"))["votes"] as Record<string, unknown>[];
+  // What cannot be read is listed too, and hides nothing else.
+  const unknown = { business: null, requester: null, purpose: null, expiresAt: null };
+  assert.partialDeepStrictEqual(other, { id: "04J", kind: "data_request", ...unknown });
+  assert.match(String(other?.["refusal"]), /./);
   const { words, ...members } = vote ?? {};
   assert.match(String(words), /\n/);
   assert.deepEqual(members, {

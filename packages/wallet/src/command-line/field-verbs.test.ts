@@ -157,6 +157,13 @@ await test("a backup without a passphrase prints the words that open it, and is 
   const tablet = openDevice("tablet");
   const restore = ["restore", String(backup), "--passphrase-file", words];
   assert.deepEqual(await json(restore, tablet), { name: "alice", address: alice, credentials: 3 });
+  // The words are printed beside a file too: nothing else opens it.
+  const file = join(directory, "words.backup");
+  const written = await json(["backup", "--as", "alice", "--file", file]);
+  assert.equal(written["file"], file);
+  writeFileSync(words, `${String(written["passphrase"])}\n`);
+  const again = ["restore", file, "--passphrase-file", words];
+  assert.equal((await json(again, openDevice("laptop")))["address"], alice);
   for (const each of fields.issued) assert.equal(each.collected, true);
   await json(["approve", fields.link(), "--as", "alice"], tablet);
   assert.equal(fields.shared.length, 3);
