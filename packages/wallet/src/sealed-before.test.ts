@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { refuses } from "../test/test-wallet.ts";
 import { restoreBackup, writeBackup } from "./backup.ts";
 import { openIdentity } from "./identity.ts";
 import { getMended, getRecord, listMended } from "./records.ts";
 import { memoryStorage } from "./storage.ts";
-import { listIdentities, unsealSecret } from "./vault.ts";
+import { listIdentities, requireIdentity, unsealSecret } from "./vault.ts";
 
 // What an earlier version wrote. Whoever has such a file has no other copy of the key: never write these anew.
 const secret = { kind: "mnemonic", mnemonic: `${"test ".repeat(11)}junk`, index: 1 } as const;
@@ -29,6 +30,15 @@ test("a vault file that was sealed by an earlier version opens", async () => {
   const storage = memoryStorage();
   await storage.put("identity/mine", JSON.stringify(file));
   assert.deepEqual(await unsealSecret(storage, { name: "mine", passphrase }), secret);
+});
+
+test("a vault file of another version, or with a member of another type, is damaged and opens nothing", async () => {
+  const storage = memoryStorage();
+  for (const member of Object.keys(file)) {
+    await storage.put("identity/mine", JSON.stringify({ ...file, [member]: 2 }));
+    await refuses(requireIdentity(storage, "mine"), "damaged_state");
+    await refuses(unsealSecret(storage, { name: "mine", passphrase }), "damaged_state");
+  }
 });
 
 test("a backup that was written by an earlier version is restored", async () => {
