@@ -90,8 +90,9 @@ test("a file that cannot be loaded, an ending or a test that fails keeps no othe
     "b.mjs": 'after(() => { throw new Error("does not end"); }); test("b", () => undefined);',
     "c.mjs": 'test("c", () => { throw new Error("wrong"); });',
     "d.mjs": 'await test("d", () => console.log("> d"));',
+    "e.mjs": 'after(() => { throw new Error("does not end"); }); throw new Error("not loaded");',
   });
-  const failed = ["a.mjs", "b.mjs", "c"];
+  const failed = ["a.mjs", "b.mjs", "c", "e.mjs"];
   assert.deepEqual(ran, { lines: ["d"], failed, statuses: [1], unawaited: [] });
 });
 
