@@ -200,6 +200,21 @@ test("the distance of the machine's clock from the database's is reported", asyn
   assert.equal(await clockSkewMs(answering, () => times.shift() ?? 0), 200);
 });
 
+test("a right clock is not taken for a wrong one because the database was slow to answer", async () => {
+  const answering: Queryable = {
+    query: async <Row extends object>() => [{ ms: 20_000 }] as unknown as Row[],
+  };
+  const between = async (asked: number, answered: number): Promise<number> => {
+    const times = [asked, answered];
+    return clockSkewMs(answering, () => times.shift() ?? 0);
+  };
+  assert.equal(await between(11_000, 20_001), 0);
+  assert.equal(await between(20_000, 29_000), 0);
+  // What the delay cannot explain is wrong all the same.
+  assert.equal(await between(23_000, 29_000), 3000);
+  assert.equal(await between(8000, 17_000), -3000);
+});
+
 /** A database whose clock is ahead by this much. */
 const databaseAhead = (aheadMs: number): Queryable => ({
   query: async <Row extends object>() => [{ ms: Date.now() + aheadMs }] as unknown as Row[],

@@ -136,7 +136,16 @@ export async function advanceClock(
   return store.addOffsetSeconds(db, seconds, options.everyJob === true ? everyJobPayload : "");
 }
 
-/** How far this machine's clock is from the database's, in milliseconds; more than {@link skewLimitMs} makes a process not ready. */
+/**
+ * Smaller differences cannot be distinguished from the delay of a measurement on a busy machine, and would make spans
+ * of time uneven.
+ */
+const skewToleranceMs = 1000;
+
+/**
+ * How far this machine's clock is from the database's, in milliseconds; more than {@link skewLimitMs} makes a process
+ * not ready. An answer that took seconds, such as one that waited for a connection, tells only how far it is at least.
+ */
 export async function clockSkewMs(
   db: Queryable,
   machineNowMs: () => number = Date.now,
@@ -144,16 +153,13 @@ export async function clockSkewMs(
   const before = machineNowMs();
   const databaseMs = await store.readDatabaseMs(db);
   const after = machineNowMs();
-  return (before + after) / 2 - databaseMs;
+  const skewMs = (before + after) / 2 - databaseMs;
+  const unsureMs = (after - before) / 2;
+  if (unsureMs < skewToleranceMs) return skewMs;
+  return skewMs > 0 ? Math.max(0, skewMs - unsureMs) : Math.min(0, skewMs + unsureMs);
 }
 
 export const skewLimitMs = 2000;
-
-/**
- * Smaller differences cannot be distinguished from the delay of a measurement on a busy machine, and would make spans
- * of time uneven.
- */
-const skewToleranceMs = 1000;
 
 /** Unix seconds: whatever ended before this has ended for every process, even for one whose clock is behind. */
 export const endedForAll = (clock: Clock): number => clock.now() - (2 * skewLimitMs) / 1000;
