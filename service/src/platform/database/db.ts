@@ -202,6 +202,11 @@ const connectionMessages =
 const readOnlyState = "25006";
 const deadlockState = "40P01";
 
+/** Whether a statement failed because the server takes no writes, as a standby. */
+export function isReadOnly(error: unknown): boolean {
+  return sqlState(error) === readOnlyState;
+}
+
 /**
  * SQLSTATEs, by class or in full, that are caused by the server or by other sessions and not by the statement: no
  * connection (08), no connection or disk left (53), starting or stopping (57P), no writes (25006); a statement that
@@ -312,10 +317,14 @@ const sessionSettings = [
   "tcp_user_timeout=30s",
 ];
 
+/** The driver asks for it by itself. */
+const statementTimeoutSeconds = 30;
+
 /** What every session has to begin with, as PostgreSQL shows it; those of TCP are no matter on a Unix socket. */
 export const settingsNeeded = sessionSettings
   .filter((setting) => !setting.startsWith("tcp_"))
-  .map((setting) => setting.replaceAll("\\", ""));
+  .map((setting) => setting.replaceAll("\\", ""))
+  .concat(`statement_timeout=${statementTimeoutSeconds}s`);
 
 /** Each as an option of the server's command line. */
 const sessionOptions = sessionSettings.map((setting) => `-c ${setting}`).join(" ");
@@ -345,7 +354,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     ...withSessionOptions(rest),
     max: connections,
     types,
-    statement_timeout: 30_000,
+    statement_timeout: statementTimeoutSeconds * 1000,
     connectionTimeoutMillis: 10_000,
   };
   const pool = new Pool(options);

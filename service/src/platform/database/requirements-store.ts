@@ -20,3 +20,15 @@ export async function findFitness(
       where current_setting(split_part(setting, '=', 1), true) is distinct from split_part(setting, '=', 2)) as missing`);
   return row;
 }
+
+/**
+ * Takes a lock until the session ends. @returns false if another session has it; true also if this one has it already
+ *
+ * @param key an integer of 8 bytes
+ */
+export async function takeSessionLock(db: Queryable, key: string): Promise<boolean> {
+  const [row] = await db.query<{ is_taken: boolean }>(
+    sql`select pg_try_advisory_lock(${key}::bigint) as is_taken`,
+  );
+  return row?.is_taken === true;
+}

@@ -4,11 +4,16 @@ import { Client } from "pg";
 import { openDb, type Queryable, type Statement } from "./db.ts";
 import { listPending, migrate } from "./migrate.ts";
 import { openTestDatabase } from "./test-database.ts";
-import { refuseUnfit } from "./requirements.ts";
+import { refuseShared, refuseUnfit } from "./requirements.ts";
 
 const encodedAs = (encoding: string) => ({
   migrated: false,
   choices: `encoding ${encoding} locale_provider libc locale 'C'`,
+});
+
+const sessionOf = (client: Client): Queryable => ({
+  query: async <Row extends object>({ text, values }: Statement) =>
+    (await client.query<Row>(text, [...values])).rows,
 });
 
 test("a database that cannot store every text is refused", async () => {
@@ -43,14 +48,29 @@ test("a database whose sessions begin without the settings they are opened with 
   // As through a pooler that ignores what a session asks for.
   const client = new Client(database.connection);
   await client.connect();
-  const pooled: Queryable = {
-    query: async <Row extends object>({ text, values }: Statement) =>
-      (await client.query<Row>(text, [...values])).rows,
-  };
+  const pooled = sessionOf(client);
   try {
     await assert.rejects(
       refuseUnfit(pooled),
-      /^UnfitDatabase: .*DATABASE_URL.* begin without .*plan_cache_mode=force_generic_plan.*lock_timeout=5s.*alter role/,
+      /^UnfitDatabase: .*DATABASE_URL.* begin without .*plan_cache_mode=force_generic_plan.*lock_timeout=5s.*statement_timeout=30s.*alter role.*reconnect/,
+    );
+  } finally {
+    await client.end();
+  }
+});
+
+test("a pooler in transaction mode is refused even if it knows prepared statements", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  await using db = openDb({ ...database.connection, connections: 1 });
+  const client = new Client(database.connection);
+  await client.connect();
+  try {
+    await refuseShared(db, sessionOf(client));
+    // Between transactions such a pooler leads any connection to any session.
+    const [one, other] = [sessionOf(client), sessionOf(client)];
+    await assert.rejects(
+      refuseShared(one, other),
+      /^UnfitDatabase: a pooler in transaction mode .*DATABASE_URL/,
     );
   } finally {
     await client.end();

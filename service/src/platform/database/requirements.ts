@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { type Queryable, settingsNeeded } from "./db.ts";
 import * as store from "./requirements-store.ts";
 
@@ -28,6 +29,21 @@ export async function refuseUnfit(db: Queryable): Promise<void> {
     );
   if (found.missing.length > 0)
     throw new UnfitDatabase(
-      `sessions of the database (DATABASE_URL) begin without ${found.missing.join(", ")}: a pooler drops what they ask for; give it to the database's user by "alter role"`,
+      `sessions of the database (DATABASE_URL) begin without ${found.missing.join(", ")}: a pooler drops what they ask for; give it to the database's user by "alter role", and let the pooler reconnect`,
+    );
+}
+
+/**
+ * Some poolers in transaction mode know prepared statements, so that nothing fails: only notifications and locks of
+ * sessions get lost. What tells is that two connections share a session.
+ *
+ * @throws {UnfitDatabase} if a lock that one connection holds is not kept from the other
+ */
+export async function refuseShared(one: Queryable, other: Queryable): Promise<void> {
+  // A number that nobody else uses; it is freed when the session ends.
+  const key = randomBytes(8).readBigInt64BE().toString();
+  if ((await store.takeSessionLock(one, key)) && (await store.takeSessionLock(other, key)))
+    throw new UnfitDatabase(
+      "a pooler in transaction mode stands before the database (DATABASE_URL): two connections share a session; set its mode to `session`",
     );
 }

@@ -6,6 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ConfigError } from "../config/config.ts";
+import { openDb } from "../database/db.ts";
+import { migrate } from "../database/migrate.ts";
+import { openTestDatabase } from "../database/test-database.ts";
 import { describeStartFault } from "./start-fault.ts";
 
 const unreachable = "the database cannot be reached (DATABASE_URL)";
@@ -40,6 +43,19 @@ for (const [message, code] of [
       `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`,
     );
   });
+
+test("of a start on a standby it is said that the address has to lead to the primary", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({
+    connectionString: `${database.url}&options=-c%20default_transaction_read_only%3Don`,
+    connections: 1,
+  });
+  await assert.rejects(migrate(db), (error) => {
+    const said = describeStartFault(error) ?? "";
+    assert.match(said, /^the database takes no changes \(DATABASE_URL\): .*primary.*standby/);
+    return true;
+  });
+});
 
 test("of statements that get lost between the connections of a pooler it is said that one stands there", () => {
   for (const code of ["42P05", "26000"]) {

@@ -1,5 +1,5 @@
 import { ConfigError } from "../config/config.ts";
-import { isOutage } from "../database/db.ts";
+import { isOutage, isReadOnly } from "../database/db.ts";
 
 /**
  * Faults of the environment that have their own class, by name, since their modules are loaded only where they are
@@ -44,6 +44,8 @@ export function describeStartFault(error: unknown): string | null {
     return `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`;
   if (typeof code === "string" && pooledCodes.has(code))
     return `a pooler in transaction mode stands before the database (DATABASE_URL): ${message}`;
+  if (isReadOnly(error))
+    return `the database takes no changes (DATABASE_URL): lead it to the primary, not to a standby (${message})`;
   // The code is also ENOENT for a directory that cannot be created.
   const isOfFile = syscall !== "connect" && "path" in error;
   if (syscall === "connect" || (!isOfFile && isOutage(error)))
