@@ -427,3 +427,26 @@ test("the alerts ask for metrics that the service has", async () => {
   assert.ok(values.length >= 2);
   for (const value of values) assert.ok(sources.join("").includes(value), value);
 });
+
+test("the unit for systemd starts what `npm run svc` starts, and waits until it has drained", () => {
+  const unit = read("docs/guides/svc.service");
+  const valuesOf = (name: string): string[] =>
+    [...unit.matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(([, value = ""]) => value);
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: { svc: string } };
+  const [, command = ""] = / exec (node .*)$/.exec(scripts.svc) ?? [];
+  const [start = ""] = valuesOf("ExecStart");
+  assert.equal(
+    start.replace("/opt/svc/node_modules/.bin/", "").replaceAll("/opt/svc/", ""),
+    `${command} serve`,
+  );
+  const environment = Object.fromEntries(valuesOf("Environment").map((each) => each.split("=")));
+  const names = new Set(Object.values(settings).map(({ env }) => env));
+  assert.deepEqual(
+    Object.keys(environment).filter((name) => !names.has(name)),
+    [],
+  );
+  assert.equal(environment["PROFILE"], "production");
+  const drain = Number(settings.drainSeconds.fallback);
+  // Operate, "Start in production": 0.3 s before, 4 s after.
+  assert.ok(Number(valuesOf("TimeoutStopSec")[0]) >= drain + 4.3);
+});
