@@ -103,6 +103,7 @@ import {
 } from "./platform/telemetry/metrics.ts";
 import { migrate, refusePending } from "./platform/database/migrate.ts";
 import { openNotifications } from "./platform/database/notifications.ts";
+import { watchServer } from "./platform/database/same-server.ts";
 import { createOutbound, type Outbound } from "./platform/outbound/outbound.ts";
 import { resolveTxt } from "./platform/outbound/resolver.ts";
 import { createRandom } from "./platform/cryptography/random.ts";
@@ -429,12 +430,20 @@ function openBeside<T extends AsyncDisposable>(
   return opening;
 }
 
+const twoServers =
+  "connections lead to two database servers: end those to the former primary, and keep it from writing";
+
 function platformJobs(ctx: OpenContext): Job[] {
   return [
     // Time can only be moved in `dev`. A notification announces it at once; this job is for lost ones.
     ...(ctx.config.profile === "dev"
       ? [{ name: "clock", everySeconds: 5, run: async () => ctx.clock.refresh() }]
       : []),
+    {
+      name: "database-server",
+      everySeconds: 5,
+      run: watchServer(ctx.db, () => ctx.log.error(twoServers)),
+    },
     { name: "audit-chain", everySeconds: 0.5, run: async () => void (await chainAudit(ctx)) },
     {
       name: "audit-retention",
