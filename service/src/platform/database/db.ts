@@ -285,7 +285,7 @@ async function runAgain<T>(connections: number, attempt: () => Promise<T>): Prom
 /** Whether a connection is of no use any more: it leads to the wrong server, or nothing on it will be answered. */
 const isUseless = (error: unknown): boolean =>
   isOutdated(error) ||
-  sqlState(error) === readOnlyState ||
+  isReadOnly(error) ||
   (error instanceof Error && error.message === "Query read timeout");
 
 const sessionSettings = [
