@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { openRepetition } from "../platform/telemetry/repetition.ts";
 import { recordEnds } from "./attempt-ends.ts";
 import type { Ended } from "./delivery-store.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
@@ -22,6 +23,7 @@ export class AttemptEndQueue {
   readonly #ctx: WebhooksContext;
   readonly #leaseMs: number;
   readonly #onRecorded: Options["onRecorded"];
+  readonly #isNews = openRepetition();
   #waiting: Ended[] = [];
   #recording: Promise<void> | null = null;
 
@@ -69,7 +71,8 @@ export class AttemptEndQueue {
         // They wait until they are asked for again; once a lease is over, the attempt is made again instead.
         const oldestMs = this.#ctx.clock.nowMs() - this.#leaseMs;
         this.#waiting.push(...part.filter((each) => each.begunAtMs > oldestMs));
-        this.#ctx.log.error({ err: error }, "ends of webhook attempts could not be kept");
+        if (this.#isNews(error))
+          this.#ctx.log.error({ err: error }, "ends of webhook attempts could not be kept");
         return;
       }
     }
