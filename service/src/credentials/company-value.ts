@@ -7,7 +7,7 @@ import {
   parseAddress,
 } from "@svc/protocol";
 import { isTime, parseDate } from "./calendar.ts";
-import { isCountryCode } from "./country.ts";
+import { faultOfCountry, isCountryCode } from "./country.ts";
 import { parseEmailAddress } from "./email-address.ts";
 import { faultOfJson } from "./json-value.ts";
 
@@ -15,7 +15,6 @@ import { faultOfJson } from "./json-value.ts";
 const textMax = 1000;
 const commentMax = 4000;
 const urlMax = 2000;
-const countriesMax = 10;
 
 interface About extends BusinessFieldEntry {
   readonly name: BusinessFieldName;
@@ -45,7 +44,7 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   text: faultOfText,
   date: faultOfDate,
   datetime: (data) => (isTime(data) ? null : "must be a time of RFC 3339"),
-  country: faultOfCountry,
+  country: (data, { name }) => faultOfCountry(data, name),
   enum: faultOfEnum,
   // The file itself is never sent here, only what its issuer found in it.
   verdict: (data) => faultOfWord(data, ["VERIFIED", "REJECTED", "NOT_PROVIDED"]),
@@ -139,15 +138,6 @@ function faultOfDate(data: string, { name, today }: About): string | null {
   if (day < (isBirth ? "1850-01-01" : "1000-01-01") || day > "2200-12-31") return "is out of range";
   const isPast = pastDates.some((ending) => name.endsWith(ending));
   return isPast && day > today ? "lies in the future" : null;
-}
-
-function faultOfCountry(data: string, { name }: About): string | null {
-  const countries = data.split(",");
-  if (!countries.every(isCountryCode)) return "must be a country of ISO 3166-1 alpha-3";
-  if (new Set(countries).size < countries.length) return "names a country twice";
-  return countries.length <= (name.endsWith("_NATIONALITY") ? countriesMax : 1)
-    ? null
-    : "names too many countries";
 }
 
 /** For fields of which the catalogue lists no words: the words of its fields of the same kind. */

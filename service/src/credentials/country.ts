@@ -27,6 +27,18 @@ export function isCountryCode(text: string): boolean {
   return codes.has(text);
 }
 
+/** Of one person's nationalities. */
+const nationalitiesMax = 10;
+
+/** What is wrong with the value of a field that names a country, or, for a nationality, several; null for nothing. */
+export function faultOfCountry(data: string, field: string): string | null {
+  const countries = data.split(",");
+  const countriesMax = field.endsWith("_NATIONALITY") ? nationalitiesMax : 1;
+  if (!countries.every(isCountryCode)) return "must be a country of ISO 3166-1 alpha-3";
+  if (new Set(countries).size < countries.length) return "names a country twice";
+  return countries.length <= countriesMax ? null : "names too many countries";
+}
+
 export function isInEuEfta(code: string): boolean {
   return euEfta.has(code);
 }

@@ -3,11 +3,10 @@ import {
   entryOfField,
   type FieldName,
   type FieldType,
-  isFieldName,
   isShowable,
 } from "@svc/protocol";
 import { isTime, parseDate } from "./calendar.ts";
-import { isCountryCode } from "./country.ts";
+import { faultOfCountry } from "./country.ts";
 import { parseEmailAddress } from "./email-address.ts";
 import { faultOfJson } from "./json-value.ts";
 
@@ -16,7 +15,6 @@ const textMax = 1000;
 const noteMax = 4000;
 /** The greatest length of the Base64 text (decisions section 1, Field names). */
 const imageMax = 1_048_576;
-const countriesMax = 10;
 
 /**
  * What is wrong with a field's value, or null: checked against the catalogue's type and format. Values are hashed as
@@ -39,7 +37,7 @@ const checks: Record<FieldType, (data: string, about: About) => string | null> =
   text: faultOfText,
   date: faultOfDate,
   datetime: (data) => (isTime(data) ? null : "must be a time of RFC 3339"),
-  country: faultOfCountry,
+  country: (data, { field }) => faultOfCountry(data, field),
   enum: faultOfEnum,
   boolean: (data) => (data === "true" || data === "false" ? null : "must be true or false"),
   integer: (data) => (/^(?:0|[1-9]\d{0,8})$/.test(data) ? null : "must be a whole number"),
@@ -109,14 +107,6 @@ function faultOfDate(data: string, { field, today }: About): string | null {
   return !field.endsWith("_EXPIRY_DATE") && data > today ? "lies in the future" : null;
 }
 
-function faultOfCountry(data: string, { field }: About): string | null {
-  const countries = data.split(",");
-  const isList = field.endsWith("_NATIONALITY");
-  if (!countries.every(isCountryCode)) return "must be a country of ISO 3166-1 alpha-3";
-  if (new Set(countries).size < countries.length) return "names a country twice";
-  return countries.length <= (isList ? countriesMax : 1) ? null : "names too many countries";
-}
-
 /** The words of the catalogue, by the end of the field's name. */
 export const enumWords: Readonly<Record<string, readonly string[]>> = {
   _SEX: ["M", "F", "X"],
@@ -176,8 +166,7 @@ export type Document = (typeof documents)[number];
 const companionGroups = new Set<string>(["SELFIE", "SCREENING", "ASSURANCE"]);
 
 /** What is wrong with naming this field in a credential of this document, or null. */
-export function faultOfField(document: Document, name: string): string | null {
-  if (!isFieldName(name)) return "is not a field of the catalogue";
+export function faultOfField(document: Document, name: FieldName): string | null {
   const { group, derived } = entryOfField(name);
   if (derived) return "is derived: it is computed from the document";
   return group === document || companionGroups.has(group)

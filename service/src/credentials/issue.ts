@@ -191,10 +191,8 @@ function checkGiven(given: GivenCredential, now: number): Checked {
   const fields = given.fields.map(({ field, data }, index) => {
     if (!isFieldName(field))
       throw invalidRequest(`fields[${index}].field is not a field of the catalogue`);
-    const fault = faultOfField(document, field);
+    const fault = faultOfField(document, field) ?? faultOfValue(field, data, today);
     if (fault !== null) throw invalidRequest(`fields[${index}] ${field} ${fault}`);
-    const fatal = faultOfValue(field, data, today);
-    if (fatal !== null) throw invalidRequest(`fields[${index}] ${field} ${fatal}`);
     return { field, data };
   });
   if (new Set(fields.map(({ field }) => field)).size < fields.length)

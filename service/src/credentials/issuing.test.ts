@@ -103,6 +103,7 @@ await test("400: what is wrong is named, never quoted", async () => {
     [{ ...good, expiresAt: inTwentyYears + 1 }, /expiresAt/],
     [{ ...good, expiresAt: "soon" }, /expiresAt/],
     [withField("SHOE_SIZE", "42"), /not a field of the catalogue/],
+    [withField("DOB_PARENT_FIELD", "1990-05-17"), /not a field of the catalogue/],
     [withField("PASSPORT_DOB", "1990-05-17"), /PASSPORT_DOB does not belong/],
     [withField("AGE_OVER_18", "true"), /AGE_OVER_18 is derived/],
     [withField("IDCARD_DOB", "17 May"), /IDCARD_DOB must be a date/],
