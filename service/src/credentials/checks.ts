@@ -119,11 +119,11 @@ export async function listSupposedLeaves(
 
 /** Which of the leaves count at this moment; one statement for any number of leaves, of any users. */
 export async function findLiveLeaves(
-  ctx: Pick<Ctx, "db" | "clock">,
-  tx: Queryable | null,
+  { clock }: Pick<Ctx, "clock">,
+  db: Queryable,
   leaves: readonly Hex32[],
 ): Promise<ReadonlySet<Hex32>> {
-  return new Set(await store.listLiveLeaves(tx ?? ctx.db, leaves, ctx.clock.now()));
+  return new Set(await store.listLiveLeaves(db, leaves, clock.now()));
 }
 
 /** Why a triple is not valid; the first two only if it opens a leaf (decisions section 4). */

@@ -14,13 +14,12 @@ import { listOwnCredentials } from "./collection.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import {
   findCompanyNames,
-  isSoleProprietor,
   listCompanyFields,
   matchCompanyLeaves,
   proveCompanyLeaves,
 } from "./company-fields.ts";
 import { sampleCompanyFields } from "./company-sample.ts";
-import { listRecordsDue } from "./company-store.ts";
+import { isSoleProprietor, listRecordsDue } from "./company-store.ts";
 import { forgetUser, purgeCredentials } from "./ending.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness, someUser } from "./test-credentials.ts";

@@ -66,18 +66,6 @@ export async function findCompanyNames(
   return new Set(await store.listLiveNames(db, question));
 }
 
-/**
- * Whether the business is a single person, so that what is known about the company is personal (decisions section 6,
- * Tiers). This stays true after the record that said so has ended, until another type is attested. One statement;
- * nothing is unsealed.
- */
-export async function isSoleProprietor(
-  db: Queryable,
-  of: Pick<store.CompanyQuestion, "environment" | "business">,
-): Promise<boolean> {
-  return store.isSoleProprietor(db, of);
-}
-
 /** A leaf as a release named it. */
 export interface CompanyClaim {
   readonly name: BusinessFieldName;

@@ -97,8 +97,10 @@ export async function listLiveNames(
 }
 
 /**
- * Whether the newest type of the company that was attested and not revoked is that of a sole proprietor, whether or not
- * it has expired; if it is no longer known which type that was, it counts as a sole proprietor. False without a type.
+ * Whether the business is a single person, so that what is known about the company is personal (decisions section 6,
+ * Tiers): whether the newest type of the company that was attested and not revoked is that of a sole proprietor, whether
+ * or not it has expired; if it is no longer known which type that was, it counts as a sole proprietor. False without a
+ * type.
  */
 export async function isSoleProprietor(
   db: Queryable,

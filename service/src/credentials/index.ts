@@ -20,14 +20,13 @@ export {
   type CompanyClaim,
   type CompanyField,
   findCompanyNames,
-  isSoleProprietor,
   listCompanyFields,
   matchCompanyLeaves,
   proveCompanyLeaves,
 } from "./company-fields.ts";
 export { sendToRegistry } from "./batches.ts";
 export { issueCompanyRecord } from "./company-issue.ts";
-export { isVouchedFor } from "./company-store.ts";
+export { isSoleProprietor, isVouchedFor } from "./company-store.ts";
 export { sampleCompanyFields } from "./company-sample.ts";
 export type { GivenCompanyField } from "./company-record.ts";
 export {

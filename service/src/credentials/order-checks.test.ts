@@ -39,23 +39,23 @@ await test("triples are matched in their order, and a thousand leaves are looked
     (_, index) => leaves[index % leaves.length] ?? leaves[0],
   );
   const before = ctx.db.callsTotal;
-  const found = await findLiveLeaves(ctx, null, many as `0x${string}`[]);
+  const found = await findLiveLeaves(ctx, ctx.db, many as `0x${string}`[]);
   assert.equal(ctx.db.callsTotal - before, 1);
   assert.deepEqual([...found].toSorted(), leaves.toSorted());
   await ctx.db.transaction(async (tx) => {
     assert.equal((await findLiveLeaves(ctx, tx, leaves)).size, leaves.length);
   });
   await revokeCredential(ctx, demo, id);
-  assert.equal((await findLiveLeaves(ctx, null, leaves)).size, 0);
+  assert.equal((await findLiveLeaves(ctx, ctx.db, leaves)).size, 0);
   const expiresAt = ctx.clock.now() + 60;
   const { held: short } = await giveCredential(world, demo, { user, expiresAt });
   const infos = short.filter(({ field }) => field === "IDCARD_DOB");
   const [match] = await matchLeaves(ctx, { keyId: null, environment: "live", user, infos });
   assert.ok(match);
   world.advance(expiresAt - ctx.clock.now() - 1);
-  assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 1);
+  assert.equal((await findLiveLeaves(ctx, ctx.db, [match.leaf])).size, 1);
   world.advance(1);
-  assert.equal((await findLiveLeaves(ctx, null, [match.leaf])).size, 0);
+  assert.equal((await findLiveLeaves(ctx, ctx.db, [match.leaf])).size, 0);
 });
 
 await test("leaves are supposed for what opens none, by each end that the user's leaves of the fields have on that side", async () => {
