@@ -68,8 +68,8 @@ export async function lockUnrevoked(
 
 function byIssuer(rows: readonly WaitingRow[]): WaitingRoots[] {
   const groups = Map.groupBy(rows, (row) => row.issuer_id);
-  return [...groups.values()].map((group) => ({
-    issuerId: group[0]?.issuer_id ?? "",
+  return Array.from(groups, ([issuerId, group]) => ({
+    issuerId,
     address: group[0]?.address ?? "0x",
     roots: group.map((row) => row.root),
   }));

@@ -2,7 +2,6 @@ import { readAddress } from "../platform/http/address-input.ts";
 import { Type } from "../platform/http/schema.ts";
 import {
   type Address,
-  type FieldName,
   type Hex32,
   type Info,
   isFieldName,
@@ -187,16 +186,12 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
       if (proofs.length === 0) return envelope({}, message);
       const { chainId, contracts } = ctx.chain;
       const place = { chainId, registry: contracts.registry };
-      return envelope({ proofs: proofs.map((proof) => toWire(proof, place)) }, message);
+      const shown = proofs.map(({ proof, ...rest }) =>
+        Object.assign(rest, place, { proof: [...proof] }),
+      );
+      return envelope({ proofs: shown }, message);
     },
   );
-}
-
-function toWire<Proof extends { readonly proof: readonly Hex32[] }>(
-  proof: Proof,
-  place: { chainId: number; registry: Address },
-): Proof & { proof: Hex32[]; chainId: number; registry: Address } {
-  return { ...proof, proof: [...proof.proof], ...place };
 }
 
 /** @throws {Problem} invalid_request, invalid_fields */
@@ -221,14 +216,10 @@ function readInfos(given: readonly { field: string; data: string; pepper: string
   const unknown = given.map(({ field }) => field).filter((field) => !isFieldName(field));
   refuseUnknownNames(unknown);
   return given.map(({ field, data, pepper }, index) => {
+    if (!isFieldName(field)) throw new Error("unknown fields were refused before");
     const hex = pepper.startsWith("0x") ? pepper : `0x${pepper}`;
     if (!/^0x(?:[0-9a-fA-F]{2})+$/.test(hex))
       throw invalidRequest(`infos[${index}].pepper must be hex`);
-    return { field: knownField(field), data, pepper: isHexOf(hex, 32) ? hex : noPepper };
+    return { field, data, pepper: isHexOf(hex, 32) ? hex : noPepper };
   });
-}
-
-function knownField(field: string): FieldName {
-  if (!isFieldName(field)) throw new Error("unknown fields were refused before");
-  return field;
 }

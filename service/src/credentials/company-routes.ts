@@ -112,9 +112,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
       const body = JSON.stringify(["companies", business, content, asOf ?? null, expiresAt]);
       const issued = await issueCompanyRecord(ctx, issuer, {
         business,
-        fields: fields.map(({ field, subject, data }) =>
-          subject === undefined ? { field, data } : { field, subject, data },
-        ),
+        fields,
         ...(asOf === undefined ? {} : { asOf }),
         expiresAt,
         ...(key === undefined ? {} : { idempotency: { key, body } }),
@@ -179,7 +177,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
       },
     },
     async (request) => {
-      return readRecord(ctx, issuerOf(request), readId(request.params.id));
+      return readRecord(ctx, issuerOf(request), readCredentialId(request.params.id));
     },
   );
   scope.post(
@@ -199,15 +197,15 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
     },
     async (request) => {
       const issuer = issuerOf(request);
-      const id = readId(request.params.id);
+      const id = readCredentialId(request.params.id);
       await revokeCompanyRecord(ctx, issuer, id);
       return readRecord(ctx, issuer, id);
     },
   );
 }
 
-/** A text that is not a UUID names no record. @throws {Problem} credential_not_found */
-function readId(text: string): string {
+/** A text that is not a UUID names no credential and no record. @throws {Problem} credential_not_found */
+export function readCredentialId(text: string): string {
   const id = parseUuid(text);
   if (id === null) throw new Problem("credential_not_found");
   return id;

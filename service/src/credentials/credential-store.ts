@@ -326,7 +326,7 @@ export async function takeIdempotencyKey(
   },
   before: number,
 ): Promise<KnownCall | null> {
-  const [known] = await tx.query<{ credential_id: string; body_mac: Buffer }>(
+  const [known] = await tx.query<Omit<KnownCall, "root">>(
     sql`insert into issuer_idempotency as held (issuer_id, key, body_mac, credential_id, created_at)
       values (${given.issuerId}, ${given.key}, ${given.bodyMac}, ${given.credentialId}, ${given.now})
       on conflict (issuer_id, key) do update set (body_mac, credential_id, created_at) = (
@@ -334,13 +334,13 @@ export async function takeIdempotencyKey(
           case when is_over then excluded.credential_id else held.credential_id end,
           case when is_over then excluded.created_at else held.created_at end
         from (values (held.created_at <= ${before})) as kept (is_over))
-      returning credential_id, body_mac`,
+      returning credential_id as "credentialId", body_mac as "bodyMac"`,
   );
   if (known === undefined) throw new Error("a key is neither free nor taken");
-  if (known.credential_id === given.credentialId) return null;
-  const root = await findRoot(tx, known.credential_id);
+  if (known.credentialId === given.credentialId) return null;
+  const root = await findRoot(tx, known.credentialId);
   if (root === null) throw new Error("a key outlived its credential");
-  return { credentialId: known.credential_id, bodyMac: known.body_mac, root };
+  return { ...known, root };
 }
 
 export const deleteIdempotencyKeys = purgeOf({

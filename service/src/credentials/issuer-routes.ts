@@ -10,7 +10,7 @@ import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/lis
 import { Problem } from "../platform/http/problems.ts";
 import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
-import { companyRoutes } from "./company-routes.ts";
+import { companyRoutes, readCredentialId } from "./company-routes.ts";
 import { statusOfCredential } from "./credential.ts";
 import * as store from "./credential-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
@@ -208,7 +208,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
       },
     },
     async (request) => {
-      return readRecord(ctx, callerOf(request), readId(request.params.id));
+      return readRecord(ctx, callerOf(request), readCredentialId(request.params.id));
     },
   );
   scope.post(
@@ -227,18 +227,11 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
     },
     async (request) => {
       const caller = callerOf(request);
-      const id = readId(request.params.id);
+      const id = readCredentialId(request.params.id);
       await revokeCredential(ctx, caller.issuer, id);
       return readRecord(ctx, caller, id);
     },
   );
-}
-
-/** A text that is not a UUID names no credential. @throws {Problem} credential_not_found */
-function readId(text: string): string {
-  const id = parseUuid(text);
-  if (id === null) throw new Problem("credential_not_found");
-  return id;
 }
 
 async function readRecord(ctx: CredentialsContext, caller: Caller, id: string) {
