@@ -26,12 +26,12 @@ export async function takeKey(
       returning 1 as taken`,
   );
   if (taken.length === 1) return null;
-  const [row] = await tx.query<{ id: string; request_mac: Buffer; answer_sealed: Buffer }>(
-    sql`select id, request_mac, answer_sealed from kyb_idempotency
+  const [row] = await tx.query<{ id: string; requestMac: Buffer; answerSealed: Buffer }>(
+    sql`select id, request_mac as "requestMac", answer_sealed as "answerSealed" from kyb_idempotency
       where client_domain_id = ${given.clientDomainId} and key = ${given.key}`,
   );
   if (row === undefined) throw new Error("the key of a call was forgotten while it ran");
-  return { id: row.id, requestMac: row.request_mac, answerSealed: row.answer_sealed };
+  return row;
 }
 
 export async function keepAnswer(
