@@ -5,7 +5,7 @@ import type { Queryable } from "../../platform/database/db.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
-import { approvalHashOf, type DataRequest } from "./data-request.ts";
+import { approvalHashOf, type DataRequest, requiredNames } from "./data-request.ts";
 import * as store from "./data-request-store.ts";
 import { endDataRequest } from "./data-requests.ts";
 import { refusalDelay } from "../ballot/refusal-delay.ts";
@@ -86,7 +86,7 @@ function shownOf(request: DataRequest, available: ReadonlySet<string>) {
   return {
     requestId: request.id,
     audience: request.clientDomainId,
-    required: fields.filter(({ optional }) => !optional).map(({ name }) => name),
+    required: requiredNames(fields),
     optional: optionalNames(request).filter(mayGo),
     unavailable: optionalNames(request).filter((name) => !mayGo(name)),
     fixedOptional,

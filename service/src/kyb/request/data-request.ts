@@ -109,13 +109,18 @@ export function agreedFields({
   return fields.filter(({ name, optional }) => !optional || fixedOptional?.includes(name) === true);
 }
 
+/** The names of the fields without which nothing is released. */
+export function requiredNames(fields: readonly RequestedField[]): BusinessFieldName[] {
+  return fields.filter(({ optional }) => !optional).map(({ name }) => name);
+}
+
 /** What an approval names. @param optional the optional names that are released */
 export function approvalHashOf(request: DataRequest, optional: readonly string[]): Hex32 {
   return releaseHash({
     requestId: request.id,
     audience: request.clientDomainId,
     business: request.business,
-    required: request.fields.filter((field) => !field.optional).map(({ name }) => name),
+    required: requiredNames(request.fields),
     optional,
     purpose: request.purpose,
     deadline: request.expiresAt,

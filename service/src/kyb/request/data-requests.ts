@@ -16,6 +16,7 @@ import {
   dataRequestSeconds,
   requestedFields,
   type RequestedField,
+  requiredNames,
 } from "./data-request.ts";
 import * as store from "./data-request-store.ts";
 import { type AskedFields, type DataTerms, knownFields } from "./data-request-terms.ts";
@@ -44,8 +45,7 @@ export async function requestData(
   const fields = await priceFields(tx, { requester, business, asked: request });
   await refuseUnheard(tx, requester);
   if (!isGoodStanding(business)) throw new Problem("business_not_verified");
-  const required = fields.filter(({ optional }) => !optional).map(({ name }) => name);
-  await refuseUnavailable(ctx, tx, { business, required });
+  await refuseUnavailable(ctx, tx, { business, required: requiredNames(fields) });
   const overdue = await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();
   const made: DataRequest = {
