@@ -1,4 +1,4 @@
-import { IdParams, Type } from "../../platform/http/schema.ts";
+import { IdParams, type Static, Type } from "../../platform/http/schema.ts";
 import { pageSize } from "../../platform/http/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
@@ -255,13 +255,7 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
   );
 }
 
-function voteOf(body: {
-  vote: "approve" | "reject";
-  signature: string;
-  epoch?: number;
-  validUntil?: number;
-  optional?: string[];
-}): Vote {
+function voteOf(body: Static<typeof VoteBody>): Vote {
   const { vote: kind, signature, epoch, validUntil, optional } = body;
   if (kind === "reject") return { kind, signature };
   if (epoch === undefined || validUntil === undefined)

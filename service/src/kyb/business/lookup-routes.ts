@@ -180,21 +180,7 @@ function isKnown(business: Business): business is KnownBusiness {
   return registeredAt !== null && ["active", "suspended", "moved"].includes(status);
 }
 
-interface Standing {
-  walletAddress: string;
-  businessName: string;
-  domain?: string;
-  status: KnownBusiness["status"];
-  verified: boolean;
-  registeredAt: number;
-  successor?: string;
-}
-
-async function standingOf(
-  ctx: KybContext,
-  request: FastifyRequest,
-  business: KnownBusiness,
-): Promise<Standing> {
+async function standingOf(ctx: KybContext, request: FastifyRequest, business: KnownBusiness) {
   const { address, name, status, registeredAt, successor } = business;
   const domain = await findBusinessDomain(ctx, ctx.db, business);
   const { environment, organizationId } = callerOf(request);

@@ -10,6 +10,7 @@ import {
   governanceFunctions,
   type Hex,
   type Hex32,
+  isHexOf,
 } from "@svc/protocol";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { type NamedMember, parseCharter } from "./charter-request.ts";
@@ -84,8 +85,8 @@ const stricterRule = (one: Charter, other: Charter): BusinessRule =>
 /** @throws {Problem} invalid_request */
 export function parseHash(text: string): Hex32 {
   const hash = text.toLowerCase();
-  if (!/^0x[0-9a-f]{64}$/.test(hash)) throw invalidRequest("hash is 32 bytes in hex");
-  return hash as Hex32;
+  if (!isHexOf(hash, 32)) throw invalidRequest("hash is 32 bytes in hex");
+  return hash;
 }
 
 /** The act as approvals name it. */

@@ -248,7 +248,7 @@ async function planRemoval(
     });
   if (charter.members.every((each) => each.address !== member))
     throw new Problem("removal_refused", { message: "removal_refused: no member" });
-  if (charter.members.filter(({ isVoting }) => isVoting).length < 2)
+  if (charter.members.filter(isVoter).length < 2)
     throw new Problem("removal_refused", { message: "removal_refused: nobody else has a vote" });
   const [open] = await listRemovals(tx, [address]);
   if (open !== undefined && standsInTheWayOf(member, { open, now: clock.now() }))

@@ -135,7 +135,7 @@ export async function announceMove(
   actor: string,
 ): Promise<store.Move> {
   return ctx.db.transaction(async (tx) => {
-    const business = await lockOf(tx, given.address);
+    const business = await getBusiness(tx, given.address, lockBusiness);
     const { address, nonce, status } = business;
     if (status !== "active" && status !== "suspended") throw notOne("active", status);
     const next = await getBusiness(tx, given.successor);
@@ -245,22 +245,19 @@ async function change(
   work: (tx: Queryable, business: Business) => Promise<void>,
 ): Promise<Business> {
   return ctx.db.transaction(async (tx) => {
-    const business = await lockOf(tx, text);
+    const business = await getBusiness(tx, text, lockBusiness);
     await work(tx, business);
     return getBusiness(tx, business.address);
   });
 }
 
-async function lockOf(tx: Queryable, text: string): Promise<Business> {
+async function getBusiness(
+  db: Queryable,
+  text: string,
+  find: typeof findBusiness = findBusiness,
+): Promise<Business> {
   const address = parseAddress(text);
-  const business = address === null ? null : await lockBusiness(tx, address);
-  if (business === null) throw new Problem("business_not_found");
-  return business;
-}
-
-async function getBusiness(db: Queryable, text: string): Promise<Business> {
-  const address = parseAddress(text);
-  const business = address === null ? null : await findBusiness(db, address);
+  const business = address === null ? null : await find(db, address);
   if (business === null) throw new Problem("business_not_found");
   return business;
 }

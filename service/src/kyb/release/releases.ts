@@ -153,9 +153,8 @@ async function openLive(
   try {
     return await readLive(ctx, tx, request);
   } catch (error) {
-    if (!(error instanceof SealBroken)) throw error;
-    if (error.isKeyMissing) throw error;
-    return "broken";
+    if (error instanceof SealBroken && !error.isKeyMissing) return "broken";
+    throw error;
   }
 }
 

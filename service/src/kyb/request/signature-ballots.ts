@@ -70,17 +70,15 @@ export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
         at: each.blockTime,
       }));
       const failed = recordings.filter(({ status }) => status === "reverted");
+      const ids = failed.map(({ id }) => id);
       // Locks businesses before their requests, in the same order as the code that resolves failed recordings.
-      for (const business of await store.listBusinessesOf(tx, idsOf(failed)))
-        await requestLook(tx, business);
+      for (const business of await store.listBusinessesOf(tx, ids)) await requestLook(tx, business);
       await store.noteFailedRecordings(tx, failed);
       for (const signed of recordings)
         if (signed.status === "succeeded") await finishSigned(ctx, tx, signed);
     },
   };
 }
-
-const idsOf = (recordings: readonly { id: string }[]): string[] => recordings.map(({ id }) => id);
 
 async function finishSigned(
   ctx: KybContext,
@@ -102,14 +100,14 @@ async function finishSigned(
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
   const faults: unknown[] = [];
-  let [after, isLast] = ["", false];
-  while (!isLast) {
-    const requests = await store.listFailedRecordings(ctx.db, { after, limit: failedBatch });
+  let after = "";
+  let requests;
+  do {
+    requests = await store.listFailedRecordings(ctx.db, { after, limit: failedBatch });
     for (const request of requests)
       await mend(ctx, request).catch((error: unknown) => faults.push(error));
     after = requests.at(-1)?.id ?? "";
-    isLast = requests.length < failedBatch;
-  }
+  } while (requests.length === failedBatch);
   throwGravest(faults, "recordings could not be looked at");
 }
 
