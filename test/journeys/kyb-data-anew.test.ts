@@ -4,12 +4,12 @@ import { test } from "node:test";
 import { setEntitlement } from "../../service/src/accounts/index.ts";
 import { listInbox } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
-import { openDataWorld } from "../kyb-data-world.ts";
+import { openDataWorld, requestsPath, someRecord } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
 import { untilBlocked } from "../lock-waits.ts";
 
-await using world = await openDataWorld();
+await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx, organizationId } = world;
 const { address } = world.business;
 const optional = ["BUSINESS_DIRECTOR_COUNT"];
@@ -28,6 +28,31 @@ await test("a vote lies in the inbox to its last second, and no longer, though n
   };
   assert.deepEqual([await inboxAt(expiresAt), await inboxAt(expiresAt + 1)], [[id], []]);
   await world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
+});
+
+const account = async (): Promise<unknown> =>
+  (await world.call("GET", "/api/v1/kyb/billing/account")).body;
+
+await test("a business can be asked again once the time of the open request is over, before a job has ended that", async (t) => {
+  const asked = await world.ask();
+  assert.equal(asked.status, 201);
+  const held = await account();
+  const { requestId, expiresAt } = asked.body as { requestId: string; expiresAt: number };
+  const clock = t.mock.method(ctx.clock, "now", () => expiresAt);
+  const early = await world.ask();
+  assert.equal(early.body.error?.reason, "request_already_open", "in its last second");
+  clock.mock.mockImplementation(() => expiresAt + 1);
+  const again = await world.ask();
+  assert.equal(again.status, 201);
+  clock.mock.restore();
+  const record = (await world.call("GET", `${requestsPath}/${requestId}`)).body;
+  assert.deepEqual([record["status"], record["reason"]], ["refused", "expired"]);
+  assert.deepEqual(await account(), held, "money is held for the new one alone");
+  const [, last] = await world.eventsOf(requestId);
+  assert.equal(last?.event, "kyb.data_request.refused");
+  await world.call("POST", `${requestsPath}/${String(again.body["requestId"])}/cancel`, {
+    body: {},
+  });
 });
 
 await test("an organization that may ask for data no more gets none, and pays nothing, though members approve", async () => {
@@ -135,4 +160,40 @@ await test("a request that has ended takes no approval, even where its ballot ha
   assert.deepEqual([late.status, late.body.error?.reason], [409, "ballot_over"]);
   await set("pending_approval", null);
   await world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
+});
+
+await test("whoever reads a request after its time is told its end, once, before a job has ended it", async (t) => {
+  const other = await world.found({ members: ["gina", "hugo", "ines"] });
+  await world.issueRecord(other.address, someRecord);
+  const { body } = await world.ask({ businessWalletAddress: other.address });
+  const { requestId, expiresAt } = body as { requestId: string; expiresAt: number };
+  const read = async (): Promise<unknown> =>
+    (await world.call("GET", `${requestsPath}/${requestId}`)).body["status"];
+  const clock = t.mock.method(ctx.clock, "now", () => expiresAt);
+  assert.equal(await read(), "pending_approval", "in its last second");
+  clock.mock.mockImplementation(() => expiresAt + 1);
+  const told = await Promise.all([read(), read(), read()]);
+  clock.mock.restore();
+  assert.deepEqual(told, ["refused", "refused", "refused"]);
+  const events = await world.eventsOf(requestId);
+  assert.deepEqual(
+    events.map(({ event }) => event.split(".").at(-1)),
+    ["pending_approval", "refused"],
+  );
+});
+
+await test("a vote counts in the last second of a request and not behind it, before a job has ended that", async (t) => {
+  const other = await world.found({ members: ["dora", "emil", "finn"] });
+  await world.issueRecord(other.address, someRecord);
+  const asked = await world.ask({ businessWalletAddress: other.address });
+  const { requestId, expiresAt } = asked.body as { requestId: string; expiresAt: number };
+  const voteAt = async (now: number, name: string): Promise<unknown[]> => {
+    const item = await world.findVote(name, requestId);
+    const clock = t.mock.method(ctx.clock, "now", () => now);
+    const { status, body } = await world.voteAs(name, requestId, { item });
+    clock.mock.restore();
+    return [status, body.error?.reason ?? body["status"]];
+  };
+  assert.deepEqual(await voteAt(expiresAt, "dora"), [200, "open"]);
+  assert.deepEqual(await voteAt(expiresAt + 1, "emil"), [409, "ballot_over"]);
 });
