@@ -102,7 +102,12 @@ import {
   serveMetrics,
 } from "./platform/telemetry/metrics.ts";
 import { migrate, refusePending } from "./platform/database/migrate.ts";
-import { openNotifications } from "./platform/database/notifications.ts";
+import {
+  noNotifications,
+  type NotificationOptions,
+  openNotifications,
+} from "./platform/database/notifications.ts";
+import { refuseSharedSessions } from "./platform/database/requirements.ts";
 import { watchServer } from "./platform/database/same-server.ts";
 import { createOutbound, type Outbound } from "./platform/outbound/outbound.ts";
 import { resolveTxt } from "./platform/outbound/resolver.ts";
@@ -178,10 +183,15 @@ export type OpenContext = Ctx & AsyncDisposable & { readonly clock: SharedClock 
  *
  * @param options.mayMigrate false refuses a database that is behind this version instead of migrating it, and one that
  * does not exist yet instead of making it
+ * @param options.isBrief true for a verb, which ends before it had to hear what other processes change
  */
 export async function openContext(
   config: Config = parseConfig(),
-  { mayShare = true, mayMigrate = true }: { mayShare?: boolean; mayMigrate?: boolean } = {},
+  {
+    mayShare = true,
+    mayMigrate = true,
+    isBrief = false,
+  }: { mayShare?: boolean; mayMigrate?: boolean; isBrief?: boolean } = {},
 ): Promise<OpenContext> {
   if (!mayMigrate && !(await hasDatabase(config)))
     throw new Error(`there is no database in ${config.dataDirectory}; \`svc migrate\` comes first`);
@@ -194,10 +204,10 @@ export async function openContext(
   if (config.profile === "production" && (await isClockMoved(db)))
     throw new ConfigError("the clock of this installation was moved in the profile dev");
   const isNews = openRepetition();
+  const onFault: NotificationOptions["onFault"] = (error) =>
+    isNews(error) && log.warn({ err: error }, "notifications");
   const notifications = stack.use(
-    await openNotifications(db, {
-      onFault: (error) => isNews(error) && log.warn({ err: error }, "notifications"),
-    }),
+    isBrief ? noNotifications : await openNotifications(db, { onFault }),
   );
   const clock = stack.use(await openClock(db, notifications));
   const random = createRandom();
@@ -333,6 +343,7 @@ async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
 export async function compose(config: Config): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const base = stack.use(await openContext(config, { mayShare: false }));
+  await refuseSharedSessions(base.db);
   const slices = await openSlices(stack, base);
   const { login, credentials, kyc, kyb } = slices;
   const http = createHttp(base);

@@ -135,7 +135,7 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
   return {
     config,
     async withContext(work) {
-      await using ctx = await openContext(config, options);
+      await using ctx = await openContext(config, { ...options, isBrief: true });
       const { commitsTotal } = ctx.db;
       try {
         if (!(await isClockRight(ctx.db, ctx.clock)))

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Db, openDb, type Queryable } from "./db.ts";
 import * as store from "./migration-store.ts";
-import { refuseShared, refuseUnfit } from "./requirements.ts";
+import { refuseUnfit } from "./requirements.ts";
 
 const directory = join(import.meta.dirname, "../../../migrations");
 
@@ -42,12 +42,11 @@ class OtherVersion extends Error {
  * without the time-outs of the service.
  *
  * @throws {OtherVersion} if the database is ahead of the code, or an applied file has been changed since
- * @throws {UnfitDatabase} as {@link refuseUnfit} and {@link refuseShared} do
+ * @throws {UnfitDatabase} as {@link refuseUnfit} does
  */
 export async function migrate(db: Db): Promise<string[]> {
+  if ((await listPending(db)).length === 0) return [];
   await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
-  await refuseUnfit(own);
-  await refuseShared(own, db);
   const known = listMigrations();
   const ran: string[] = [];
   for (;;) {

@@ -96,6 +96,13 @@ function keepAsking(
   return setInterval(ask, askEveryMs).unref();
 }
 
+/** For a process that ends before anything could change: nothing is ever heard, and no connection is needed. */
+export const noNotifications: Notifications = {
+  subscribe: async () => () => undefined,
+  close: async () => undefined,
+  [Symbol.asyncDispose]: async () => undefined,
+};
+
 /** Opens the listening connection; throws when the database cannot be reached the first time. */
 export async function openNotifications(
   db: Db,

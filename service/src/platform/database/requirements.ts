@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type Queryable, settingsNeeded } from "./db.ts";
+import { type Db, openDb, type Queryable, settingsNeeded } from "./db.ts";
 import * as store from "./requirements-store.ts";
 
 /** The database, or what stands before it, would fail some calls and not others. */
@@ -46,4 +46,10 @@ export async function refuseShared(one: Queryable, other: Queryable): Promise<vo
     throw new UnfitDatabase(
       "a pooler in transaction mode stands before the database (DATABASE_URL): two connections share a session; set its mode to `session`",
     );
+}
+
+/** @throws {UnfitDatabase} as {@link refuseShared} does, for the connections of this pool and another one */
+export async function refuseSharedSessions(db: Db): Promise<void> {
+  await using own = openDb({ ...db.connectionString, connections: 1 });
+  await refuseShared(own, db);
 }

@@ -5,9 +5,8 @@ import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ConfigError } from "../config/config.ts";
-import { openDb } from "../database/db.ts";
-import { migrate } from "../database/migrate.ts";
+import { openContext } from "../../compose.ts";
+import { ConfigError, parseConfig } from "../config/config.ts";
 import { openTestDatabase } from "../database/test-database.ts";
 import { describeStartFault } from "./start-fault.ts";
 
@@ -46,11 +45,9 @@ for (const [message, code] of [
 
 test("of a start on a standby it is said that the address has to lead to the primary", async () => {
   await using database = await openTestDatabase();
-  await using db = openDb({
-    connectionString: `${database.url}&options=-c%20default_transaction_read_only%3Don`,
-    connections: 1,
-  });
-  await assert.rejects(migrate(db), (error) => {
+  const DATABASE_URL = `${database.url}&options=-c%20default_transaction_read_only%3Don`;
+  const config = parseConfig({ DATABASE_URL, MASTER_KEY: "11".repeat(32) });
+  await assert.rejects(openContext(config), (error) => {
     const said = describeStartFault(error) ?? "";
     assert.match(said, /^the database takes no changes \(DATABASE_URL\): .*primary.*standby/);
     return true;
