@@ -141,6 +141,8 @@ async function runTests(): Promise<number> {
       max_connections: "300",
       // It looked after hundreds of databases that live for seconds: a twentieth of the CPU time of a run.
       autovacuum: "off",
+      // Copies each file of a template within the kernel: a tenth less CPU time for each database.
+      file_copy_method: "clone",
     };
     await using server = await startEmbeddedPostgres({
       directory: join(directory, "postgres"),
