@@ -179,6 +179,14 @@ await test("a wallet that something becomes of while it is looked at is looked a
   assert.equal(await countMembers(), 1);
 });
 
+await test("a look for businesses to read costs one database call where none is due", async () => {
+  await begin();
+  await followChain(ctx);
+  const before = ctx.db.callsTotal;
+  await followChain(ctx);
+  assert.equal(ctx.db.callsTotal - before, 1);
+});
+
 await test("a wallet is looked at as soon as whoever holds its business lets go", async () => {
   await begin();
   heads = [changedIn];

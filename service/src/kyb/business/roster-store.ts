@@ -53,6 +53,19 @@ export async function putOffLook(
   );
 }
 
+/** Whether a business is due that is not one of `except`, held by somebody or not. */
+export async function isLookDue(
+  db: Queryable,
+  { now, except }: { now: number; except: readonly Address[] },
+): Promise<boolean> {
+  // Without the order, PostgreSQL expects one of any three businesses to be due, and reads all of them to find none.
+  const [due] = await db.query(
+    sql`select from business where look_due_at <= ${now} and address <> all(${[...except]}::text[])
+      order by look_due_at limit 1`,
+  );
+  return due !== undefined;
+}
+
 /**
  * Waits for whoever holds the business that has been due for longest, as {@link waitForRow} does.
  *
@@ -62,16 +75,10 @@ export async function waitForLook(
   db: Db,
   { now, except }: { now: number; except: readonly Address[] },
 ): Promise<boolean> {
-  const passed = [...except];
-  // Without the order, PostgreSQL expects one of any three businesses to be due, and reads all of them to find none.
-  const [due] = await db.query(
-    sql`select from business where look_due_at <= ${now} and address <> all(${passed}::text[])
-      order by look_due_at limit 1`,
-  );
-  if (due === undefined) return false;
+  if (!(await isLookDue(db, { now, except }))) return false;
   return waitForRow(
     db,
-    sql`select from business where look_due_at <= ${now} and address <> all(${passed}::text[])
+    sql`select from business where look_due_at <= ${now} and address <> all(${[...except]}::text[])
       order by look_due_at limit 1 for no key update`,
   );
 }
