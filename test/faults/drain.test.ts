@@ -7,6 +7,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { openPage } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
 import { type ServerProcess, openWorld, type World } from "../world.ts";
+import { until } from "../patience.ts";
 
 /** Until the process takes no connection any more. */
 async function untilRefusing(baseUrl: string): Promise<void> {
@@ -133,7 +134,9 @@ async function whileStuck(world: World, work: () => Promise<void>): Promise<void
   await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     await tx.query(sql`lock table kyc_order`);
-    while ((await world.ctx.db.query(waiting)).length === 0);
+    await until("a job waits for the orders", async () =>
+      (await world.ctx.db.query(waiting)).length > 0 ? true : null,
+    );
     await work();
   });
 }

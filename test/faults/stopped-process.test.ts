@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openKycWorld } from "../kyc-world.ts";
 import { openOwnPostgres } from "../own-postgres.ts";
+import { until } from "../patience.ts";
 
 const stoppedName = "stopped";
 
@@ -19,7 +20,9 @@ test("a process that stops inside a transaction keeps others from what it holds 
   const { asked } = await db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_package where id = ${world.dynamic.id} for no key update`);
     const answer = world.ask({}, { baseUrl: other.url });
-    while ((await db.query(holding)).length === 0);
+    await until("the other process waits for the package", async () =>
+      (await db.query(holding)).length > 0 ? true : null,
+    );
     // It gets the package, and does nothing more.
     process.kill(other.pid, "SIGSTOP");
     return { asked: answer };

@@ -124,7 +124,9 @@ test("a vote on a login that ends while a member reads its inbox is not shown th
     const reading = world.inboxOf("bob");
     const isReading =
       "pg_stat_activity where wait_event_type = 'Lock' and query like '%join login on%'";
-    while ((await countOf(isReading)) < 1);
+    await until("the inbox is being read", async () =>
+      (await countOf(isReading)) > 0 ? true : null,
+    );
     await cancelBallot(world.ctx, tx, page.loginId);
     await deleteOpenLogin(tx, page.loginId);
     return { inbox: reading };

@@ -10,6 +10,7 @@ import { endLeases, hasDue, resentStep } from "./delivery-store.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
 import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
+import { until } from "../../../test/patience.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
   return (await getEndpoint(ctx.db, clientDomainId)).active;
@@ -86,12 +87,16 @@ async function beginLastAttempt(webhooks: TestWebhooks) {
   return { held, receiver, last, other, delivered };
 }
 
+async function untilQuarantined(webhooks: TestWebhooks): Promise<void> {
+  await until("the quarantine", async () => ((await isActive(webhooks)) ? null : true));
+}
+
 test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
   await using webhooks = await openTestWebhooks();
   const { held, receiver, last, other, delivered } = await beginLastAttempt(webhooks);
   const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
   held.open[at]?.writeHead(410).end();
-  while (await isActive(webhooks)) await new Promise((resolve) => void setImmediate(resolve));
+  await untilQuarantined(webhooks);
   await reactivate(webhooks);
   receiver.setAnswer(status(500));
   held.open[1 - at]?.writeHead(410).end();
@@ -124,7 +129,7 @@ for (const [code, told] of [
     const { held, receiver, last, other, delivered } = await beginLastAttempt(webhooks);
     const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
     held.open[at]?.writeHead(410).end();
-    while (await isActive(webhooks)) await new Promise((resolve) => void setImmediate(resolve));
+    await untilQuarantined(webhooks);
     held.open[1 - at]?.writeHead(code).end();
     await delivered;
     receiver.setAnswer(ok);

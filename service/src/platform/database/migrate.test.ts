@@ -5,6 +5,7 @@ import { openDb, sql, type Statement } from "./db.ts";
 import { listMigrations, migrate } from "./migrate.ts";
 import { lockMigrations } from "./migration-store.ts";
 import { openTestDatabase } from "./test-database.ts";
+import { until } from "../../../../test/patience.ts";
 
 test("migrations are numbered from 1 without a gap", () => {
   const known = listMigrations();
@@ -66,7 +67,9 @@ test("a migration takes the time that it takes, and whoever waits for it waits f
     });
     assert.deepEqual(patience, [{ is_endless: true }]);
     const migrating = migrate(db).catch((error: unknown) => error);
-    while ((await holder.query(longWait)).length === 0);
+    await until("the migration has waited", async () =>
+      (await holder.query(longWait)).length > 0 ? true : null,
+    );
     return { waiting: migrating };
   });
   assert.deepEqual(

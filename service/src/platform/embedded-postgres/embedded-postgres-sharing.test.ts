@@ -13,6 +13,7 @@ import {
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
 import { removeSocketDirectory } from "./embedded-postgres-files.ts";
+import { until } from "../../../../test/patience.ts";
 
 type Shared = Pick<EmbeddedPostgres, "connection" | "close">;
 
@@ -64,7 +65,7 @@ test(
     const [first, second] = [await share(), await share()];
     const closing = first.close();
     // Its own session, beside the one that it waits for.
-    while ((await countSessions()) < 2);
+    await until("it asks who is left", async () => ((await countSessions()) > 1 ? true : null));
     assert.equal(await canAsk(second), true);
     await second.close();
     await closing;
