@@ -5,6 +5,21 @@ import { openDb, type Queryable } from "./db.ts";
 import { watchServer } from "./same-server.ts";
 import { openTestDatabase } from "./test-database.ts";
 
+test("sessions of different time zones lead to one server", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  const sessionIn = (zone: string) =>
+    openDb({ connectionString: `${database.url}&options=-c%20timezone%3D${zone}`, connections: 1 });
+  await using one = sessionIn("UTC");
+  await using two = sessionIn("Asia/Tokyo");
+  let led: Queryable = one;
+  let told = 0;
+  const look = watchServer({ query: async (statement) => led.query(statement) }, () => {
+    told += 1;
+  });
+  for (led of [one, two, one]) await look();
+  assert.equal(told, 0);
+});
+
 test("a server that takes over is not told of, but a former one that answers beside it is, once a minute", async () => {
   await using database = await openTestDatabase({ migrated: false });
   await using other = await openOwnPostgres();
