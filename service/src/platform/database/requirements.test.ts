@@ -59,6 +59,16 @@ test("a database whose sessions begin without the settings they are opened with 
   }
 });
 
+test("an address that sets what sessions need otherwise is named as a reason", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  const connectionString = `${database.url}&statement_timeout=60000`;
+  await using db = openDb({ connectionString, connections: 1 });
+  await assert.rejects(
+    refuseUnfit(db),
+    /^UnfitDatabase: .*without statement_timeout=30s: the address asks for something else, or a pooler/,
+  );
+});
+
 test("a pooler in transaction mode is refused even if it knows prepared statements", async () => {
   await using database = await openTestDatabase({ migrated: false });
   await using db = openDb({ ...database.connection, connections: 1 });

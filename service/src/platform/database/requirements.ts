@@ -14,7 +14,8 @@ const encodings: ReadonlySet<string> = new Set(["UTF8", "SQL_ASCII"]);
 
 /**
  * @throws {UnfitDatabase} for a PostgreSQL older than 15, a database that cannot store every text, and where sessions do
- * not begin with the settings that they are opened with, because a pooler drops them
+ * not begin with the settings that they are opened with, because a pooler drops them or the address
+ * sets them otherwise
  */
 export async function refuseUnfit(db: Queryable): Promise<void> {
   const found = await store.findFitness(db, settingsNeeded);
@@ -29,7 +30,7 @@ export async function refuseUnfit(db: Queryable): Promise<void> {
     );
   if (found.missing.length > 0)
     throw new UnfitDatabase(
-      `sessions of the database (DATABASE_URL) begin without ${found.missing.join(", ")}: a pooler drops what they ask for; give it to the database's user by "alter role", and let the pooler reconnect`,
+      `sessions of the database (DATABASE_URL) begin without ${found.missing.join(", ")}: the address asks for something else, or a pooler drops what they ask for; then give it to the database's user by "alter role", and let the pooler reconnect`,
     );
 }
 
