@@ -31,12 +31,14 @@ const now = ctx.clock.now();
 await insertTestBusiness(ctx.db, { address: live, environment: "live", now });
 await insertTestBusiness(ctx.db, { address: sandbox, environment: "sandbox", now });
 
-async function call(...args: string[]) {
+const call = async (...args: string[]) => callWith({}, ...args);
+
+async function callWith(more: NodeJS.ProcessEnv, ...args: string[]) {
   const written = { out: "", err: "" };
   const status = await runCommandLine([...args, "--json"], {
     out: (part) => (written.out += part),
     err: (part) => (written.err += part),
-    environment,
+    environment: { ...environment, ...more },
   });
   return { status, ...written };
 }
@@ -80,6 +82,17 @@ await test("a sandbox business gets the record of a made-up company, another bus
   assert.deepEqual([record["business"], record["attested"]], [sandbox, false], "no service runs");
   assert.ok(await isVerified(sandbox));
   assert.equal((await call("simulate", "company", sandbox, "--wait", "soon")).status, 2);
+  const begunMs = performance.now();
+  const unchained = await callWith(
+    { CHAIN: "off" },
+    "simulate",
+    "company",
+    sandbox,
+    "--wait",
+    "60",
+  );
+  assert.match(unchained.out, /"attested":false/);
+  assert.ok(performance.now() - begunMs < 60_000, "without a chain nothing is waited for");
   assert.equal((await call("simulate", "company", live)).status, 1);
   assert.equal((await call("simulate", "company", someUser())).status, 1);
 });
