@@ -63,7 +63,7 @@ async function svcAt(baseUrl: string, ...args: string[]): Promise<Ran> {
       DATABASE_URL: config.databaseUrl ?? "",
       BASE_URL: baseUrl,
       MASTER_KEY: "11".repeat(32),
-      CHAIN: "off",
+      CHAIN: config.chain,
     },
   });
   const text = said.join("");
