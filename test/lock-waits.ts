@@ -2,10 +2,15 @@
 import { type Queryable, sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
-/** How many sessions of this database wait for a lock. */
+/**
+ * How many sessions of this database wait for a lock. One that was granted its lock counts no more, although
+ * `pg_stat_activity` alone says that it waits until it has woken up.
+ */
 export async function countBlocked(db: Queryable): Promise<number> {
   const rows = await db.query(sql`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+    select from pg_stat_activity activity
+    where datname = current_database() and wait_event_type = 'Lock'
+      and exists (select from pg_locks where pg_locks.pid = activity.pid and not granted)`);
   return rows.length;
 }
 

@@ -1,0 +1,32 @@
+// What tests of races begin next only once somebody waits: whoever has got what it waited for does not count.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openDb, sql } from "../../service/src/platform/database/db.ts";
+import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
+import { countBlocked, untilBlocked } from "../lock-waits.ts";
+
+await using database = await openTestDatabase({ migrated: false });
+await using db = openDb({ ...database.connection, connections: 3 });
+
+await test("a session that has its lock and has not woken up yet does not wait", async () => {
+  await db.query(sql`create table held (id int primary key)`);
+  await db.query(sql`insert into held values (1)`);
+  const lock = sql`select pg_backend_pid() as pid from held for update`;
+  let pid = 0;
+  const { waiting } = await db.transaction(async (tx) => {
+    await tx.query(lock);
+    const begun = db.query(lock);
+    await untilBlocked(db);
+    const [session] = await db.query<{ pid: number }>(sql`
+      select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+    pid = session?.pid ?? 0;
+    process.kill(pid, "SIGSTOP");
+    return { waiting: begun };
+  });
+  try {
+    assert.equal(await countBlocked(db), 0);
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  await waiting;
+});
