@@ -73,7 +73,8 @@ export async function openGates(
   const waiting = async (point: CrashPoint): Promise<number[]> => {
     const { rows } = await client.query<{ pid: number }>(
       `select pid from pg_locks join pg_stat_activity using (pid)
-       where locktype = 'advisory' and classid = $1 and objid = $2 and not granted and application_name = $3`,
+       where locktype = 'advisory' and classid = $1 and objid = $2 and not granted and application_name = $3
+         and datname = current_database()`,
       [...lockOf(point), processName],
     );
     return rows.map(({ pid }) => pid);

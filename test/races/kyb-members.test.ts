@@ -122,8 +122,8 @@ test("a vote on a login that ends while a member reads its inbox is not shown th
   const { inbox } = await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`lock table business_login in access exclusive mode`);
     const reading = world.inboxOf("bob");
-    const isReading =
-      "pg_stat_activity where wait_event_type = 'Lock' and query like '%join login on%'";
+    const isReading = `pg_stat_activity where datname = current_database()
+      and wait_event_type = 'Lock' and query like '%join login on%'`;
     await until("the inbox is being read", async () =>
       (await countOf(isReading)) > 0 ? true : null,
     );

@@ -176,18 +176,6 @@ for (const isFirst of [true, false]) {
     await clear();
   });
 
-  await test(`a create that comes ${place} the cancellation of an overdue request: it has one end, and the create succeeds`, async () => {
-    const id = await asked();
-    const calls = inOrder(
-      async () => ask(),
-      async () => cancel(id),
-    );
-    const answers = await meetAt(ballotOf(id), { overdue: id, calls });
-    assert.deepEqual(answers, inOrder("201", isFirst ? "409 request_not_open" : "200"));
-    await checkEnd(id, isFirst ? expired : { status: "cancelled" });
-    await clear();
-  });
-
   await test(`a create that comes ${place} a change of the members ends the overdue request, and both go through`, async () => {
     const id = await asked();
     const calls = inOrder<() => Promise<Pick<Answer, "status" | "body">>>(
@@ -199,6 +187,39 @@ for (const isFirst of [true, false]) {
     await clear();
   });
 }
+
+await test("a create that comes before the cancellation of an overdue request: it has one end, and the create succeeds", async () => {
+  const id = await asked();
+  const calls = [async () => ask(), async () => cancel(id)];
+  const answers = await meetAt(ballotOf(id), { overdue: id, calls });
+  assert.deepEqual(answers, ["201", "409 request_not_open"]);
+  await checkEnd(id, expired);
+  await clear();
+});
+
+await test("a create that comes behind the cancellation of an overdue request: it has one end, and the create succeeds", async () => {
+  const id = await asked();
+  const another = await asked(secondKey);
+  const { answers } = await db.transaction(async (tx) => {
+    await tx.query(money);
+    // The job, which would come between, waits with this one.
+    await makeOverdue(another);
+    await untilBlocked(db);
+    await makeOverdue(id);
+    const cancelled = cancel(id);
+    await untilBlocked(db, 2);
+    const created = ask();
+    await untilBlocked(db, 3);
+    return { answers: Promise.all([cancelled, created]) };
+  });
+  assert.deepEqual(
+    (await answers).map(({ status }) => status),
+    [200, 201],
+  );
+  await checkEnd(id, { status: "cancelled" });
+  await checkEnd(another, expired, secondKey);
+  await clear();
+});
 
 await test("two creates for an overdue request at one instant: one ends it and is made, the other finds that open", async () => {
   const id = await asked();
