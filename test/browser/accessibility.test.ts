@@ -79,12 +79,13 @@ async function openLogin(person: BrowserContext): Promise<Page> {
   await page.goto(opened.shop.url);
   await press(page, "Log in");
   await page.locator("[data-qr]").waitFor();
+  // With its style sheet.
+  await page.waitForLoadState();
   return page;
 }
 
 /** A key that is pressed before leads nowhere. */
 async function untilPainted(page: Page): Promise<void> {
-  await page.waitForLoadState();
   const frame = "new Promise((then) => requestAnimationFrame(then))";
   for (const _ of ["laid out", "painted"]) await page.evaluate(frame);
 }

@@ -65,6 +65,8 @@ async function pressLogIn(person: BrowserContext): Promise<Page> {
   await page.goto(opened.shop.url);
   await press(page, "Log in");
   await page.locator("[data-same-device]").waitFor();
+  // With its style sheet.
+  await page.waitForLoadState();
   assert.match(page.url(), new RegExp(`^${opened.world.baseUrl}/oauth2/auth`));
   return page;
 }
