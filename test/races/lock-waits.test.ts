@@ -19,7 +19,8 @@ await test("a session that has its lock and has not woken up yet does not wait",
     await untilBlocked(db);
     const [session] = await db.query<{ pid: number }>(sql`
       select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-    pid = session?.pid ?? 0;
+    assert.ok(session);
+    ({ pid } = session);
     process.kill(pid, "SIGSTOP");
     return { waiting: begun };
   });
