@@ -92,12 +92,14 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
 async function readBody(request: IncomingMessage, sizeMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // A caller who sends too much still gets the answer; Node discards the rest.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const bytes = chunk as Buffer;
     size += bytes.length;
-    if (size > sizeMax) return null;
+    if (size > sizeMax) break;
     chunks.push(bytes);
   }
-  return Buffer.concat(chunks);
+  if (size <= sizeMax) return Buffer.concat(chunks);
+  // The rest is discarded, so that the caller gets the answer, and the connection's next request is read.
+  request.resume();
+  return null;
 }
