@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
+import { text as readText } from "node:stream/consumers";
 import { after, before, beforeEach, test } from "node:test";
 
 import {
@@ -428,7 +428,7 @@ test("a form that is too large is answered, and the connection stays", async () 
   const post = `POST /backchannel-logout HTTP/1.1\r\nhost: x\r\ncontent-length: ${form.length}\r\n\r\n`;
   socket.write(post + form);
   socket.write("GET /shop.css HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-  const statuses = (await text(socket)).match(/(?<=^HTTP\/1\.1 )\d+/gm);
+  const statuses = (await readText(socket)).match(/(?<=^HTTP\/1\.1 )\d+/gm);
   assert.deepEqual(statuses, ["400", "200"]);
 });
 
