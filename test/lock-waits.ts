@@ -2,21 +2,34 @@
 import { type Queryable, sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
+/** A session of the database that waits for a lock. */
+interface BlockedSession {
+  /** What it called itself when it connected. */
+  application: string;
+  query: string;
+}
+
 /**
- * How many sessions of this database wait for a lock. One that was granted its lock counts no more, although
+ * The sessions of this database that wait for a lock. One that was granted its lock counts no more, although
  * `pg_stat_activity` alone says that it waits until it has woken up.
  */
-export async function countBlocked(db: Queryable): Promise<number> {
-  const rows = await db.query(sql`
-    select from pg_stat_activity activity
+export async function listBlocked(db: Queryable): Promise<BlockedSession[]> {
+  return db.query<BlockedSession>(sql`
+    select application_name as application, query from pg_stat_activity activity
     where datname = current_database() and wait_event_type = 'Lock'
       and exists (select from pg_locks where pg_locks.pid = activity.pid and not granted)`);
-  return rows.length;
 }
 
 /** Resolves once so many sessions of this database wait for a lock. */
 export async function untilBlocked(db: Queryable, sessions = 1): Promise<void> {
   await until("somebody waits for a lock", async () =>
-    (await countBlocked(db)) >= sessions ? true : null,
+    (await listBlocked(db)).length >= sessions ? true : null,
+  );
+}
+
+/** Resolves once a session of this database waits for a lock in a statement that contains `part`. */
+export async function untilBlockedAt(db: Queryable, part: string): Promise<void> {
+  await until(`a statement waits for a lock: ${part}`, async () =>
+    (await listBlocked(db)).some(({ query }) => query.includes(part)) ? true : null,
   );
 }

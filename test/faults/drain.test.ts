@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { listBlocked } from "../lock-waits.ts";
 import { openPage } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
 import { type ServerProcess, openWorld, type World } from "../world.ts";
@@ -129,14 +130,13 @@ async function startNamed(world: World, drainSeconds: number): Promise<ServerPro
 
 /** Runs `work` while nobody reads or writes orders, and a job of the named process waits for them. */
 async function whileStuck(world: World, work: () => Promise<void>): Promise<void> {
-  const waiting = sql`
-    select from pg_stat_activity where application_name = ${stuckName} and wait_event_type = 'Lock'`;
   await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     await tx.query(sql`lock table kyc_order`);
-    await until("a job waits for the orders", async () =>
-      (await world.ctx.db.query(waiting)).length > 0 ? true : null,
-    );
+    await until("a job waits for the orders", async () => {
+      const blocked = await listBlocked(world.ctx.db);
+      return blocked.some(({ application }) => application === stuckName) ? true : null;
+    });
     await work();
   });
 }

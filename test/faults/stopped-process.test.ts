@@ -3,26 +3,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openKycWorld } from "../kyc-world.ts";
+import { untilBlockedAt } from "../lock-waits.ts";
 import { openOwnPostgres } from "../own-postgres.ts";
-import { until } from "../patience.ts";
-
-const stoppedName = "stopped";
 
 test("a process that stops inside a transaction keeps others from what it holds for 15 s, and they are told to come again", async () => {
   // What it holds back would be held back for every test on the same server.
   await using server = await openOwnPostgres();
   await using world = await openKycWorld({ DATABASE_URL: server.url });
-  await using other = await world.startProcess({ PGAPPNAME: stoppedName });
+  await using other = await world.startProcess();
   const { db } = world.ctx;
-  const holding = sql`
-    select from pg_stat_activity where application_name = ${stoppedName} and wait_event_type = 'Lock'
-      and query like '%update kyc_package%'`;
   const { asked } = await db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_package where id = ${world.dynamic.id} for no key update`);
     const answer = world.ask({}, { baseUrl: other.url });
-    await until("the other process waits for the package", async () =>
-      (await db.query(holding)).length > 0 ? true : null,
-    );
+    await untilBlockedAt(db, "update kyc_package");
     // It gets the package, and does nothing more.
     process.kill(other.pid, "SIGSTOP");
     return { asked: answer };

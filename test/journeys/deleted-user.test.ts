@@ -13,7 +13,7 @@ import { insertIdentity } from "../../service/src/kyc/synthetic-identity-store.t
 import { deleteUser as deleteLogins } from "../../service/src/login/index.ts";
 import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
-import { countBlocked } from "../lock-waits.ts";
+import { listBlocked, untilBlockedAt } from "../lock-waits.ts";
 import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
@@ -135,13 +135,7 @@ async function deletedWhile<T>(user: Address, call: () => Promise<T>): Promise<T
   const answer = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where user_address = ${user} for update`);
     const called = call();
-    await until("the call waits for the order", async () => {
-      const waiting = await rowsOf(
-        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%kyc_order%'",
-        [],
-      );
-      return waiting.length > 0 ? waiting : null;
-    });
+    await untilBlockedAt(ctx.db, "kyc_order");
     const { leaves } = await forgetUser(tx, user, ctx.clock.now());
     await forgetOrders(ctx, tx, { user, leaves });
     return { called };
@@ -169,12 +163,11 @@ test("no order is made for a user who is deleted while it is asked for", async (
     await forgetOrders(ctx, tx, { user, leaves });
     const asked = world.ask({ user });
     await until("the call waits for the deletion, or is answered", async () => {
-      const waiting = await rowsOf(
-        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%kyc_order%'",
-        [],
-      );
+      const blocked = await listBlocked(ctx.db);
       const made = await rowsOf("select from kyc_order where user_address = $1", [user]);
-      return waiting.length + made.length > 0 ? true : null;
+      return blocked.some(({ query }) => query.includes("kyc_order")) || made.length > 0
+        ? true
+        : null;
     });
     return { called: asked };
   });
@@ -195,7 +188,7 @@ test("a first login waits for the deletion of its identity, and is deleted by th
             login.isOver = true;
           });
           await until("the login waits, or is over", async () => {
-            const isWaiting = (await countBlocked(ctx.db)) > 0;
+            const isWaiting = (await listBlocked(ctx.db)).length > 0;
             return login.isOver || isWaiting ? true : null;
           });
         }

@@ -11,6 +11,7 @@ import {
 } from "../../service/src/kyb/business/wallet-calls.ts";
 import { callAsStranger, firstActCall, recordCall } from "../kyb-stranger.ts";
 import { type InboxItem, type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
+import { untilBlockedAt } from "../lock-waits.ts";
 
 let world: KybWorld;
 before(async () => {
@@ -65,12 +66,8 @@ async function decideAndRelay(
     await tx.query(sql`select from business where address = ${address} for share`);
     await callAsStranger(world, address, data);
     assert.equal((await world.voteAs(members[1], id, { item })).body["status"], "approved");
-    await world.until("it asks for a look", async () => {
-      const waiting = await world.ctx.db.query(sql`select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'
-          and query like '%update business set look_due_at = 0 where address = $1)%'`);
-      return waiting.length > 0 ? true : null;
-    });
+    // It asks for a look.
+    await untilBlockedAt(world.ctx.db, "update business set look_due_at = 0 where address = $1)");
   });
   return id;
 }

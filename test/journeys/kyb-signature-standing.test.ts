@@ -10,6 +10,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
+import { listBlocked } from "../lock-waits.ts";
 
 await using world = await openSignatureWorld();
 const { ctx, reader } = world;
@@ -142,11 +143,11 @@ await test("what is cancelled while its members are asked again is asked of nobo
     };
     const asked = { answer: cancel() };
     await world.until("the cancellation waits, or is answered", async () => {
-      const waiting = await ctx.db.query(
-        sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-          and query ~ 'select business from ballot|update signature_request'`,
+      const blocked = await listBlocked(ctx.db);
+      const waits = blocked.some(({ query }) =>
+        /select business from ballot|update signature_request/.test(query),
       );
-      return isAnswered || waiting.length > 0 ? true : null;
+      return isAnswered || waits ? true : null;
     });
     await tx.query(sql`update ballot set status = 'open', ended_at = null where id = ${id}`);
     return asked;

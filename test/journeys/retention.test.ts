@@ -19,7 +19,7 @@ import {
   openPage,
   redeem,
 } from "../login-flow.ts";
-import { countBlocked, untilBlocked } from "../lock-waits.ts";
+import { listBlocked, untilBlocked } from "../lock-waits.ts";
 import { newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { deleteUser } from "../operator-verbs.ts";
 import { openWorld, type World } from "../world.ts";
@@ -198,7 +198,7 @@ async function askDuringDeletion(
     const answers: Response[] = [];
     const asked = ask();
     const noted = asked.then((response) => answers.push(response));
-    while (answers.length === 0 && (await countBlocked(world.ctx.db)) < 2);
+    while (answers.length === 0 && (await listBlocked(world.ctx.db)).length < 2);
     return { deletion: held, answer: noted.then(() => asked) };
   });
   assert.equal((await deletion)[0], 0);

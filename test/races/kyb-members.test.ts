@@ -17,7 +17,7 @@ import { actAs, answerOf, logInFor, openBusinessPage, takeTokens } from "../busi
 import { until } from "../patience.ts";
 import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
-import { untilBlocked } from "../lock-waits.ts";
+import { untilBlocked, untilBlockedAt } from "../lock-waits.ts";
 import { statusOf } from "../login-flow.ts";
 import { claim, decline, post, scan } from "../raw-wallet.ts";
 import type { ServerProcess } from "../world.ts";
@@ -122,11 +122,7 @@ test("a vote on a login that ends while a member reads its inbox is not shown th
   const { inbox } = await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`lock table business_login in access exclusive mode`);
     const reading = world.inboxOf("bob");
-    const isReading = `pg_stat_activity where datname = current_database()
-      and wait_event_type = 'Lock' and query like '%join login on%'`;
-    await until("the inbox is being read", async () =>
-      (await countOf(isReading)) > 0 ? true : null,
-    );
+    await untilBlockedAt(world.ctx.db, "join login on");
     await cancelBallot(world.ctx, tx, page.loginId);
     await deleteOpenLogin(tx, page.loginId);
     return { inbox: reading };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openDb, sql } from "../../service/src/platform/database/db.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
-import { countBlocked, untilBlocked } from "../lock-waits.ts";
+import { listBlocked, untilBlocked } from "../lock-waits.ts";
 
 await using database = await openTestDatabase({ migrated: false });
 await using db = openDb({ ...database.connection, connections: 3 });
@@ -25,7 +25,7 @@ await test("a session that has its lock and has not woken up yet does not wait",
     return { waiting: begun };
   });
   try {
-    assert.equal(await countBlocked(db), 0);
+    assert.deepEqual(await listBlocked(db), []);
   } finally {
     process.kill(pid, "SIGCONT");
   }

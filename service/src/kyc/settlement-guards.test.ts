@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { hexOfBytes, type Hex32 } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { listBatches, readTransfers, type TestOrder } from "../../../test/approved-orders-store.ts";
-import { countBlocked, untilBlocked } from "../../../test/lock-waits.ts";
+import { listBlocked, untilBlocked } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertConsent } from "./consent-store.ts";
@@ -123,7 +123,7 @@ await test("a batch leaves an order out that another transaction holds, and wait
     await tx.query(sql`select from kyc_order where id = ${held.id} for update`);
     const begun = settleOrders(ctx).then(() => (isSettled = true));
     await until("the batch is made, or waits", async () => {
-      const isWaiting = (await countBlocked(ctx.db)) > 0;
+      const isWaiting = (await listBlocked(ctx.db)).length > 0;
       return isSettled || isWaiting ? true : null;
     });
     return { settling: begun };

@@ -10,6 +10,7 @@ import { endLeases, hasDue, resentStep } from "./delivery-store.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
 import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
+import { listBlocked, untilBlockedAt } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
 
 async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
@@ -238,25 +239,13 @@ test("an event that is claimed while its stream moves goes to the next address a
   const delivered = await ctx.db.transaction(async (tx) => {
     await moveEvents(ctx, tx, { streamId, clientDomainId, url: next.url });
     const delivering = webhooks.deliver();
-    await untilWaits(webhooks, "webhook_turn");
+    await untilBlockedAt(webhooks.ctx.db, "webhook_turn");
     return { delivering };
   });
   await delivered.delivering;
   await webhooks.deliver();
   assert.deepEqual([idsOf(old), idsOf(next)], [[], [event.id]]);
 });
-
-/** Statements that stand before a row which another transaction holds. */
-async function listWaiting({ ctx }: TestWebhooks): Promise<string[]> {
-  const rows = await ctx.db.query<{ query: string }>(sql`
-    select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-  return rows.map(({ query }) => query);
-}
-
-const untilWaits = async (webhooks: TestWebhooks, word: string): Promise<void> => {
-  while (!(await listWaiting(webhooks)).some((query) => query.includes(word)))
-    await new Promise((resolve) => void setImmediate(resolve));
-};
 
 test("a resend does not wait in a circle with the end of an attempt at the same event", async () => {
   await using webhooks = await openTestWebhooks();
@@ -274,7 +263,7 @@ test("a resend does not wait in a circle with the end of an attempt at the same 
         const rows = await tx.query<Row>(statement);
         if (held.open[0]?.writableEnded === false) {
           held.open[0].writeHead(500).end();
-          await untilWaits(webhooks, "duration_ms");
+          await untilBlockedAt(webhooks.ctx.db, "duration_ms");
         }
         return rows;
       },
@@ -282,7 +271,7 @@ test("a resend does not wait in a circle with the end of an attempt at the same 
     const resent = redeliverEvents(ctx, together, event).finally(() => {
       resend.isOver = true;
     });
-    while (!resend.isOver) assert.ok((await listWaiting(webhooks)).length < 2, "both wait");
+    while (!resend.isOver) assert.ok((await listBlocked(ctx.db)).length < 2, "both wait");
     assert.equal(await resent, 1);
   });
   await delivered;
