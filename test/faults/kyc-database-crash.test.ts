@@ -28,7 +28,7 @@ test(`${crashesTotal} crashes of the database under load lose and double nothing
   const ending = new AbortController();
   const load = Promise.all(
     asked.map(async (each) => {
-      while (!ending.signal.aborted) {
+      for (let round = 0; round < 2 || !ending.signal.aborted; round += 1) {
         const requested = await traffic.ask(each);
         await traffic.approve(requested, await traffic.open(each.person, requested.link));
       }
