@@ -1,5 +1,5 @@
 // Two things at the same instant: one is held by a row, and the other begins only once the first waits there.
-import { type Queryable, sql } from "../service/src/platform/database/db.ts";
+import { type Db, sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
 /** A session of the database that waits for a lock. */
@@ -11,9 +11,10 @@ interface BlockedSession {
 
 /**
  * The sessions of this database that wait for a lock. One that was granted its lock counts no more, although
- * `pg_stat_activity` alone says that it waits until it has woken up.
+ * `pg_stat_activity` alone says that it waits until it has woken up. Not asked inside a transaction, which is shown the
+ * sessions of its first look until it ends: those that connect later are missing.
  */
-export async function listBlocked(db: Queryable): Promise<BlockedSession[]> {
+export async function listBlocked(db: Db): Promise<BlockedSession[]> {
   return db.query<BlockedSession>(sql`
     select application_name as application, query from pg_stat_activity activity
     where datname = current_database() and wait_event_type = 'Lock'
@@ -21,14 +22,14 @@ export async function listBlocked(db: Queryable): Promise<BlockedSession[]> {
 }
 
 /** Resolves once so many sessions of this database wait for a lock. */
-export async function untilBlocked(db: Queryable, sessions = 1): Promise<void> {
+export async function untilBlocked(db: Db, sessions = 1): Promise<void> {
   await until("somebody waits for a lock", async () =>
     (await listBlocked(db)).length >= sessions ? true : null,
   );
 }
 
 /** Resolves once a session of this database waits for a lock in a statement that contains `part`. */
-export async function untilBlockedAt(db: Queryable, part: string): Promise<void> {
+export async function untilBlockedAt(db: Db, part: string): Promise<void> {
   await until(`a statement waits for a lock: ${part}`, async () =>
     (await listBlocked(db)).some(({ query }) => query.includes(part)) ? true : null,
   );
