@@ -60,6 +60,8 @@ async function deadlocks(): Promise<number> {
 async function meet(first: () => Promise<unknown>, then: () => Promise<void>): Promise<void> {
   const before = await deadlocks();
   const { done } = await db.transaction(async (tx) => {
+    // Let go of after 15 s, the money would be free, and nobody would ever wait for it.
+    await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     await tx.query(sql`select from ledger_account where kind = 'available' for update`);
     await first();
     await untilBlocked(db);
