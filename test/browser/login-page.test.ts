@@ -4,6 +4,7 @@ import type { BrowserContextOptions, Page } from "playwright-core";
 import { violationsOf } from "./axe.ts";
 import { openBrowser } from "./browser.ts";
 import { readCode } from "./camera.ts";
+import { hearStream, listenForAnswer } from "./hearing.ts";
 import { type LoginStub, openLoginStub, waitingView } from "./login-stub.ts";
 
 const identity = "0x52ab…19fe";
@@ -224,11 +225,10 @@ test("a clock that is set while the page is open changes neither its code nor it
     await using stub = await openLoginStub();
     const clockMs = Date.now();
     await using page = await openPage(stub, { clockMs });
-    // Listened for before: the page's own second may end as soon as the clock is set.
-    const asked = page.waitForResponse(/\/status$/);
+    const answered = await listenForAnswer(page);
     await page.clock.setSystemTime(clockMs + setMs);
     await page.clock.runFor(1000);
-    await asked;
+    await answered();
     await page.clock.runFor(8000);
     const ahead = await stepsAhead(page);
     assert.ok(ahead >= 1 && ahead <= 3, `${ahead} steps in 8 s`);
@@ -271,13 +271,11 @@ test("where a proxy holds the stream back the page asks by long poll within seco
   ] as const) {
     await using stub = await openLoginStub();
     stub.stream = stream;
-    const asked = Promise.withResolvers<void>();
     await using page = await openPage(stub, { clockMs: Date.now() });
-    page.on("request", (request) => {
-      if (request.url().endsWith("/status?after=waiting")) asked.resolve();
-    });
     await page.clock.runFor(silenceMs);
-    await asked.promise;
+    // Streams that are held back do not count.
+    await stub.busy();
+    assert.ok(stub.calls.some((call) => call.endsWith("/status?after=waiting")));
     stub.tell(claimed);
     await page.locator("[data-code]").waitFor();
   }
@@ -339,18 +337,6 @@ test("a browser that keeps no cookie is told so, unless the login's time is up a
     await page.getByRole("link", { name: "Back to Alpine Books" }).waitFor();
   }
 });
-
-/** Until the page has heard all that was said on its stream. */
-async function hearStream(page: Page, stub: LoginStub): Promise<void> {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Network.enable");
-  const heard = new Promise((resolve) =>
-    session.once("Network.eventSourceMessageReceived", resolve),
-  );
-  stub.keepAlive();
-  await heard;
-  await session.detach();
-}
 
 test("a stream that says it lives is never given up", async () => {
   await using stub = await openLoginStub();
