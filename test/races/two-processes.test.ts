@@ -283,10 +283,9 @@ test("a client changed in one process is known in the other at once", async () =
   const refused = async (): Promise<boolean> =>
     (await fetch(`${other.url}/oauth2/auth?${parameters.toString()}`, { redirect: "manual" }))
       .status === 400;
-  // Without a word it would know the client for 60 s.
-  const until = performance.now() + 30_000;
+  const until = Date.now() + 5000;
   while (!(await refused()))
-    assert.ok(performance.now() < until, "the other process still knows the client");
+    assert.ok(Date.now() < until, "the other process still knows the client");
 });
 
 test("fifty identical requests make one order and hold one transfer, and 49 are answered that it exists", async () => {
