@@ -1,7 +1,7 @@
 // What becomes of an event by what its receiver answers, and when.
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
-import { test, type TestContext } from "node:test";
+import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import type { Outbound } from "../platform/outbound/outbound.ts";
 import { listDeliveriesOf, listEventsOf } from "./events.ts";
@@ -26,7 +26,7 @@ const endings: readonly [string, (response: ServerResponse) => void][] = [
   ["never ends", (response) => void response.write("a")],
 ];
 for (const [how, end] of endings)
-  test(`a refusal counts by its status and Retry-After though its body ${how}`, async (t) => {
+  test(`a refusal counts by its status and Retry-After though its body ${how}`, async () => {
     await using webhooks = await openTestWebhooks();
     const { clock } = webhooks.ctx;
     for (const [answered, headers, waitSeconds] of [
@@ -40,7 +40,7 @@ for (const [how, end] of endings)
       );
       const event = webhooks.event({ url: receiver.url });
       await webhooks.enqueue(event);
-      const sender = webhooks.openSender({ outbound: hurried(t, webhooks) });
+      const sender = webhooks.openSender({ outbound: hurried(webhooks) });
       await sender.pump();
       await sender.idle();
       const page = { after: 0, limit: 1 };
@@ -65,26 +65,8 @@ test("a receiver that nobody listens for is tried again after five seconds", asy
 /** How much faster than in life time-outs come where they are awaited. */
 const hurry = 30;
 
-/** The limit of an attempt, thirty times sooner. */
-const limitMs = 15_000 / hurry;
-const tickMs = 10;
-const setTimer = setTimeout;
-
-/**
- * Calls after so many ticks. A process that is held back for longer than all of them has not missed any: between two of
- * them it reads what has come meanwhile.
- */
-function afterTicks(call: () => void, ms: number): NodeJS.Timeout {
-  const next = (): unknown => (ms <= tickMs ? call() : afterTicks(call, ms - tickMs));
-  return setTimer(next, tickMs).unref();
-}
-
-const setTicking = (call: () => void, ms: number): unknown =>
-  ms === limitMs ? afterTicks(call, ms) : setTimer(call, ms);
-
-/** The limit of an attempt comes thirty times sooner, in ticks. */
-function hurried(t: TestContext, { ctx: { outbound } }: TestWebhooks): Outbound {
-  t.mock.method(globalThis, "setTimeout", setTicking as typeof setTimeout);
+/** Time-outs keep their proportions and come thirty times sooner. */
+function hurried({ ctx: { outbound } }: TestWebhooks): Outbound {
   return {
     send: async (request) => outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
     close: async () => outbound.close(),
@@ -103,16 +85,16 @@ const hangs: readonly [string, Parameters<TestWebhooks["openReceiver"]>[0]][] = 
   ],
   [
     "answers after 16 s",
-    (_request, response) => void afterTicks(() => response.end(), 16_000 / hurry),
+    (_request, response) => void setTimeout(() => response.end(), 16_000 / hurry).unref(),
   ],
 ];
 for (const [what, answer] of hangs) {
-  test(`a receiver that ${what} is cut off after 15 s, and waits for a minute`, async (t) => {
+  test(`a receiver that ${what} is cut off after 15 s, and waits for a minute`, async () => {
     await using webhooks = await openTestWebhooks();
     const receiver = await webhooks.openReceiver(answer);
     const event = webhooks.event({ url: receiver.url });
     await webhooks.enqueue(event);
-    const sender = webhooks.openSender({ outbound: hurried(t, webhooks) });
+    const sender = webhooks.openSender({ outbound: hurried(webhooks) });
     await sender.pump();
     await sender.idle();
     assert.equal(receiver.received.length, 1);
@@ -192,10 +174,10 @@ for (const [bytes, outcome] of [
   });
 
 for (const [how, answer] of hangs.slice(0, 3))
-  test(`an endpoint that ${how} gets one delivery at a time until it answers`, async (t) => {
+  test(`an endpoint that ${how} gets one delivery at a time until it answers`, async () => {
     await using webhooks = await openTestWebhooks();
     const receiver = await webhooks.openReceiver(answer);
-    const outbound = hurried(t, webhooks);
+    const outbound = hurried(webhooks);
     let underWay = 0;
     const most: number[] = [];
     const sender = webhooks.openSender({
