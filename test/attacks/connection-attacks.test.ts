@@ -1,5 +1,7 @@
 // What a hostile caller would do to connections, and to answers meant for other origins.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { after, before, test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { createHttp } from "../../service/src/platform/http/http.ts";
@@ -177,6 +179,75 @@ test("whoever sends too large a body can send all of it, and reads that it is to
       const said = new RegExp(`^HTTP/1.1 413 [^]*${reason}[^]*HTTP/1.1 200 `);
       assert.match(await connection.all, said, `${path} ${length}`);
     }
+});
+
+const large = 5_000_000;
+
+/** What a sender reads that sends all of this before it looks at the answer, its connection being closed then. */
+async function sendAll(bytes: string): Promise<string> {
+  const connection = await openRawConnection(world.baseUrl);
+  connection.send(bytes);
+  return connection.all;
+}
+
+test("whoever asks for the end of the connection, or knows no other, can send megabytes and reads why they were refused", async () => {
+  const type = "Content-Type: application/json";
+  const chunked = `Transfer-Encoding: chunked\r\n\r\n${large.toString(16)}\r\n${"a".repeat(large)}\r\n0\r\n\r\n`;
+  const whole = `Content-Length: ${large}\r\n\r\n${"a".repeat(large)}`;
+  for (const [path, status] of [
+    ["POST /none", 404],
+    ["POST /health/alive", 405],
+    ["POST /api/v1/kyb/data-requests", 401],
+    ["POST /w/session", 413],
+    ["GET /health/alive", 200],
+  ] as const)
+    for (const head of [
+      `HTTP/1.0\r\n${type}\r\n${whole}`,
+      `HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${type}\r\n${whole}`,
+      `HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${type}\r\n${chunked}`,
+    ])
+      assert.match(
+        await sendAll(`${path} ${head}`),
+        new RegExp(`^HTTP/1.1 ${status} [^]*\\}$`),
+        `${path} ${head.slice(0, 70)}`,
+      );
+});
+
+test("whoever sends megabytes that are no request can send all of them, and reads what is wrong", async () => {
+  const noise = "a".repeat(large);
+  const broken = "POST /w/session HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked";
+  for (const [bytes, status] of [
+    [`GRAB / HTTP/1.1\r\n${noise}`, 400],
+    [`GET / HTTP/1.1\r\nHost: x\r\nCookie: ${noise}\r\n\r\n`, 431],
+    [`${broken}\r\n\r\n${noise}`, 415],
+    [`${broken}\r\nContent-Type: application/json\r\n\r\n${noise}`, 400],
+  ] as const)
+    assert.match(await sendAll(bytes), new RegExp(`^HTTP/1.1 ${status} [^]*\\}$`));
+});
+
+test("a sender that does not come to an end is cut off after a minute", async (t) => {
+  const { mock } = t.mock.method(globalThis, "setTimeout");
+  const { baseUrl } = await openServer(t);
+  const { hostname, port } = new URL(baseUrl);
+  for (const bytes of [
+    `POST /none HTTP/1.0\r\nContent-Length: ${large}\r\n\r\n`,
+    "GRAB / HTTP/1.1\r\n",
+  ]) {
+    const sender = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    sender.on("error", () => undefined).write(bytes);
+    await once(sender.resume(), "end");
+    for (let at = 0; at < 5; at += 1) {
+      sender.write("a");
+      await setImmediate();
+    }
+    assert.equal(sender.closed, false);
+    const limit = mock.calls.findLast(({ arguments: [, ms] }) => ms === 60_000);
+    limit?.arguments[0]();
+    while (!sender.closed) {
+      sender.write("a");
+      await setImmediate();
+    }
+  }
 });
 
 test("a body of 64 KiB is read, and one byte more is too large", async () => {

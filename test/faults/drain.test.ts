@@ -37,6 +37,11 @@ test("requests that were on their way when it began to drain are answered as eve
       lines + form,
       /^HTTP\/1.1 400 [^]*"error":"invalid_request"/,
     ],
+    [
+      "POST /w/session HTTP/1.1\r\nContent-Type: application/json\r\n",
+      `${lines}Content-Length: 70000\r\n`,
+      /^HTTP\/1.1 413 [^]*"reason":"body_too_large"/,
+    ],
     ["GET /api/v1/key HTTP/1.1\r\n", lines, /^HTTP\/1.1 401 [^]*"reason":"apikey_missing"/],
     [`GET ${login}/events HTTP/1.1\r\n`, lines, /^HTTP\/1.1 200 OK[^]*data: {"kind":"waiting"/],
     [`GET ${login}/status?after=waiting HTTP/1.1\r\n`, lines, /^HTTP\/1.1 200 OK[^]*"waiting"/],

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Ctx } from "../context.ts";
 import { lastAnswerOf } from "./last-answers.ts";
+import { endReading } from "./lossless-close.ts";
 import { Problem, type Reason } from "./problems.ts";
 
 // An import would load the HTTP client of Node too: 60 ms of a start, and 13 MiB.
@@ -40,7 +41,7 @@ export function answerBrokenRequest(
   const answer = lastAnswerOf(socket);
   const end = (): void => {
     if (socket.writable) socket.write(write(problem, requestId));
-    socket.destroySoon();
+    endReading(socket);
   };
   const turn = turnOf(socket, answer);
   if (turn === "now") end();

@@ -166,11 +166,11 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
 }
 
 /**
- * Keeps the connection open, which the framework would close: the rest of a body that is too large would then reset it,
- * and its sender would often miss the answer. Node discards the rest, for as long as a request may take.
+ * Keeps the connection open, which the framework would close behind a body that is too large. Node discards the rest,
+ * for as long as a request may take. A process that drains has announced the end of the connection, and it stays at that.
  */
 function readOn(reply: FastifyReply): void {
-  reply.removeHeader("connection");
+  if (!reply.raw.hasHeader("connection")) reply.removeHeader("connection");
 }
 
 /** The OAuth shape of an error. Another content type is 400, as RFC 6749 section 5.2 says of a malformed request. */

@@ -18,6 +18,7 @@ import { boundLargeAnswers } from "./large-answers.ts";
 import { boundLargeBodies } from "./large-bodies.ts";
 import { noteAnswers } from "./last-answers.ts";
 import { lazySchemas } from "./lazy-schemas.ts";
+import { closeLosslessly } from "./lossless-close.ts";
 import { describeRoutes } from "./openapi.ts";
 import { inWordsOfKyb, Problem } from "./problems.ts";
 import { refusalOf } from "./refused-answers.ts";
@@ -122,8 +123,7 @@ export function createHttp(ctx: Ctx): Http {
   boundLargeAnswers(ctx, http);
   answerUnknownRoutes(http);
   describeRoutes(http, ctx);
-  noteAnswers(http.server);
-  ignoreExpectations(http.server);
+  prepareServer(http.server);
   return http;
 }
 
@@ -137,6 +137,12 @@ function hostFaultOf({ raw: { httpVersion, rawHeaders } }: FastifyRequest): Prob
   return hosts > 1 || (hosts === 0 && httpVersion === "1.1")
     ? new Problem("malformed_request")
     : null;
+}
+
+function prepareServer(server: Server): void {
+  noteAnswers(server);
+  closeLosslessly(server);
+  ignoreExpectations(server);
 }
 
 /**
