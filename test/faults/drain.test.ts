@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { keepPauses } from "../../service/src/platform/test-pauses.ts";
 import { listBlocked } from "../lock-waits.ts";
 import { openPage } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
@@ -86,17 +87,19 @@ test("an answer that is under way when it begins to drain says that its connecti
   assert.ok(performance.now() - startedMs < 10_000, "long before the drain is over");
 });
 
-test("a connection on which nothing is under way when it begins to drain is good for one more request", async () => {
+test("a connection on which nothing is under way when it begins to drain is good for one more request", async (t) => {
   const world = await openWorld();
   const kept = await openRawConnection(world.baseUrl);
   const request = "GET /health/alive HTTP/1.1\r\nHost: localhost\r\n\r\n";
   kept.send(request);
   await kept.first;
+  const endPauses = keepPauses(t);
   const closed = world[Symbol.asyncDispose]();
   while ((await fetch(`${world.baseUrl}/health/ready`)).status === 200);
   kept.send(request);
   const [, second = ""] = (await kept.all).split(/(?<=.)(?=HTTP)/s);
   assert.match(second, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
+  endPauses();
   await closed;
 });
 
@@ -110,6 +113,7 @@ test("idle connections, used or not, stay open as long as new ones are accepted"
   const request = "GET /health/alive HTTP/1.1\r\nHost: localhost\r\n\r\n";
   kept.send(request);
   await kept.first;
+  const endPauses = keepPauses(t);
   const closed = world[Symbol.asyncDispose]();
   while ((await fetch(`${world.baseUrl}/health/ready`)).status === 200);
   t.mock.timers.tick(1000);
@@ -118,6 +122,7 @@ test("idle connections, used or not, stay open as long as new ones are accepted"
   unused.send(request);
   assert.match(await kept.all, /HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
   assert.match(await unused.all, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
+  endPauses();
   await closed;
 });
 
