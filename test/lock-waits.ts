@@ -1,5 +1,5 @@
 // Two things at the same instant: one is held by a row, and the other begins only once the first waits there.
-import { type Db, sql } from "../service/src/platform/database/db.ts";
+import { type Db, type Queryable, sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
 /** A session of the database that waits for a lock. */
@@ -21,11 +21,25 @@ export async function listBlocked(db: Db): Promise<BlockedSession[]> {
       and exists (select from pg_locks where pg_locks.pid = activity.pid and not granted)`);
 }
 
-/** Resolves once so many sessions of this database wait for a lock. */
-export async function untilBlocked(db: Db, sessions = 1): Promise<void> {
-  await until("somebody waits for a lock", async () =>
-    (await listBlocked(db)).length >= sessions ? true : null,
-  );
+/**
+ * Resolves once so many sessions wait for what `holder` has locked, one behind the other or side by side. Jobs that wait
+ * for each other meanwhile do not count.
+ *
+ * @param db asks outside the transaction, as {@link listBlocked} does
+ */
+export async function untilBlocked(db: Db, holder: Queryable, sessions = 1): Promise<void> {
+  const [held] = await holder.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+  await until(`${sessions} wait for what is locked`, async () => {
+    const [found] = await db.query<{ count: number }>(sql`
+      with recursive behind (pid) as (
+        select ${held?.pid}::int
+        union
+        select activity.pid from behind, pg_stat_activity activity
+        where datname = current_database() and wait_event_type = 'Lock'
+          and behind.pid = any(pg_blocking_pids(activity.pid)))
+      select count(*)::int - 1 as count from behind`);
+    return (found?.count ?? 0) >= sessions ? true : null;
+  });
 }
 
 /** Resolves once a session of this database waits for a lock in a statement that contains `part`. */

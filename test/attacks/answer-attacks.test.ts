@@ -109,7 +109,7 @@ async function readWhileHeld(list: string, table: string): Promise<void> {
     });
     // As many as would take every connection to the database.
     const begun = Array.from({ length: 20 }, async () => readList("192.0.2.1"));
-    await untilBlocked(ctx.db, atOnce);
+    await untilBlocked(ctx.db, tx, atOnce);
     other = (await fetch(`${baseUrl}/w/orders`, { headers: session })).status;
     return begun;
   });

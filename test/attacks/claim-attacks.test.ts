@@ -303,7 +303,7 @@ test("of many wallets that answer one code without a claim in the same instant o
     const all = Array.from({ length: 3 }, async () =>
       post(scanned.connection, unclaimedAnswer(scanned, newIdentity())),
     );
-    await untilBlocked(db, all.length);
+    await untilBlocked(db, tx, all.length);
     return { sent: all };
   });
   const answers = await Promise.all(sent);

@@ -315,7 +315,7 @@ async function whileHeld<Result>(
       values: [loginId],
     });
     const begun = begin();
-    await untilBlocked(world.ctx.db, sessions);
+    await untilBlocked(world.ctx.db, tx, sessions);
     return { under: begun };
   });
   return under;

@@ -93,7 +93,7 @@ await test("a release does not wait for whoever is about to cancel the request, 
       await world.voteAs("bob", id);
       await ballots.query(sql`select from ballot where id = ${id} for update`);
       const cancelled = world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
-      await untilBlocked(ctx.db);
+      await untilBlocked(ctx.db, ballots);
       return { answer: cancelled };
     });
     await world.waitFor(id, "released");
@@ -107,7 +107,7 @@ await test("a request that meets the suspension of its business waits for it, an
   const { asked } = await ctx.db.transaction(async (tx) => {
     await setStatus(tx, "suspended");
     const asking = world.ask();
-    await untilBlocked(ctx.db);
+    await untilBlocked(ctx.db, tx);
     return { asked: asking };
   });
   assert.equal((await asked).body.error?.reason, "business_not_verified");

@@ -94,7 +94,7 @@ test("the last signature that comes twice at once counts, and is told so twice",
   const answers = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from business where address = ${address} for update`);
     const voting = [1, 2].map(async () => world.voteAs("carol", id, { item }));
-    await untilBlocked(ctx.db, 2);
+    await untilBlocked(ctx.db, tx, 2);
     return { voting };
   });
   for (const { status, body } of await Promise.all(answers.voting))

@@ -315,7 +315,7 @@ test("of two businesses that go on in each other at the same moment, one stays",
     await setMoved(tx, next.address, old.address);
     await world.advance(31 * day);
     await wakeRoster(world.ctx.db);
-    await untilBlocked(world.ctx.db);
+    await untilBlocked(world.ctx.db, tx);
   });
   await world.until("the announcement is over", async () =>
     (await world.businessOf("finn", old.address))["move"] === null ? true : null,

@@ -117,9 +117,9 @@ test("a link that is opened while its attempt ends is over, and nobody has scann
   const { cancelling, opening } = await db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where user_address = ${person.address} for update`);
     const cancelled = world.call("POST", "/api/v2/kyc/cancel", { body: { referenceKey } });
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     const opened = post(`${connection}/open`, {});
-    await untilBlocked(db, 2);
+    await untilBlocked(db, tx, 2);
     return { cancelling: cancelled, opening: opened };
   });
   assert.deepEqual([(await cancelling).status, (await opening).status], [200, 410]);
@@ -139,9 +139,9 @@ test("422: who asks again while the user approves hears that the order is ongoin
   const { approving, asking } = await db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where user_address = ${user} for update`);
     const approved = post(opened.connection, shareResult(person, opened));
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     const again = world.ask({ user });
-    await untilBlocked(db, 2);
+    await untilBlocked(db, tx, 2);
     return { approving: approved, asking: again };
   });
   const { status, body } = await asking;

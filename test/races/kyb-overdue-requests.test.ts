@@ -89,7 +89,7 @@ async function meetAt(
     const begun: Promise<Pick<Answer, "status" | "body">>[] = [];
     for (const call of calls) {
       begun.push(call());
-      await untilBlocked(db, begun.length);
+      await untilBlocked(db, tx, begun.length);
     }
     return { answers: Promise.all(begun) };
   });
@@ -111,7 +111,7 @@ async function askBeforeJob(overdue: string): Promise<{ created: Promise<Answer>
     await tx.query(ballotOf(overdue));
     await makeOverdue(overdue);
     const created = ask();
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     return { created };
   });
 }
@@ -204,12 +204,12 @@ await test("a create that comes behind the cancellation of an overdue request: i
     await tx.query(money);
     // The job, which would come between, waits with this one.
     await makeOverdue(another);
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     await makeOverdue(id);
     const cancelled = cancel(id);
-    await untilBlocked(db, 2);
+    await untilBlocked(db, tx, 2);
     const created = ask();
-    await untilBlocked(db, 3);
+    await untilBlocked(db, tx, 3);
     return { answers: Promise.all([cancelled, created]) };
   });
   assert.deepEqual(
@@ -235,9 +235,9 @@ await test("a create that comes while the job ends the overdue request succeeds 
   const { made } = await db.transaction(async (tx) => {
     await tx.query(money);
     await makeOverdue(id);
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     const begun = ask();
-    await untilBlocked(db, 2);
+    await untilBlocked(db, tx, 2);
     return { made: begun };
   });
   assert.equal((await made).status, 201);
@@ -252,7 +252,7 @@ await test("the job leaves an overdue request alone that a create is just ending
   const { made } = await db.transaction(async (tx) => {
     await tx.query(money);
     const { created } = await askBeforeJob(id);
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     await expireBallots(unable as KybContext);
     return { made: created };
   });
@@ -270,9 +270,9 @@ await test("a create for which overdue requests make room meets the cancellation
     await tx.query(money);
     const { created } = await askBeforeJob(overdue);
     // It waits for the money only if it has freed some before it looks at the other request.
-    const waiting = await Promise.race([created.then(() => 0), untilBlocked(db).then(() => 1)]);
+    const waiting = await Promise.race([created.then(() => 0), untilBlocked(db, tx).then(() => 1)]);
     const cancelling = cancel(id);
-    await untilBlocked(db, waiting + 1);
+    await untilBlocked(db, tx, waiting + 1);
     return { cancelled: Promise.all([created, cancelling]) };
   });
   const [, { status }] = await cancelled;

@@ -64,9 +64,9 @@ async function meet(first: () => Promise<unknown>, then: () => Promise<void>): P
     await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     await tx.query(sql`select from ledger_account where kind = 'available' for update`);
     await first();
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     const begun = then();
-    await untilBlocked(db, 2);
+    await untilBlocked(db, tx, 2);
     return { done: begun };
   });
   await done;

@@ -16,7 +16,7 @@ await test("a session that has its lock and has not woken up yet does not wait",
   const { waiting } = await db.transaction(async (tx) => {
     await tx.query(lock);
     const begun = db.query(lock);
-    await untilBlocked(db);
+    await untilBlocked(db, tx);
     const [session] = await db.query<{ pid: number }>(sql`
       select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
     assert.ok(session);

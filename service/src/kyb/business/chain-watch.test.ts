@@ -194,7 +194,7 @@ await test("a wallet is looked at as soon as whoever holds its business lets go"
   const { following } = await ctx.db.transaction(async (tx) => {
     await holdBusiness(tx, business);
     const looking = followChain(ctx);
-    await Promise.race([looking, untilBlocked(ctx.db)]);
+    await Promise.race([looking, untilBlocked(ctx.db, tx)]);
     return { following: looking };
   });
   await following;

@@ -46,7 +46,7 @@ await test("a business is stopped as soon as whoever asks something of it at tha
   const { stopping } = await ctx.db.transaction(async (tx) => {
     await holdBusiness(tx, business);
     const waiting = stopBusinesses(ctx);
-    await Promise.race([waiting, untilBlocked(ctx.db)]);
+    await Promise.race([waiting, untilBlocked(ctx.db, tx)]);
     return { stopping: waiting };
   });
   await stopping;

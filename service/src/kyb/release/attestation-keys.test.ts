@@ -167,7 +167,7 @@ await test("a key is not revoked while something that it signed is being stored"
   const { revoking } = await ctx.db.transaction(async (tx) => {
     const { kid } = partOf(await keys.sign(tx, {}), 0);
     const revoked = revokeAttestationKey(ctx, String(kid), "test");
-    await untilBlocked(observer);
+    await untilBlocked(observer, tx);
     return { revoking: revoked };
   });
   await revoking;

@@ -463,7 +463,10 @@ test("a removal waits for who is at the chain", async () => {
   const removed = await two.transaction(async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
     const removing = purgeAudit(ctx, { before: now + 1 });
-    await Promise.race([untilBlocked(two), removing.then(() => assert.fail("it did not wait"))]);
+    await Promise.race([
+      untilBlocked(two, tx),
+      removing.then(() => assert.fail("it did not wait")),
+    ]);
     return { removing };
   });
   assert.equal(await removed.removing, 2);

@@ -133,13 +133,13 @@ test("two transactions that wait for each other both commit", async () => {
 
 test("a statement that waits in a circle with a transaction runs again, and takes effect once", async () => {
   await insert(db, 1, "a");
-  const [shut, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [shut, opened] = [Promise.withResolvers<Queryable>(), Promise.withResolvers<void>()];
   const doorkeeper = db.transaction(async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(1)`);
-    shut.resolve();
+    shut.resolve(tx);
     await opened.promise;
   });
-  await shut.promise;
+  const door = await shut.promise;
   const { statement } = await db.transaction(async (tx) => {
     // Only the statement looks for a circle in time, so PostgreSQL ends it and not this one. The other half of the circle
     // is an advisory lock, which goes to whoever waits for it; a row goes to whoever is faster, the next try too.
@@ -149,9 +149,9 @@ test("a statement that waits in a circle with a transaction runs again, and take
       with held as materialized (select pg_advisory_xact_lock(2)),
            door as materialized (select pg_advisory_xact_lock(1) from held)
       update note set text = text || 'c' from door where note.id = 1`);
-    await untilBlocked(db);
+    await untilBlocked(db, door);
     const closing = tx.query(sql`select pg_advisory_xact_lock(2)`);
-    await untilBlocked(db, 2);
+    await untilBlocked(db, door, 2);
     opened.resolve();
     await closing;
     return { statement: waiting };
