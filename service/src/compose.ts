@@ -88,7 +88,7 @@ import {
   startEmbeddedPostgres,
 } from "./platform/embedded-postgres/embedded-postgres.ts";
 import { addHealthRoutes } from "./platform/http/health.ts";
-import { createHttp, type Http } from "./platform/http/http.ts";
+import type { Http } from "./platform/http/http.ts";
 import { openInstallationKeys } from "./platform/cryptography/installation-keys.ts";
 import { type Job, startJobs } from "./platform/jobs.ts";
 import { listen } from "./platform/http/listener.ts";
@@ -346,6 +346,8 @@ export async function compose(config: Config): Promise<Service> {
   await refuseSharedSessions(base.db);
   const slices = await openSlices(stack, base);
   const { login, credentials, kyc, kyb } = slices;
+  // The operator's verbs need no HTTP server, and loading it would take a sixth of their time.
+  const { createHttp } = await import("./platform/http/http.ts");
   const http = createHttp(base);
   await addRoutes(base, slices, http);
   const exposed = stack.use(await exposeMetrics(base));

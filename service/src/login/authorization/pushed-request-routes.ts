@@ -1,5 +1,6 @@
 import { Type } from "../../platform/http/schema.ts";
-import { type Http, useOAuthErrors } from "../../platform/http/http.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { useOAuthErrors } from "../../platform/http/http-errors.ts";
 import { oauthRefusals } from "../../platform/http/refusals.ts";
 import { authorizationMembers, takeAnyForm } from "./authorization-parameters.ts";
 import { authorizationFaults } from "./authorization-request.ts";

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../context.ts";
 import { isOutage, isUnstorable } from "../database/db.ts";
 import { challengeOf, invalidRequest, OAuthProblem, Problem } from "./problems.ts";
+import type { Http } from "./http.ts";
 import { noteRefusal } from "./refused-answers.ts";
 import { sayPattern } from "./text-form.ts";
 
@@ -199,8 +200,31 @@ function isFormMissing(error: unknown): boolean {
   return validationContext === "body" && first?.instancePath === "" && first.keyword === "type";
 }
 
+/**
+ * Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope.
+ *
+ * @param resource.challenge the scheme to ask for where a fault names none: a resource tells also a malformed request how
+ * to authenticate (RFC 6750 section 3)
+ */
+export function useOAuthErrors(
+  ctx: Ctx,
+  scope: Http,
+  resource: { readonly challenge?: "Bearer" } = {},
+): void {
+  oauthScopes.add(scope);
+  scope.setErrorHandler((error, request, reply) =>
+    answerOAuthError(ctx, { error, request, reply, ...resource }),
+  );
+}
+
+const oauthScopes = new WeakSet<object>();
+
+export function hasOAuthErrors(scope: object): boolean {
+  return oauthScopes.has(scope);
+}
+
 /** @param failure.challenge the scheme to ask for where a request is malformed and its fault names none */
-export async function answerOAuthError(
+async function answerOAuthError(
   ctx: Ctx,
   { error, request, reply, challenge }: Failure & { readonly challenge?: "Bearer" },
 ): Promise<FastifyReply> {

@@ -12,7 +12,7 @@ import type { FastifyBaseLogger } from "fastify";
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
 import { answerBrokenRequest } from "./broken-requests.ts";
 import type { Ctx } from "../context.ts";
-import { answerEnvelopeError, answerOAuthError, oauthProblemOf } from "./http-errors.ts";
+import { answerEnvelopeError, hasOAuthErrors, oauthProblemOf } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
 import { boundLargeAnswers } from "./large-answers.ts";
 import { boundLargeBodies } from "./large-bodies.ts";
@@ -171,25 +171,6 @@ function makeRequestId(): string {
 }
 
 /**
- * Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope.
- *
- * @param resource.challenge the scheme to ask for where a fault names none: a resource tells also a malformed request how
- * to authenticate (RFC 6750 section 3)
- */
-export function useOAuthErrors(
-  ctx: Ctx,
-  scope: Http,
-  resource: { readonly challenge?: "Bearer" } = {},
-): void {
-  oauthScopes.add(scope);
-  scope.setErrorHandler((error, request, reply) =>
-    answerOAuthError(ctx, { error, request, reply, ...resource }),
-  );
-}
-
-const oauthScopes = new WeakSet<object>();
-
-/**
  * If no member of a body is required, the body may be left out. Routes that take forms report themselves what is
  * missing.
  */
@@ -307,7 +288,7 @@ function answerUnknownRoutes(http: Http): void {
     if (method === "OPTIONS") return;
     const source = url.split("/").map(patternOf).join("/");
     const pattern = new RegExp(`^${source}$`);
-    known.push({ pattern, methods: [method].flat(), isOAuth: oauthScopes.has(this) });
+    known.push({ pattern, methods: [method].flat(), isOAuth: hasOAuthErrors(this) });
   });
   const refuse = (request: FastifyRequest, reply: FastifyReply): Error => {
     const path = request.url.split("?", 1)[0] ?? "";
