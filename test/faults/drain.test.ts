@@ -93,13 +93,13 @@ test("a connection on which nothing is under way when it begins to drain is good
   const request = "GET /health/alive HTTP/1.1\r\nHost: localhost\r\n\r\n";
   kept.send(request);
   await kept.first;
-  const endPauses = keepPauses(t);
+  const pauses = keepPauses(t);
   const closed = world[Symbol.asyncDispose]();
   while ((await fetch(`${world.baseUrl}/health/ready`)).status === 200);
   kept.send(request);
   const [, second = ""] = (await kept.all).split(/(?<=.)(?=HTTP)/s);
   assert.match(second, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
-  endPauses();
+  pauses.end();
   await closed;
 });
 
@@ -113,7 +113,7 @@ test("idle connections, used or not, stay open as long as new ones are accepted"
   const request = "GET /health/alive HTTP/1.1\r\nHost: localhost\r\n\r\n";
   kept.send(request);
   await kept.first;
-  const endPauses = keepPauses(t);
+  const pauses = keepPauses(t);
   const closed = world[Symbol.asyncDispose]();
   while ((await fetch(`${world.baseUrl}/health/ready`)).status === 200);
   t.mock.timers.tick(1000);
@@ -122,7 +122,7 @@ test("idle connections, used or not, stay open as long as new ones are accepted"
   unused.send(request);
   assert.match(await kept.all, /HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
   assert.match(await unused.all, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
-  endPauses();
+  pauses.end();
   await closed;
 });
 

@@ -5,12 +5,16 @@ import type { TestContext } from "node:test";
  * Pauses of `node:timers/promises` that begin from now on do not end: what is done all the same waited for none of them,
  * however slow the machine is.
  *
- * @returns ends them, and later ones are as ever; so does the end of the test
+ * @returns how long they were to be, and what ends them: later ones are as ever then, as at the end of the test
  */
-export function keepPauses(t: TestContext): () => void {
+export function keepPauses(t: TestContext): { readonly asked: number[]; end(): void } {
   const timers = process.getBuiltinModule("node:timers/promises");
   const { promise: ended, resolve } = Promise.withResolvers<void>();
-  const pauses = t.mock.method(timers, "setTimeout", async () => ended);
+  const asked: number[] = [];
+  const pauses = t.mock.method(timers, "setTimeout", async (milliseconds = 0) => {
+    asked.push(milliseconds);
+    return ended;
+  });
   syncBuiltinESMExports();
   const end = (): void => {
     pauses.mock.restore();
@@ -18,5 +22,5 @@ export function keepPauses(t: TestContext): () => void {
     resolve();
   };
   t.after(end);
-  return end;
+  return { asked, end };
 }
