@@ -397,6 +397,34 @@ test("keys that cannot be fetched are no wrong secret, and are asked for no more
   }
 });
 
+test("a key behind jwks_uri counts for ten minutes after it was fetched, also where its host was away a moment ago", async (t) => {
+  t.after(() => {
+    isAway = false;
+  });
+  const { send, status, fetches } = await addPublisher();
+  published = { keys: [ecJwk] };
+  assert.equal(await status(), 200);
+  login.clock.advance(590);
+  isAway = true;
+  assert.equal(await status({ header: { kid: "ec-2" } }), 401);
+  isAway = false;
+  published = { keys: [rsaJwk] };
+  login.clock.advance(9);
+  assert.equal(await status(), 200);
+  login.clock.advance(1);
+  // As often as wrong ones are forgiven, and once more: nothing was guessed.
+  for (let at = 0; at < 11; at += 1) {
+    const answer = await send();
+    refused(answer, 401, "invalid_client");
+    assert.match(answer.text, /jwks_uri cannot be fetched/);
+  }
+  assert.equal(fetches(), 2);
+  login.clock.advance(20);
+  const fresh = { header: { alg: "RS256", kid: "rsa-1" }, key: rsa.privateKey };
+  assert.equal(await status(fresh), 200);
+  assert.equal(fetches(), 3);
+});
+
 test("an assertion counts once for as long as it holds, whatever was forgotten meanwhile, and a replay leaves nothing", async () => {
   const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
   const form = {

@@ -103,7 +103,9 @@ function importKeys(keys: readonly ClientJwk[]): NamedKey[] {
 async function fetchedKeys(ctx: TokenContext, uri: string, maxAgeMs: number): Promise<Fetched> {
   const source = sourceOf(ctx, uri);
   const { known } = source;
-  if (known !== undefined && isUsable(known, { nowMs: ctx.clock.nowMs(), maxAgeMs })) return known;
+  const nowMs = ctx.clock.nowMs();
+  if (known !== undefined && isUsable(known, { nowMs, maxAgeMs }))
+    return withinLifetime(known, nowMs);
   source.asking ??= askAgain(ctx, uri, source);
   return source.asking;
 }
@@ -133,6 +135,11 @@ function isUsable(
   { nowMs, maxAgeMs }: { nowMs: number; maxAgeMs: number },
 ): boolean {
   return nowMs - known.fetchedAtMs < maxAgeMs || nowMs - known.triedAtMs < refetchMs;
+}
+
+/** Where the fetch after a set's lifetime has to wait, the set is over nonetheless. */
+function withinLifetime(known: Fetched, nowMs: number): Fetched {
+  return nowMs - known.fetchedAtMs < lifetimeMs ? known : { ...known, keys: [] };
 }
 
 /** A fetch that fails keeps what was known before, within its lifetime. */
