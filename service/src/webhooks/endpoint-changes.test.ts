@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
+import { keepPauses } from "../platform/test-pauses.ts";
 import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
 import { endLeases, hasDue, resentStep } from "./delivery-store.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
@@ -369,4 +370,45 @@ test("a resent delivery that a process of the version before freed has the whole
   webhooks.advance(6);
   await webhooks.deliver();
   assert.equal(receiver.received.length, 2, "and then the second");
+});
+
+/** Claims an event of an endpoint that is back from a quarantine; by its pace the attempt waits, for as long as the test likes. */
+async function claimPaced(t: TestContext, webhooks: TestWebhooks, receiver: Receiver) {
+  const { db, clock } = webhooks.ctx;
+  await webhooks.register(receiver.url);
+  await webhooks.enqueue(webhooks.kybEvent());
+  await webhooks.deliver();
+  await db.query(sql`update kyb_endpoint set is_resuming = true`);
+  await db.query(sql`update webhook_endpoint set next_at_ms = ${clock.nowMs() + 1400}`);
+  const event = webhooks.kybEvent();
+  await webhooks.enqueue(event);
+  const sender = webhooks.openSender();
+  const pauses = keepPauses(t);
+  await sender.pump();
+  return { event, sender, pauses };
+}
+
+test("a claimed delivery that waited for its turn goes where the endpoint is by then, signed by the secret of then", async (t) => {
+  await using webhooks = await openTestWebhooks();
+  const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
+  const { event, sender, pauses } = await claimPaced(t, webhooks, old);
+  await webhooks.register(next.url);
+  pauses.end();
+  await sender.idle();
+  assert.deepEqual(idsOf(next), [event.id]);
+  assert.match(String(next.received[0]?.headers["svc-kyb-signature"]), /^t=\d+,v1=\w+,kv=2$/);
+});
+
+test("a claimed delivery that waited for its turn is held untried once its endpoint is in quarantine", async (t) => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const { event, sender, pauses } = await claimPaced(t, webhooks, receiver);
+  await webhooks.ctx.db.query(sql`update kyb_endpoint set is_active = false`);
+  pauses.end();
+  await sender.idle();
+  assert.equal(idsOf(receiver).includes(event.id), false);
+  await reactivate(webhooks);
+  webhooks.advance(10);
+  await webhooks.deliver();
+  assert.deepEqual(idsOf(receiver).slice(1), [event.id]);
 });

@@ -177,12 +177,29 @@ export class Sender implements AsyncDisposable {
     this.#underWay.set(work, made);
   }
 
-  async #make({ delivery, lease }: UnderWay, target: Target | null): Promise<void> {
-    const waitMs = Math.min(store.paceMsMax, delivery.startAtMs - this.#ctx.clock.nowMs());
-    if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal });
+  async #make(work: UnderWay, found: Target | null): Promise<void> {
+    const { delivery, lease } = work;
+    const target = (await this.#hadToWait(delivery))
+      ? await this.#findAnew(delivery, found)
+      : found;
+    if (target === "held") return this.#hold([work]);
     const { ended, outcome } = await makeAttempt(this.#ctx, delivery, { target, lease });
     if (outcome !== null) this.#slow.note(delivery.endpointId, outcome);
     this.#ends.add(ended);
+  }
+
+  /** Waits until it may start. @returns whether that took any time */
+  async #hadToWait({ startAtMs }: store.Delivery): Promise<boolean> {
+    const waitMs = Math.min(store.paceMsMax, startAtMs - this.#ctx.clock.nowMs());
+    if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal });
+    return waitMs > 0;
+  }
+
+  /** The target of a delivery that waited: a KYB endpoint may have been changed or put into quarantine meanwhile. */
+  async #findAnew(delivery: store.Delivery, found: Target | null): Promise<Target | "held" | null> {
+    if (delivery.channel !== "kyb") return found;
+    const targetOf = await readTargets(this.#ctx, [delivery]);
+    return targetOf(delivery);
   }
 
   #endPump(): void {
