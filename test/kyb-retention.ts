@@ -1,5 +1,6 @@
 import type { KybContext } from "../service/src/kyb/kyb-context.ts";
 import { kybJobs } from "../service/src/kyb/jobs.ts";
+import { untilWritersEnd } from "./lock-waits.ts";
 
 /** Does what a process does for businesses every hour: it deletes what is over. */
 export async function runHourlyJobs(
@@ -8,4 +9,5 @@ export async function runHourlyJobs(
   // None of them needs more of the context.
   const jobs = kybJobs(ctx as KybContext).filter(({ everySeconds }) => everySeconds === 3600);
   for (const job of jobs) await job.run(new AbortController().signal);
+  await untilWritersEnd(ctx.db);
 }

@@ -12,6 +12,7 @@ import { createIssuer, createIssuerKey } from "../../service/src/credentials/ind
 import { advanceClock } from "../../service/src/platform/clock.ts";
 import { purgeBodies } from "../../service/src/webhooks/retention.ts";
 import { openContextOf } from "../embedded-chain.ts";
+import { untilWritersEnd } from "../lock-waits.ts";
 import { until } from "../patience.ts";
 import { approve, type KycWorld, openKycWorld, type Person, scanRequest } from "../kyc-world.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
@@ -309,6 +310,7 @@ test("forty values travel through an order and lie nowhere in the open, before t
   await assertNowhere("before the purge", mustHaveRowsAtFirst);
   await advance(86_400 + 120);
   await purgeBodies(ctx);
+  await untilWritersEnd(ctx.db);
   await assertNowhere("after the purge");
   const resend = await world.call("GET", `/api/v2/kyc/events?referenceKey=${referenceKey}`);
   const items = resend.body.data?.["items"] as { event: string; body?: string; eventId: string }[];

@@ -28,7 +28,7 @@ import {
 } from "../login-flow.ts";
 import { newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { apiAudience, openWorld, type World } from "../world.ts";
-import { untilBlocked } from "../lock-waits.ts";
+import { untilBlocked, untilWritersEnd } from "../lock-waits.ts";
 
 let world: World;
 before(async () => {
@@ -288,6 +288,7 @@ test("a logout still ends tokens that were refreshed for longer than their sessi
   const renewed = (await (await refresh(tokens.refresh_token)).json()) as Tokens;
   await world.advance(20 * 86_400);
   await purgeLogins(world.ctx);
+  await untilWritersEnd(world.ctx.db);
   const query = new URLSearchParams({ id_token_hint: renewed.id_token });
   const logout = `${world.baseUrl}/oauth2/sessions/logout?${query.toString()}`;
   assert.equal((await fetch(logout)).status, 200);

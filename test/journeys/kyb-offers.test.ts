@@ -11,6 +11,7 @@ import { openReceiver } from "../kyb-receiver.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { addMerchant, type Merchant } from "../kyb-merchant.ts";
 import type { Answer, TestBusiness } from "../kyb-world.ts";
+import { untilWritersEnd } from "../lock-waits.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx, business } = world;
@@ -304,6 +305,7 @@ for (const kind of kinds) {
     const made = await offer(kind);
     const isKept = async (): Promise<boolean | undefined> => {
       await purgeOffers(ctx);
+      await untilWritersEnd(ctx.db);
       const [row] = await ctx.db.query<{ isKept: boolean }>({
         name: "",
         text: `select coalesce(request_sealed::text, request_object) is not null as "isKept" from kyb_offer where id = $1`,

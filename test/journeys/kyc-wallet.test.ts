@@ -9,6 +9,7 @@ import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials
 import { purgeTokens } from "../../service/src/kyc/orders.ts";
 import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
 import { scanRequest } from "../kyc-world.ts";
+import { untilWritersEnd } from "../lock-waits.ts";
 import { type Identity, newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld } from "../world.ts";
 
@@ -242,8 +243,10 @@ await test("a link is told from one that never was until a day after its end", a
     (await fetch(`${connection}/open`, { method: "POST" })).status;
   await world.advance(600 + 86_400 - 10);
   await purgeTokens(ctx);
+  await untilWritersEnd(ctx.db);
   assert.equal(await answerTo(), 410);
   await world.advance(20);
   await purgeTokens(ctx);
+  await untilWritersEnd(ctx.db);
   assert.equal(await answerTo(), 404);
 });

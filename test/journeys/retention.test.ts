@@ -19,7 +19,7 @@ import {
   openPage,
   redeem,
 } from "../login-flow.ts";
-import { listBlocked, untilBlocked } from "../lock-waits.ts";
+import { listBlocked, untilBlocked, untilWritersEnd } from "../lock-waits.ts";
 import { newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { deleteUser } from "../operator-verbs.ts";
 import { openWorld, type World } from "../world.ts";
@@ -44,10 +44,12 @@ test("logins go 30 days after they began, and browser sessions 30 days after the
   await logIn(world.baseUrl, world.client, newIdentity());
   await world.advance(30 * day - 10);
   await purgeLogins(world.ctx);
+  await untilWritersEnd(world.ctx.db);
   assert.equal(await rowsOf("select count(*)::int as n from login"), 2);
   assert.equal(await rowsOf("select count(*)::int as n from session"), 1);
   await world.advance(20);
   await purgeLogins(world.ctx);
+  await untilWritersEnd(world.ctx.db);
   assert.equal(await rowsOf("select count(*)::int as n from login"), 0);
   assert.equal(await rowsOf("select count(*)::int as n from session"), 0);
 });

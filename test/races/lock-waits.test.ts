@@ -1,16 +1,17 @@
-// What tests of races begin next only once somebody waits: whoever has got what it waited for does not count.
+// What tests of races wait for: that somebody waits, where whoever has got its lock does not count, and that writers end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openDb, sql } from "../../service/src/platform/database/db.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
-import { listBlocked, untilBlocked } from "../lock-waits.ts";
+import { listBlocked, untilBlocked, untilWritersEnd } from "../lock-waits.ts";
 
 await using database = await openTestDatabase({ migrated: false });
 await using db = openDb({ ...database.connection, connections: 3 });
 
+await db.query(sql`create table held (id int primary key)`);
+await db.query(sql`insert into held values (1)`);
+
 await test("a session that has its lock and has not woken up yet does not wait", async () => {
-  await db.query(sql`create table held (id int primary key)`);
-  await db.query(sql`insert into held values (1)`);
   const lock = sql`select pg_backend_pid() as pid from held for update`;
   let pid = 0;
   const { waiting } = await db.transaction(async (tx) => {
@@ -30,4 +31,21 @@ await test("a session that has its lock and has not woken up yet does not wait",
     process.kill(pid, "SIGCONT");
   }
   await waiting;
+});
+
+await test("writers have ended once whoever held a row is done, though others write by then", async () => {
+  const lock = sql`select from held where id = 1 for update`;
+  let isOver = false;
+  const { waiting } = await db.transaction(async (tx) => {
+    await tx.query(lock);
+    const begun = untilWritersEnd(db).then(() => isOver);
+    // Longer than its first look takes, which is asked of the same server.
+    for (let look = 0; look < 10; look++) await listBlocked(db);
+    isOver = true;
+    return { waiting: begun };
+  });
+  await db.transaction(async (tx) => {
+    await tx.query(lock);
+    assert.equal(await waiting, true);
+  });
 });
