@@ -105,7 +105,7 @@ test("the program in the wallet's guide runs", async () => {
     `const mnemonic = "${"test ".repeat(11)}junk";`,
     `const link = "svc:sign?data=0x6869&type=qr";`,
     program,
-    `console.log(outcome.kind, words.length > 0);`,
+    "console.log(`${outcome.kind} ${words.length > 0}`);",
   ];
   const command = `node --conditions=source --input-type=module-typescript --eval "$PROGRAM"`;
   assert.equal(await run(command, { PROGRAM: lines.join("\n") }), "shown true");

@@ -71,10 +71,10 @@ test("a package is loaded by import and by require, and tells its version", asyn
   const imports = libraries.map((each) => `Object.keys(await import("@svc/${each}")).length`);
   const requires = libraries.map((each) => `Object.keys(require("@svc/${each}")).length`);
   const versions = libraries.map((each) => `require("@svc/${each}/package.json").version`);
-  await writeFile(join(project, "load.mjs"), `console.log(${imports.join()});`);
+  await writeFile(join(project, "load.mjs"), `console.log([${imports.join()}].join(" "));`);
   await writeFile(
     join(project, "load.cjs"),
-    `console.log(${requires.join()});\nconsole.log(${versions.join()});`,
+    `console.log([${requires.join()}].join(" "));\nconsole.log(${versions.join()});`,
   );
   const load = async (file: string) =>
     (await run(process.execPath, [file], { cwd: project })).stdout.trim().split("\n");

@@ -167,6 +167,8 @@ async function runTests(): Promise<number> {
   }
 }
 
+// Tests look at the modes of files, and where root runs them another user has to reach what they make.
+process.umask(0o022);
 if (files.length === 0) throw new Error(`no test file matches ${wanted.join(" ")}`);
 const checked = patterns.length > 0 ? 0 : await run("npm", ["run", "--silent", "check"]);
 process.exitCode = (await runTests()) || checked;

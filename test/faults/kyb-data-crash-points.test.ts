@@ -219,9 +219,9 @@ async function dieAt(stage: Stage, points: readonly CrashPoint[]): Promise<Playe
         const { body } = await insist(async () => world.call("GET", `${path}/${id}`, { apiKey }));
         return body["status"] === end ? true : null;
       });
-      await checkEnd(gates, played, id);
     }),
   );
+  for (const { played, id } of runs) await checkEnd(gates, played, id);
   return runs.map(({ played }) => played);
 }
 
