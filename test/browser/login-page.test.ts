@@ -6,6 +6,7 @@ import { openBrowser } from "./browser.ts";
 import { readCode } from "./camera.ts";
 import { hearStream, listenForAnswer } from "./hearing.ts";
 import { type LoginStub, openLoginStub, waitingView } from "./login-stub.ts";
+import { setHidden } from "./qr-page.ts";
 
 const identity = "0x52ab…19fe";
 const claimed = { kind: "claimed", digits: "07", identity } as const;
@@ -350,11 +351,6 @@ test("a stream that says it lives is never given up", async () => {
     [],
   );
 });
-
-async function setHidden(page: Page, isHidden: boolean): Promise<void> {
-  await page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
-    document.dispatchEvent(new Event("visibilitychange"));`);
-}
 
 test("a page out of view holds no connection, and catches up when it is seen again", async () => {
   for (const stream of ["open", "refused"] as const) {

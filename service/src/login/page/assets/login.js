@@ -231,7 +231,6 @@ async function poll() {
       const status = await ask(isLost || !isHeld ? "" : `?after=${known()}`, round.signal);
       isLost = false;
       retryMs = 500;
-      showOffline(false);
       apply(status);
     } catch {
       if (round.signal.aborted) return;
@@ -274,8 +273,10 @@ async function ask(query, isOver) {
   }
   const nowMs = Number(response.headers.get("svc-now-ms"));
   if (nowMs > 0) serverAheadMs = nowMs - performance.now();
+  const status = await response.json();
   isHeld = true;
-  return response.json();
+  showOffline(false);
+  return status;
 }
 
 /**
