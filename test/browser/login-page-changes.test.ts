@@ -1,4 +1,5 @@
 // What a person sees and hears when the login page changes, wherever the person looks and however large the text is.
+import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { openBrowser } from "./browser.ts";
@@ -32,4 +33,19 @@ test("a page that comes into view with its connection back no longer calls it lo
   stub.refusal = null;
   await setHidden(page, false);
   await notice.waitFor({ state: "hidden" });
+});
+
+const claimed = { kind: "claimed", digits: "07", identity: "0x52ab…19fe" } as const;
+
+test("at 400 % zoom whoever looked at the code sees the heading and the number that take its place", async () => {
+  await using stub = await openLoginStub({ locale: "de" });
+  // A window of 1280 by 1024 pixels.
+  await using page = await openPage(stub, { viewport: { width: 320, height: 256 } });
+  await page.locator("[data-qr]").evaluate((code) => code.scrollIntoView({ block: "center" }));
+  stub.tell(claimed);
+  for (const selector of ["[data-code]", "[data-state] h2"]) {
+    const box = await page.locator(selector).boundingBox();
+    const [top, bottom] = [box?.y ?? Number.NaN, (box?.y ?? 0) + (box?.height ?? 0)];
+    assert.ok(top > -1 && bottom < 257, `${selector} from ${top} to ${bottom}`);
+  }
 });

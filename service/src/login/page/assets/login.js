@@ -383,6 +383,9 @@ function show(panel) {
     .map((element) => element.textContent)
     .join(" ");
   if (hadFocus) heading.focus();
+  // At a high zoom the new state may lie elsewhere than the one before it.
+  for (const seen of [heading, place.querySelector("[data-code]")])
+    seen?.scrollIntoView({ block: "nearest" });
 }
 
 /**
