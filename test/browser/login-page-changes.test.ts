@@ -49,3 +49,15 @@ test("at 400 % zoom whoever looked at the code sees the heading and the number t
     assert.ok(top > -1 && bottom < 257, `${selector} from ${top} to ${bottom}`);
   }
 });
+
+test("what is said of a second wallet goes with the identity of which it speaks", async () => {
+  for (const next of ["gathering", "failed"] as const) {
+    await using stub = await openLoginStub({ isBusiness: true });
+    await using page = await openPage(stub);
+    stub.tell({ ...claimed, contested: true });
+    await page.getByRole("alert").waitFor();
+    stub.tell({ kind: next, failure: "wrong_number" });
+    await page.locator("[data-identity]").waitFor({ state: "detached" });
+    assert.ok(await page.locator("[data-contested]").isHidden(), next);
+  }
+});

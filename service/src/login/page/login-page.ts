@@ -33,6 +33,8 @@ export function renderLoginPage(view: LoginView): string {
 
 function renderWhole(view: LoginView, slots: PageSlots): string {
   const isOver = view.state.kind === "failed" || view.state.kind === "finished";
+  // It speaks of the identity that is shown after a claim alone.
+  const isContested = view.contested && view.state.kind === "claimed";
   return renderPage({
     locale: view.locale,
     title: titleOf(view),
@@ -43,7 +45,7 @@ function renderWhole(view: LoginView, slots: PageSlots): string {
           ${requester(view)}
         </header>
         <section class="panel" data-panel>
-          <p class="notice" role="alert" data-contested${view.contested ? null : markup` hidden`}>
+          <p class="notice" role="alert" data-contested${isContested ? null : markup` hidden`}>
             ${say(view.locale, "contested")}
           </p>
           <div data-state>${statePanel(view, slots.code)}</div>

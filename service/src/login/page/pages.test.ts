@@ -308,6 +308,12 @@ test("both the person and the screen reader are told of a second wallet", () => 
   assert.equal(banner.exec(renderLoginPage({ ...claimed, contested: true }))?.[1], undefined);
 });
 
+test("a page that shows no identity any more does not speak of the one shown", () => {
+  const state = { kind: "failed", failure: "wrong_number", canRestart: true } as const;
+  const page = renderLoginPage({ ...claimed, contested: true, state });
+  assert.match(page, /role="alert" data-contested hidden>/);
+});
+
 test("a browser without the cookie of its login is told to allow cookies, with and without a script", () => {
   const told = /allow them for this page/;
   assert.match(renderErrorPage({ ...error, status: 404, code: "login_not_found" }), told);

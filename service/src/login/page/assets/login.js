@@ -292,10 +292,11 @@ async function reasonOf(response) {
 
 /** @param {Status} status */
 function apply(status) {
-  if (isEnded()) return;
+  if (isEnded() || order.indexOf(status.kind) < order.indexOf(kind)) return;
   if (status.contested) find(root, "[data-contested]").hidden = false;
-  if (order.indexOf(status.kind) <= order.indexOf(kind)) return;
+  if (status.kind === kind) return;
   kind = status.kind;
+  if (kind !== "claimed") find(root, "[data-contested]").hidden = true;
   if (isEnded()) unfollow();
   if (kind === "claimed") showClaimed(status);
   else if (kind === "opened" || kind === "gathering") show(templateOf(kind));
