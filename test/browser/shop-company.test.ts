@@ -235,6 +235,23 @@ for (const [name, options] of [
     await page.getByRole("cell", { name: "Bob Beispiel" }).waitFor();
   });
 
+test("a company's name moves nothing: a long one wraps on 320 pixels, and one that turns the direction turns itself alone", async () => {
+  const name = `${"Donaudampfschifffahrtsgesellschaft".repeat(2)} \u202eAG`;
+  issuer.idToken = {
+    claims: { ext: { ...businessClaims.ext, business: { ...businessClaims.ext.business, name } } },
+  };
+  await using page = await openPage({ viewport: { width: 320, height: 640 } });
+  const width = async () => page.evaluate("document.documentElement.scrollWidth");
+  await page.goto(`${shop.url}/company`);
+  await press(page, "Log in for my company");
+  await page.getByRole("heading", { name }).waitFor();
+  await page.waitForLoadState();
+  assert.equal(await width(), 320);
+  await page.goto(shop.url);
+  assert.equal(await width(), 320);
+  assert.equal(await page.locator(".lead bdi").textContent(), name);
+});
+
 /** Kept where `SCREENSHOTS` says, for people to look at. */
 async function takePicture(page: Page, name: string): Promise<void> {
   const pictures = process.env["SCREENSHOTS"];

@@ -83,7 +83,7 @@ function moveSection({ id, fields = [] }: Company): Html {
   const name = fields.find((field) => field.name === "BUSINESS_LEGAL_NAME")?.value ?? "A company";
   return html`<section data-moved="${id}">
     <h2>Did your company move?</h2>
-    <p>${name} says that it moved from <code>${id}</code> to your wallet.</p>
+    <p><bdi>${name}</bdi> says that it moved from <code>${id}</code> to your wallet.</p>
     <div class="actions">
       ${button(`/company/continue?from=${id}`, "This is our company", "quiet")}
     </div>
