@@ -61,3 +61,16 @@ test("what is said of a second wallet goes with the identity of which it speaks"
     assert.ok(await page.locator("[data-contested]").isHidden(), next);
   }
 });
+
+test("marks stacked on one letter of a name stay out of the column beside it", async () => {
+  const clientName = `A${"\u0301\u0332\u0488\u0316\u0323".repeat(16)}lpine`;
+  await using stub = await openLoginStub({ clientName });
+  await using page = await openPage(stub, { viewport: { width: 1120, height: 760 } });
+  await page.waitForLoadState();
+  for (const selector of ["h1", ".receives p"]) {
+    const overflow = await page.evaluate(
+      `getComputedStyle(document.querySelector("${selector}")).overflowX`,
+    );
+    assert.equal(overflow, "clip", selector);
+  }
+});
