@@ -53,7 +53,7 @@ function renderWhole(view: LoginView, slots: PageSlots): string {
         </section>
         <footer>
           <p>
-            ${say(view.locale, "host", { host: markup`<strong>${new URL(view.base).host}</strong>` })}
+            ${say(view.locale, "host", { host: markup`<strong translate="no">${new URL(view.base).host}</strong>` })}
           </p>
         </footer>
       </main>

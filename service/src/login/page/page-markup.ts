@@ -95,9 +95,9 @@ function partsOf(locale: Locale, key: TextKey): readonly string[] {
   return parts;
 }
 
-/** A name that somebody else chose, isolated from the text around it. */
+/** A name that somebody else chose, isolated from the text around it, and left as it is where a browser translates. */
 export function foreign(name: string): Markup {
-  return markup`<bdi>${name}</bdi>`;
+  return markup`<bdi translate="no">${name}</bdi>`;
 }
 
 /** What a link of ours may never start with; a registered redirect URI may have a scheme of its own (RFC 8252). */

@@ -294,8 +294,11 @@ test("a failed page starts again only while that is allowed, and runs no script"
 });
 
 test("the page names its own host, and says in words whether the site was verified", () => {
-  assert.match(renderLoginPage(waiting), /<strong>login\.example\.com<\/strong>/);
-  assert.match(renderLoginPage(waiting), /Verified site: <strong><bdi>books\.example\.com<\/bdi>/);
+  assert.match(renderLoginPage(waiting), /<strong translate="no">login\.example\.com<\/strong>/);
+  assert.match(
+    renderLoginPage(waiting),
+    /Verified site: <strong><bdi translate="no">books\.example\.com<\/bdi>/,
+  );
   assert.match(
     renderLoginPage({ ...waiting, clientDomain: null }),
     /Unverified: nobody has checked/,
@@ -323,6 +326,13 @@ test("a browser without the cookie of its login is told to allow cookies, with a
   assert.doesNotMatch(template ?? "", /data-form/);
 });
 
+test("no browser that translates the page translates the domain, the name or the host to compare", () => {
+  const page = renderLoginPage(waiting);
+  const kept = [...page.matchAll(/ translate="no">([^<]*)</g)].map(([, text]) => text);
+  const { clientDomain, clientName, base } = waiting;
+  assert.deepEqual(new Set(kept), new Set([clientName, clientDomain, new URL(base).host]));
+});
+
 test("a hostile name stays text", () => {
   const clientName = `"><script>alert(1)</script><img src=x onerror='x'>&\u202Egro.live\u2066\u0007`;
   const page = renderLoginPage({
@@ -334,7 +344,7 @@ test("a hostile name stays text", () => {
   assert.doesNotMatch(page, /<script>|<img|\sonerror='|\p{Bidi_Control}/u);
   assert.match(
     page,
-    /<bdi>&quot;&gt;&lt;script&gt;alert\(1\)&lt;\/script&gt;&lt;img src=x onerror=&#39;x&#39;&gt;&amp;&#65533;gro\.live&#65533;&#65533;<\/bdi>/,
+    /<bdi translate="no">&quot;&gt;&lt;script&gt;alert\(1\)&lt;\/script&gt;&lt;img src=x onerror=&#39;x&#39;&gt;&amp;&#65533;gro\.live&#65533;&#65533;<\/bdi>/,
   );
   const others = [
     renderErrorPage({
