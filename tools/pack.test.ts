@@ -1,7 +1,7 @@
 // What `npm run pack` makes, used as a project outside this repository uses it.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -65,6 +65,18 @@ test("a package holds its code with types, a README and the license, and neither
     assert.deepEqual({ types, default: main }, exports["."], library);
     assert.ok(files.includes("lib/index.js") && files.includes("lib/index.d.ts"), library);
   }
+});
+
+test("a folder that holds sources is refused before anything in it is removed", async () => {
+  const sources = join(project, "sources");
+  const kept = [join(sources, "protocol/README.md"), join(sources, "wallet/src/index.ts")];
+  for (const file of kept) {
+    await mkdir(join(file, ".."), { recursive: true });
+    await writeFile(file, "");
+  }
+  const pack = ["--conditions=source", join(root, "tools/pack.ts"), sources];
+  await assert.rejects(run(process.execPath, pack), /wallet holds sources: name another folder/);
+  assert.deepEqual(kept.filter(existsSync), kept);
 });
 
 test("a package is loaded by import and by require, and tells its version", async () => {
