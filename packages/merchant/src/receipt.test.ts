@@ -464,6 +464,7 @@ test("a node that cannot make a call decides nothing; one at which the call fail
     [-32_003, "transaction rejected", unreachable],
     [-32_005, "limit exceeded", unreachable],
     [-32_015, "no state available for block", unreachable],
+    [-32_603, "call stack of the proxy exceeded", unreachable],
     [3, "execution reverted", failed],
     [-32_000, "execution reverted", failed],
     [-32_000, "invalid opcode: INVALID", failed],
