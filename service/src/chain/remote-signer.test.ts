@@ -5,7 +5,13 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, test } from "node:test";
 import type { Address, Hex } from "@svc/protocol";
-import { keccak256, parseTransaction, type TransactionSerializedEIP1559 } from "viem";
+import {
+  keccak256,
+  parseTransaction,
+  serializeTransaction,
+  type Signature,
+  type TransactionSerializedEIP1559,
+} from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Anvil, startAnvil } from "../../../test/anvil.ts";
 import {
@@ -83,6 +89,12 @@ test("the answer of Web3Signer and that of an Ethereum node are both taken", asy
   assert.deepEqual(await signer.sign(transaction), plain);
 });
 
+/** Another transaction under the signature of the one that was asked for. */
+const swap = async (asked: Asked): Promise<Hex> => {
+  const signed = parseTransaction((await sign(asked)) as TransactionSerializedEIP1559);
+  return serializeTransaction({ ...signed, data: "0x1235" }, signed as Signature);
+};
+
 const lies: [what: string, answer: (asked: Asked) => Promise<unknown>][] = [
   ["another account", async (asked) => sign(asked, other)],
   ["another receiver", async (asked) => sign({ ...asked, to: address })],
@@ -91,6 +103,7 @@ const lies: [what: string, answer: (asked: Asked) => Promise<unknown>][] = [
   ["another chain", async (asked) => sign({ ...asked, chainId: "0x1" })],
   ["a higher fee", async (asked) => sign({ ...asked, maxFeePerGas: "0xffff" })],
   ["more gas", async (asked) => sign({ ...asked, gas: "0xffffff" })],
+  ["this transaction, in other bytes", swap],
   ["nothing", async () => null],
   ["an unsigned transaction", async () => "0x02c0"],
   ["no transaction", async () => "0x"],
