@@ -96,6 +96,7 @@ const refused: readonly (readonly [string, string])[] = [
   ["BUSINESS_DIRECTOR_DOB", "1800-01-01"],
   ["BUSINESS_WEBSITE", "javascript:alert(1)"],
   ["BUSINESS_WEBSITE", "https://user:secret@example.com/"],
+  ["BUSINESS_WEBSITE", "https://bank.example@example.com/"],
   ["BUSINESS_INDUSTRY_CODE", "62-01-00"],
   ["BUSINESS_REGISTERED_CAPITAL", "CHF 100'000"],
   ["BUSINESS_REGISTERED_CAPITAL", "1000 Fr."],
