@@ -132,6 +132,19 @@ test("the present status is never older than any that was told", () => {
   );
 });
 
+test("a status is kept with its transactions and the reason of a failure, as they were told", () => {
+  const told = {
+    initiatedTxHash: `0x${"11".repeat(32)}`,
+    confirmTxHash: `0x${"22".repeat(32)}`,
+    failureReason: "CONFIRM_TX_FAILED",
+  };
+  const { sequence, attempt, status, createdAt, ...rest } =
+    replay([eventOf(statusBody(1, "FAILED", told))])?.current ?? assert.fail();
+  assert.deepEqual([sequence, attempt, status], [1, 1, "FAILED"]);
+  assert.ok(createdAt > 0);
+  assert.deepEqual(rest, told);
+});
+
 test("data that comes before any status is kept", () => {
   const state = replay(story.slice(4, 5));
   assert.equal(state?.current, null);
