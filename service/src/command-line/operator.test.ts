@@ -239,6 +239,8 @@ await test("the audit trail is read page by page, each entry once, also where so
   assert.equal(second.nextCursor, undefined);
   const all = await audit("");
   assert.deepEqual([all.items.length, all.nextCursor], [100, all.items.at(-1)?.id]);
+  const rest = await audit(`--before ${all.nextCursor}`);
+  assert.equal(rest.items[0]?.recordedAt, 1);
   assert.match(await refusal("audit list --before yesterday"), /--before must be a whole number/);
 });
 
