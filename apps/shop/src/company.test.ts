@@ -110,7 +110,7 @@ test("a company logs in with a scope of its own, and arrives at its page", async
   const page = await member.page();
   assert.ok(page.includes(businessName) && page.includes(business));
   assert.match(page, /whose record is verified/);
-  assert.match(await (await member.visit("/")).text(), new RegExp(`Welcome.*${businessName}`));
+  assert.match(await (await member.visit("/")).text(), new RegExp(`Welcome, ${businessName}`));
 });
 
 test("a company that did not log in is told so, and may try again as a company", async () => {

@@ -55,7 +55,7 @@ function greeting(login: Login, { asksForFields, takesCompanies }: ShopWindow): 
   const { user, business, claims, refreshToken, expiresAt } = login;
   return html`
     <h1>Hello ${user.slice(0, 6)}…${user.slice(-4)}</h1>
-    ${business === undefined ? "" : html`<p class="lead">Welcome, <bdi>${business.name}</bdi>.</p>`}
+    ${business === undefined ? "" : html`<p class="lead">Welcome, ${business.name}.</p>`}
     <p class="lead">You are <code>${user}</code></p>
     <div class="actions">
       ${takesCompanies && business !== undefined ? html`<a class="button" href="/company">Your company</a>` : ""}
