@@ -96,6 +96,8 @@ await test("a release does not wait for whoever is about to cancel the request, 
       await untilBlocked(ctx.db, ballots);
       return { answer: cancelled };
     });
+    // At the next turn of its job it may come too late: the cancellation waits no longer than a lock may.
+    await ctx.db.query(sql`select pg_notify('kyb_release', '')`);
     await world.waitFor(id, "released");
     return waiting;
   });
