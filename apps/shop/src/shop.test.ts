@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
@@ -15,6 +15,7 @@ import {
   subject,
   type FakeIssuer,
 } from "../../../packages/merchant/test/fake-issuer.ts";
+import { freePort } from "../../../test/world.ts";
 import { openCookies } from "./cookies.ts";
 import { locationOf } from "../test/shop-browser.ts";
 import { openShop, type Shop } from "./index.ts";
@@ -432,18 +433,16 @@ test("a form that is too large is answered, and the connection stays", async () 
   assert.deepEqual(statuses, ["400", "200"]);
 });
 
-/** Listens at a port for a moment; 0 finds one. @returns it */
-async function listen(port: number): Promise<number> {
+/** Listens at a port for a moment. */
+async function listen(port: number): Promise<void> {
   const server = createServer().listen(port, "127.0.0.1");
   await once(server, "listening");
-  const { port: taken } = server.address() as AddressInfo;
   server.close();
   await once(server, "close");
-  return taken;
 }
 
 test("a shop that cannot open lets go of its port", async () => {
-  const port = await listen(0);
+  const port = await freePort();
   const directory = await mkdtemp(join(tmpdir(), "shop-"));
   const kyb = {
     apiKey: "svc_test_key",
