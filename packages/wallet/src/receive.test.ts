@@ -159,7 +159,8 @@ await test("a backup brings identity, fields and history to another device", asy
   const wallet = await walletOf("alice", [broker.url], { storage });
   await wallet.approve(fields.link());
   const text = await writeBackup({ storage, random }, { name: "alice", secret, passphrase });
-  assert.doesNotMatch(text, /alice|1990/);
+  // Sealed text holds any four characters now and then.
+  assert.doesNotMatch(text, /alice@example|1990-02-03|"alice"/);
   const other = memoryStorage();
   const restored = await restoreBackup({ storage: other, random }, { text, passphrase });
   assert.deepEqual([restored.address, restored.credentials, restored.name], [alice, 2, "alice"]);
