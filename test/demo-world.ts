@@ -86,12 +86,13 @@ export async function startDemo(environment: DemoPlace["environment"]): Promise<
   const port = Number(environment.PORT);
   const child = spawnDemo(environment);
   const ended = once(child, "exit");
+  const ready = /^ready .*\n/m;
   let output = "";
   for await (const text of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
     output += String(text);
-    if (/^ready .*\n/m.test(output)) break;
+    if (ready.test(output)) break;
   }
-  if (child.exitCode !== null) throw new Error("the demo did not start");
+  if (!ready.test(output)) throw new Error("the demo did not start");
   return {
     port,
     baseUrl: `http://localhost:${port}`,
