@@ -35,6 +35,23 @@ test("a page that comes into view with its connection back no longer calls it lo
   await notice.waitFor({ state: "hidden" });
 });
 
+test("a page asks at once when the machine has a network again, not when its next try is due", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openPage(stub);
+  await page.clock.install();
+  await page.reload();
+  await hearStream(page, stub);
+  await page.clock.pauseAt(Date.now() + 5000);
+  await setHidden(page, true);
+  stub.refusal = { status: 502 };
+  await setHidden(page, false);
+  const notice = page.locator("[data-offline]");
+  await notice.waitFor();
+  stub.refusal = null;
+  await page.evaluate('dispatchEvent(new Event("online"))');
+  await notice.waitFor({ state: "hidden", timeout: 10_000 });
+});
+
 const claimed = { kind: "claimed", digits: "07", identity: "0x52ab…19fe" } as const;
 
 test("at 400 % zoom whoever looked at the code sees the heading and the number that take its place", async () => {

@@ -62,6 +62,7 @@ else {
   tick();
 }
 document.addEventListener("visibilitychange", () => (document.hidden ? unfollow() : wake()));
+addEventListener("online", () => document.hidden || wake());
 addEventListener("pagehide", unfollow);
 addEventListener("pageshow", (event) => {
   if (event.persisted) wake();
@@ -214,7 +215,7 @@ function unfollow() {
   polling.abort();
 }
 
-/** The page is in view again, perhaps after a visit to the wallet. */
+/** The page is in view again, perhaps after a visit to the wallet, or the machine has a network again. */
 function wake() {
   unfollow();
   if (isEnded()) return;
