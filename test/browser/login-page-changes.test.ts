@@ -91,16 +91,3 @@ test("marks stacked on one letter of a name stay out of the column beside it", a
     assert.equal(overflow, "clip", selector);
   }
 });
-
-test("a network that swallows the question at the end of the time keeps nobody waiting on a code that is over", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub);
-  await page.clock.install();
-  await page.reload();
-  await page.route(/\/status$/, () => {});
-  const asked = page.waitForRequest(/\/status$/);
-  await page.clock.runFor(121_000);
-  await asked;
-  await page.clock.runFor(11_000);
-  await page.getByRole("heading", { name: "The time is up" }).waitFor({ timeout: 10_000 });
-});

@@ -22,8 +22,6 @@ const quietZone = 4;
 /** The service answers a long poll after 25 s. */
 const answerTimeoutMs = 40_000;
 const retryMsMax = 10_000;
-/** At the end of its time a page shows a code that is over no longer than this, however slow the answer. */
-const lastWordMs = 10_000;
 /** A stream says the state at once, and then every 15 s that it lives. One that a proxy holds back fails in silence. */
 const firstWordMs = 3000;
 const silenceMsMax = 20_000;
@@ -162,8 +160,7 @@ function pathOf(matrix) {
 
 /** The time is up by our clock; what the service says counts, because it may have been approved in the last moment. */
 async function expire() {
-  const silent = pause(lastWordMs).then(() => null);
-  const status = await Promise.race([ask("").catch(() => null), silent]);
+  const status = await ask("").catch(() => null);
   apply(status ?? { kind: "failed", failure: "expired" });
   setTimeout(tick, 1000);
 }
