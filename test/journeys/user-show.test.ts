@@ -114,6 +114,22 @@ test("roles, devices and proofs of an e-mail address are shown of the user alone
   );
 });
 
+test("logouts of which clients were told, and hints that were sent, are shown of the user alone", async () => {
+  const { ctx, client } = world;
+  const [person, other] = [newIdentity().address, newIdentity().address];
+  const both = [person, other];
+  await ctx.db.query(sql`
+    insert into logout_delivery (id, client_id, user_address, due_at, created_at, ended_at, outcome)
+    select gen_random_uuid(), ${client.id}, address, 7, 7, 8, 'delivered' from unnest(${both}::text[]) address`);
+  await ctx.db.query(sql`
+    insert into push_sent (subject, member, created_at) select 'ballot:B:1', address, 7 from unnest(${both}::text[]) address`);
+  const { logouts, hints } = await show(person);
+  assert.deepEqual(logouts, [
+    { clientId: client.id, createdAt: 7, endedAt: 8, outcome: "delivered" },
+  ]);
+  assert.deepEqual(hints, [{ subject: "ballot:B:1", createdAt: 7 }]);
+});
+
 test("a list of more than a thousand is cut off, and named", async () => {
   const { ctx } = world;
   const person = newIdentity();
@@ -145,7 +161,6 @@ test("whoever is not a user, or is none any more, is not shown", async () => {
 
 /** Tables of users that the verb leaves out, and why that is right. */
 const leftOut = {
-  logout_delivery: "clients that are being told of a logout, for minutes",
   synthetic_identity: "nobody: the service made it up for a sandbox",
 };
 
@@ -159,6 +174,7 @@ test("every table that names users is shown, or left out on purpose", async () =
       "credential",
       "email_verification",
       "kyc_order",
+      "logout_delivery",
       "lookup",
       "mailbox",
       "organization_member",

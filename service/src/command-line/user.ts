@@ -29,7 +29,7 @@ export const userVerbs: readonly Verb[] = [
     name: "user show",
     summary: "Show what is stored about a user, as when the user asks for it.",
     notes:
-      "Logins and sessions, wallets, credentials, the API keys that asked about the user, orders, the organizations that know the user, roles, and seats in businesses: names and times, never values. Each list ends after 1000; `cutOff` names those that go on. A login whose `isOwn` is false only hints at the user: anybody may have answered it. Not among them: entries of the audit trail, which `svc audit list --about` lists, votes, hints that were sent to devices, and logouts that clients are still told of. What the fields say is known to the user's wallet and to the merchants who were given them.",
+      "Logins and sessions, logouts of which clients were told, wallets and the hints that were sent to them, credentials, the API keys that asked about the user, orders, the organizations that know the user, roles, and seats in businesses: names and times, never values. Each list ends after 1000; `cutOff` names those that go on. A login whose `isOwn` is false only hints at the user: anybody may have answered it. Not among them: entries of the audit trail, which `svc audit list --about` lists, and votes. What the fields say is known to the user's wallet and to the merchants who were given them.",
     parameters: [identity],
     example: "user show 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {

@@ -36,6 +36,15 @@ export interface KeptLogin {
   readonly createdAt: number;
 }
 
+/** The end of a login, of which a client is told or was. */
+export interface KeptLogout {
+  readonly clientId: string;
+  readonly createdAt: number;
+  /** Null while the client is still to be told. */
+  readonly endedAt: number | null;
+  readonly outcome: string | null;
+}
+
 /** When the user logged in first, Unix seconds; null for an identity that never did. */
 export async function findSignUpTime(db: Queryable, user: Address): Promise<number | null> {
   const [row] = await db.query<{ createdAt: number }>(
@@ -66,6 +75,17 @@ export async function listTokensOf(
     select id, client_id as "clientId", scope, audience, created_at as "createdAt", expires_at as "expiresAt",
       revoked_at as "revokedAt", revoked_reason as "revokedReason"
     from token_family where user_address = ${user} order by created_at desc, id desc limit ${limit}`);
+}
+
+/** Newest first. */
+export async function listLogoutsOf(
+  db: Queryable,
+  user: Address,
+  limit: number,
+): Promise<KeptLogout[]> {
+  return db.query<KeptLogout>(sql`
+    select client_id as "clientId", created_at as "createdAt", ended_at as "endedAt", outcome
+    from logout_delivery where user_address = ${user} order by created_at desc, id desc limit ${limit}`);
 }
 
 /**

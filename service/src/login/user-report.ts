@@ -10,6 +10,7 @@ export interface LoginReport {
   readonly sessions: readonly store.KeptSession[];
   readonly tokens: readonly store.KeptTokens[];
   readonly logins: readonly store.KeptLogin[];
+  readonly logouts: readonly store.KeptLogout[];
 }
 
 /** @param given.limit the most of each list but `logins`, which may be a day's more */
@@ -28,5 +29,6 @@ export async function reportLogins(
     sessions: await store.listSessionsOf(db, user, limit),
     tokens: await store.listTokensOf(db, user, limit),
     logins,
+    logouts: await store.listLogoutsOf(db, user, limit),
   };
 }

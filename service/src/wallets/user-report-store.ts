@@ -9,6 +9,8 @@ export interface WalletReport {
   readonly mailboxes: readonly { readonly expiresAt: number }[];
   /** Devices that get push hints. */
   readonly devices: readonly { readonly createdAt: number }[];
+  /** Push hints that were sent, and what they were about. */
+  readonly hints: readonly { readonly subject: string; readonly createdAt: number }[];
 }
 
 export async function reportWallets(
@@ -25,5 +27,8 @@ export async function reportWallets(
     devices: await db.query(sql`
       select created_at as "createdAt" from push_subscription
       where user_address = ${user} order by created_at desc limit ${limit}`),
+    hints: await db.query(sql`
+      select subject, created_at as "createdAt" from push_sent
+      where member = ${user} order by created_at desc, subject limit ${limit}`),
   };
 }
