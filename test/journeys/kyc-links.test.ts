@@ -108,6 +108,17 @@ test("a link ends with its own expiration, though a later one keeps its order op
   assert.ok((listed?.scannedAt ?? 0) < now + 330, "it was scanned when its first link was opened");
 });
 
+test("a link ends with the newest expiration of its order, though its own is later", async () => {
+  const person = await world.verify();
+  const now = world.ctx.clock.now();
+  const long = await world.ask({ user: person.address, expiration: now + 880 });
+  const opened = await openRequest(long.body.data?.["link"]);
+  await world.ask({ user: person.address, expiration: now + 330 });
+  await world.advance(340);
+  assert.equal((await post(opened.connection, shareResult(person, opened))).status, 410);
+  assert.equal((await world.statusOf(opened.id))["failureReason"], "EXPIRED");
+});
+
 test("a link that is opened while its attempt ends is over, and nobody has scanned it", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });
