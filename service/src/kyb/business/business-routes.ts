@@ -300,7 +300,7 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         response: {
           200: Type.Object(
             { ended: Type.Union([Type.Literal("removal"), Type.Literal("move")]) },
-            { description: "A removal ends with the next block of the chain." },
+            { description: "A move has ended; a removal ends once the chain has the signature." },
           ),
           ...refusals(
             ...bodyReasons,

@@ -30,7 +30,10 @@ const endpointRecord = Type.Object(recordMembers, {
 const recordWithSecret = Type.Object(
   {
     ...recordMembers,
-    secret: Type.String({ description: "64 hex digits; shown only this once." }),
+    secret: Type.String({
+      description:
+        "64 hex digits; never shown again but to a repeat under the same `Idempotency-Key`.",
+    }),
   },
   { title: "NewWebhookEndpoint", description: "The endpoint with its new secret." },
 );

@@ -82,7 +82,10 @@ const signatureRecord = Type.Object(
       selector: Type.Literal("0x1626ba7e"),
     }),
   },
-  { title: "BusinessSignature", description: "For any ERC-1271 verifier, for ever." },
+  {
+    title: "BusinessSignature",
+    description: "For any ERC-1271 verifier, until the members withdraw it.",
+  },
 );
 
 /** Signature requests, for merchants (decisions section 6). */
