@@ -69,10 +69,11 @@ export async function restartLogin(
   const random = randomOfSuccessor(ctx, attempt);
   const fresh = newAttempt(ctx, browser, { scope, replacedId: loginId, random });
   const next = { ...fresh.attempt, restartsMax };
-  const isMade =
-    (await store.restartAttempt(ctx.db, attempt.id, next)) || (await isJustMade(ctx, next.id));
+  const isRestarted = await store.restartAttempt(ctx.db, attempt.id, next);
   ctx.recent.forget(loginId);
-  if (!isMade) return null;
+  // One that had failed was counted then.
+  if (isRestarted && attempt.status !== "failed") ctx.metrics.logins.inc({ outcome: "restarted" });
+  if (!isRestarted && !(await isJustMade(ctx, next.id))) return null;
   const left = restartedAttemptCookie(ctx.config, browser.cookieHeader, loginId);
   // A browser that has the cookie keeps it as it is: that login may be finished by now, and is the first to make room.
   const made = isStartedBy(ctx, next, browser) ? [] : fresh.cookies;
