@@ -389,6 +389,25 @@ for (const [what, setting, value, kept] of begun)
     assert.deepEqual(rows, [{ value: kept }]);
   });
 
+test("a database that is dropped, or takes no password of ours any more, is away", async () => {
+  const other = await openTestDatabase({ migrated: false });
+  await using own = openDb({ ...other.connection, connections: 1 });
+  await own.query(sql`select`);
+  await other[Symbol.asyncDispose]();
+  const query = async (): Promise<unknown> => own.query(sql`select`);
+  // The first one may only notice that its connection has ended.
+  await query().catch(() => undefined);
+  await assert.rejects(
+    query,
+    (error: NodeJS.ErrnoException) => error.code === "3D000" && isOutage(error),
+  );
+  await using refused = openDb({ ...other.connection, user: "nobody_here", connections: 1 });
+  await assert.rejects(
+    async () => refused.query(sql`select`),
+    (error: NodeJS.ErrnoException) => error.code?.startsWith("28") === true && isOutage(error),
+  );
+});
+
 test("what took too long is an outage, and the transaction is over", async () => {
   await insert(db, 1, "a");
   const change = sql`update note set text = 'b' where id = 1`;

@@ -209,12 +209,12 @@ export function isReadOnly(error: unknown): boolean {
 
 /**
  * SQLSTATEs, by class or in full, that are caused by the server or by other sessions and not by the statement: no
- * connection (08), no connection or disk left (53), starting or stopping (57P), no writes (25006); a statement that
- * took too long (57014), waited too long for a lock (55P03), or was in a deadlock at its last try too (40P01); a
- * transaction that stood still for too long (25P03).
+ * connection (08), none with this password (28), no such database while one is restored (3D), no connection or disk left
+ * (53), starting or stopping (57P), no writes (25006); a statement that took too long (57014), waited too long for a lock
+ * (55P03), or was in a deadlock at its last try too (40P01); a transaction that stood still for too long (25P03).
  */
 const outageStates = new RegExp(
-  `^(?:08|53|57P|${readOnlyState}$|57014$|55P03$|${deadlockState}$|25P03$)`,
+  `^(?:08|28|3D|53|57P|${readOnlyState}$|57014$|55P03$|${deadlockState}$|25P03$)`,
 );
 
 /**
