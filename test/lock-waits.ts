@@ -26,8 +26,20 @@ export async function listBlocked(db: Db): Promise<BlockedSession[]> {
  * for each other meanwhile do not count.
  *
  * @param db asks outside the transaction, as {@link listBlocked} does
+ * @param waiting how many, or the calls that are to wait: one that ends meanwhile never will, which is said at once
  */
-export async function untilBlocked(db: Db, holder: Queryable, sessions = 1): Promise<void> {
+export async function untilBlocked(
+  db: Db,
+  holder: Queryable,
+  waiting: number | readonly Promise<unknown>[] = 1,
+): Promise<void> {
+  const calls = typeof waiting === "number" ? [] : waiting;
+  const sessions = typeof waiting === "number" ? waiting : waiting.length;
+  let ended = 0;
+  const note = (): void => {
+    ended += 1;
+  };
+  for (const call of calls) void call.then(note, note);
   const [held] = await holder.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);
   await until(`${sessions} wait for what is locked`, async () => {
     const [found] = await db.query<{ count: number }>(sql`
@@ -38,7 +50,9 @@ export async function untilBlocked(db: Db, holder: Queryable, sessions = 1): Pro
         where datname = current_database() and wait_event_type = 'Lock'
           and behind.pid = any(pg_blocking_pids(activity.pid)))
       select count(*)::int - 1 as count from behind`);
-    return (found?.count ?? 0) >= sessions ? true : null;
+    if ((found?.count ?? 0) >= sessions) return true;
+    if (ended > 0) throw new Error(`of ${sessions} that were to wait ${ended} ended instead`);
+    return null;
   });
 }
 

@@ -478,7 +478,7 @@ test("a session that ends while it answers gives no code", async () => {
     const text = "update session set ended_at = 1 where user_address = $1";
     await tx.query({ name: "", text, values: [identity.address] });
     const call = faultOf(jar, {});
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [call]);
     return { asked: call };
   });
   assert.equal(await asked, "login_required");

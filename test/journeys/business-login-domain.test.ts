@@ -68,9 +68,9 @@ await test("a code that is redeemed while the record of a website ends names it 
   const { revoked, taken } = await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from business where address = ${business.address} for update`);
     const revoking = world.revokeRecord(id);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [revoking]);
     const taking = takeTokens(world, page);
-    await untilBlocked(world.ctx.db, tx, 2);
+    await untilBlocked(world.ctx.db, tx, [revoking, taking]);
     return { revoked: revoking, taken: taking };
   });
   await revoked;

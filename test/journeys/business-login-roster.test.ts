@@ -233,11 +233,11 @@ test("a login that a browser finishes while the roster changes yields no tokens"
   const { finishing, ending } = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from login where id = ${page.loginId} for update`);
     const finished = finish(world.baseUrl, page);
-    await untilBlocked(ctx.db, tx);
+    await untilBlocked(ctx.db, tx, [finished]);
     const ended = ctx.db.transaction(async (other) =>
       endBusinessLogins(ctx, other, business.address),
     );
-    await untilBlocked(ctx.db, tx, 2);
+    await untilBlocked(ctx.db, tx, [finished, ended]);
     return { finishing: finished, ending: ended };
   });
   const code = (await finishing).searchParams.get("code") ?? "";
@@ -303,9 +303,9 @@ test("deleting a member that is about to act leaves nothing of what it asks", as
       values ('over', $1, $2, '', 0)`;
     await tx.query({ name: "", text, values: [address, business.address] });
     const asked = actAs(world, page, { name: "ulf", business });
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [asked]);
     const deleted = deleteUser(world, address);
-    await untilBlocked(world.ctx.db, tx, 2);
+    await untilBlocked(world.ctx.db, tx, [asked, deleted]);
     return [asked, deleted] as const;
   });
   const [acting, [status, said]] = await Promise.all(underWay);

@@ -93,7 +93,7 @@ await test("a release does not wait for whoever is about to cancel the request, 
       await world.voteAs("bob", id);
       await ballots.query(sql`select from ballot where id = ${id} for update`);
       const cancelled = world.call("POST", `/api/v1/kyb/data-requests/${id}/cancel`, { body: {} });
-      await untilBlocked(ctx.db, ballots);
+      await untilBlocked(ctx.db, ballots, [cancelled]);
       return { answer: cancelled };
     });
     // At the next turn of its job it may come too late: the cancellation waits no longer than a lock may.
@@ -109,7 +109,7 @@ await test("a request that meets the suspension of its business waits for it, an
   const { asked } = await ctx.db.transaction(async (tx) => {
     await setStatus(tx, "suspended");
     const asking = world.ask();
-    await untilBlocked(ctx.db, tx);
+    await untilBlocked(ctx.db, tx, [asking]);
     return { asked: asking };
   });
   assert.equal((await asked).body.error?.reason, "business_not_verified");

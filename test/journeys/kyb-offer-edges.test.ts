@@ -55,7 +55,7 @@ await test("a member who is removed while it takes an offer takes nothing", asyn
       sql`update business set charter = ${rest}, chain_block = chain_block + 1000000 where address = ${business}`,
     );
     const claimed = claimOffer(ctx, { token, member, business }).catch((error: unknown) => error);
-    await untilBlocked(ctx.db, tx);
+    await untilBlocked(ctx.db, tx, [claimed]);
     return { claiming: claimed };
   });
   assert.match(String(await claiming), /not_a_member/);

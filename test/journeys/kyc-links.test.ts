@@ -128,9 +128,9 @@ test("a link that is opened while its attempt ends is over, and nobody has scann
   const { cancelling, opening } = await db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where user_address = ${person.address} for update`);
     const cancelled = world.call("POST", "/api/v2/kyc/cancel", { body: { referenceKey } });
-    await untilBlocked(db, tx);
+    await untilBlocked(db, tx, [cancelled]);
     const opened = post(`${connection}/open`, {});
-    await untilBlocked(db, tx, 2);
+    await untilBlocked(db, tx, [cancelled, opened]);
     return { cancelling: cancelled, opening: opened };
   });
   assert.deepEqual([(await cancelling).status, (await opening).status], [200, 410]);
@@ -150,9 +150,9 @@ test("422: who asks again while the user approves hears that the order is ongoin
   const { approving, asking } = await db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where user_address = ${user} for update`);
     const approved = post(opened.connection, shareResult(person, opened));
-    await untilBlocked(db, tx);
+    await untilBlocked(db, tx, [approved]);
     const again = world.ask({ user });
-    await untilBlocked(db, tx, 2);
+    await untilBlocked(db, tx, [approved, again]);
     return { approving: approved, asking: again };
   });
   const { status, body } = await asking;

@@ -67,7 +67,7 @@ test("a session that is used at the moment of the purge stays", async () => {
     const text = "update session set used_at = $1 where user_address = $2";
     await tx.query({ name: "", text, values: [world.ctx.clock.now(), identity.address] });
     const purging = purgeLogins(world.ctx);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [purging]);
     return { purge: purging };
   });
   await purge;
@@ -196,7 +196,7 @@ async function askDuringDeletion(
     const text = "select from credential where user_address = $1 for update";
     await tx.query({ name: "", text, values: [user] });
     const held = deleteUser(world, user);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [held]);
     const answers: Response[] = [];
     const asked = ask();
     const noted = asked.then((response) => answers.push(response));
@@ -245,9 +245,9 @@ test("a login that is finished while its user is deleted is not found, and leave
     const text = "select from token_family where user_address = $1 for update";
     await tx.query({ name: "", text, values: [identity.address] });
     const deleting = deleteUser(world, identity.address);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [deleting]);
     const finishing = jar.fetch(finishUrl, { method: "POST" });
-    await untilBlocked(world.ctx.db, tx, 2);
+    await untilBlocked(world.ctx.db, tx, [deleting, finishing]);
     return { deletion: deleting, answer: finishing };
   });
   assert.equal((await deletion)[0], 0);
@@ -284,9 +284,9 @@ test("an approval on its way while its user is deleted leaves nothing of the use
       insert into organization_user (organization_id, user_address, created_at)
       values (${known?.organization_id}, ${identity.address}, 0)`);
     const approving = jar.fetch(url);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [approving]);
     const deleting = deleteUser(world, identity.address);
-    await untilBlocked(world.ctx.db, tx, 2);
+    await untilBlocked(world.ctx.db, tx, [approving, deleting]);
     return { deletion: deleting, answer: approving };
   });
   assert.equal((await answer).status, 303);
@@ -301,9 +301,9 @@ test("of two deletions of one user at once, the second says that there is no suc
     const text = "select from token_family where user_address = $1 for update";
     await tx.query({ name: "", text, values: [identity.address] });
     const first = deleteUser(world, identity.address);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [first]);
     const second = deleteUser(world, identity.address);
-    await untilBlocked(world.ctx.db, tx, 2);
+    await untilBlocked(world.ctx.db, tx, [first, second]);
     return { first, second };
   });
   assert.deepEqual([(await deletions.first)[0], (await deletions.second)[0]], [0, 1]);

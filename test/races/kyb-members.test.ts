@@ -70,7 +70,7 @@ test("a member that loses its vote while its approval waits for the business doe
     await lockBusiness(tx, address);
     await setVotingRights(tx, address, voters.slice(1));
     const approval = post(claimed.connection, body);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [approval]);
     return { answer: approval };
   });
   const { error } = (await (await answer).json()) as { error: { reason: string } };
@@ -89,9 +89,9 @@ async function declineDuringApproval(): Promise<{ loginId: string; failure: unkn
     const text = "insert into business_login values ('held', $1, $2, '', 0)";
     await tx.query({ name: "", text, values: place });
     const approval = post(connection, body);
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [approval]);
     const refusal = decline(claimed);
-    await untilBlocked(world.ctx.db, tx, 2);
+    await untilBlocked(world.ctx.db, tx, [approval, refusal]);
     return { approved: approval, declined: refusal };
   });
   assert.deepEqual([(await approved).status, (await declined).status], [200, 200]);
@@ -266,7 +266,7 @@ test("a member who is removed while it proposes something proposes nothing", asy
     );
     const path = `/w/businesses/${address}/proposals`;
     const proposing = world.walletCall("mona", "POST", path, { body: request });
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, [proposing]);
     return { asked: proposing };
   });
   const { status, body } = await asked;

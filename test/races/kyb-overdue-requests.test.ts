@@ -111,7 +111,7 @@ async function askBeforeJob(overdue: string): Promise<{ created: Promise<Answer>
     await tx.query(ballotOf(overdue));
     await makeOverdue(overdue);
     const created = ask();
-    await untilBlocked(db, tx);
+    await untilBlocked(db, tx, [created]);
     return { created };
   });
 }

@@ -17,7 +17,7 @@ await test("a session that has its lock and has not woken up yet does not wait",
   const { waiting } = await db.transaction(async (tx) => {
     await tx.query(lock);
     const begun = db.query(lock);
-    await untilBlocked(db, tx);
+    await untilBlocked(db, tx, [begun]);
     const [session] = await db.query<{ pid: number }>(sql`
       select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
     assert.ok(session);
@@ -31,6 +31,15 @@ await test("a session that has its lock and has not woken up yet does not wait",
     process.kill(pid, "SIGCONT");
   }
   await waiting;
+});
+
+await test("whoever was to wait and ends instead is not waited for", async () => {
+  const waiting = db.transaction(async (tx) => {
+    const lock = sql`select from held for update`;
+    await tx.query(lock);
+    await untilBlocked(db, tx, [db.query(lock), db.query(sql`select from held`)]);
+  });
+  await assert.rejects(waiting, /of 2 that were to wait 1 ended instead/);
 });
 
 await test("writers have ended once whoever held a row is done, though others write by then", async () => {

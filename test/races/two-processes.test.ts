@@ -156,9 +156,9 @@ async function oneAfterTheOther(
   const [one, two] = await world.ctx.db.transaction(async (tx) => {
     await tx.query(hold);
     const answers = [first()];
-    await untilBlocked(world.ctx.db, tx);
+    await untilBlocked(world.ctx.db, tx, answers);
     answers.push(second());
-    await untilBlocked(world.ctx.db, tx, 2);
+    await untilBlocked(world.ctx.db, tx, answers);
     return answers.map((answer) => ({ answer }));
   });
   return [(await one?.answer)?.status ?? 0, (await two?.answer)?.status ?? 0];

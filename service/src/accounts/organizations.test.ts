@@ -107,7 +107,7 @@ await test("of a removal and a deletion of one user at once, the removal finds n
     await forgetMemberships(tx, bob);
     const removal = removeMember(ctx, { organizationId, user: bob }, "cli");
     const refusal = assert.rejects(removal, refusedWith("member_not_found"));
-    await untilBlocked(ctx.db, tx);
+    await untilBlocked(ctx.db, tx, [refusal]);
     return { refused: refusal };
   });
   await refused;

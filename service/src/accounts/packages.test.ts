@@ -139,7 +139,7 @@ await test("a successor of a signing key that got lost is replaced before anythi
     await tx.query(sql`select from kyc_package where id = ${id} for update`);
     const both = [makeNextSigningKey(ctx, { id }, "test"), makeNextSigningKey(ctx, { id }, "test")];
     const ended = Promise.allSettled(both);
-    await untilBlocked(ctx.db, tx, 2);
+    await untilBlocked(ctx.db, tx, both);
     return { makings: ended };
   });
   const statuses = (await makings).map(({ status }) => status);

@@ -164,9 +164,9 @@ await test("of two changes of an order at the same instant the first is made, an
   const { changes } = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where id = ${order.id} for update`);
     const first = change("overdue");
-    await untilBlocked(ctx.db, tx);
+    await untilBlocked(ctx.db, tx, [first]);
     const second = change("initiate-final");
-    await untilBlocked(ctx.db, tx, 2);
+    await untilBlocked(ctx.db, tx, [first, second]);
     return { changes: Promise.all([first, second]) };
   });
   assert.deepEqual(await changes, [1, 0]);

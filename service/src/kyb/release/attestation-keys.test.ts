@@ -167,7 +167,7 @@ await test("a key is not revoked while something that it signed is being stored"
   const { revoking } = await ctx.db.transaction(async (tx) => {
     const { kid } = partOf(await keys.sign(tx, {}), 0);
     const revoked = revokeAttestationKey(ctx, String(kid), "test");
-    await untilBlocked(observer, tx);
+    await untilBlocked(observer, tx, [revoked]);
     return { revoking: revoked };
   });
   await revoking;

@@ -202,7 +202,7 @@ test("a code that is redeemed while its session ends waits for that, and yields 
   const redeemed = await login.ctx.db.transaction(async (tx) => {
     await endSession(tx, code.sessionId, login.clock.now());
     const under = redeem(login, client, code);
-    await untilBlocked(login.ctx.db, tx);
+    await untilBlocked(login.ctx.db, tx, [under]);
     return { under };
   });
   refused(await redeemed.under, 400, "invalid_grant");

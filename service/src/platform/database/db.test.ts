@@ -149,9 +149,9 @@ test("a statement that waits in a circle with a transaction runs again, and take
       with held as materialized (select pg_advisory_xact_lock(2)),
            door as materialized (select pg_advisory_xact_lock(1) from held)
       update note set text = text || 'c' from door where note.id = 1`);
-    await untilBlocked(db, door);
+    await untilBlocked(db, door, [waiting]);
     const closing = tx.query(sql`select pg_advisory_xact_lock(2)`);
-    await untilBlocked(db, door, 2);
+    await untilBlocked(db, door, [waiting, closing]);
     opened.resolve();
     await closing;
     return { statement: waiting };
