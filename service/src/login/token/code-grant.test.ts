@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { sql } from "../../platform/database/db.ts";
 import { endSession } from "../session/session-end.ts";
 import {
   addClient,
@@ -206,4 +207,23 @@ test("a code that is redeemed while its session ends waits for that, and yields 
     return { under };
   });
   refused(await redeemed.under, 400, "invalid_grant");
+});
+
+test("a session that ends while a code of it is redeemed ends the tokens that this yields", async () => {
+  const code = await addCode(login, client);
+  const { redeemed, ended } = await login.ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from session where id = ${code.sessionId} for update`);
+    const redeeming = redeem(login, client, code);
+    await untilBlocked(login.ctx.db, tx, [redeeming]);
+    const ending = login.ctx.db.transaction(async (other) =>
+      endSession(other, code.sessionId, login.clock.now()),
+    );
+    await untilBlocked(login.ctx.db, tx, [redeeming, ending]);
+    return { redeemed: redeeming, ended: ending };
+  });
+  const { status, body } = await redeemed;
+  assert.equal(status, 200);
+  assert.equal(await ended, true);
+  assert.equal(await familyStateOf(login, body["access_token"]), "session_ended");
+  refused(await refresh(login, client, body["refresh_token"]), 400, "invalid_grant");
 });
