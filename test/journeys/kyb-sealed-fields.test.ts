@@ -5,6 +5,7 @@ import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { releaseApproved } from "../../service/src/kyb/release/releases.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { createSeal } from "../../service/src/platform/cryptography/seal.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 
@@ -94,6 +95,38 @@ await test("an approved request whose value nobody can open ends as expired when
   assert.equal(await frozenChf(), 0);
   await checkMoney(world.ctx);
   await writeValue(() => before);
+});
+
+/** Tries to release what was approved, until it is released or its approvals are void, which the world's own job finds. */
+async function tryRelease(id: string): Promise<void> {
+  await world.until("it is released or void", async () => {
+    // Without that job's rules nobody can be asked anew.
+    await releaseApproved(world.ctx as unknown as KybContext).catch(() => undefined);
+    const approved = sql`select from data_request
+      where id = ${id} and approved_at is not null and status = 'pending_approval'`;
+    return (await db.query(approved)).length === 0 ? true : null;
+  });
+}
+
+await test("a release waits for a change of members that is under way, and then their approvals are void", async () => {
+  const before = await loseKey();
+  const id = await askAndApprove();
+  const { address } = world.business;
+  const { tried } = await db.transaction(async (tx) => {
+    await tx.query(sql`update business set epoch = epoch + 1 where address = ${address}`);
+    await writeValue(() => before);
+    const trying = tryRelease(id);
+    await untilBlocked(db, tx, [trying]);
+    return { tried: trying };
+  });
+  // Until then the process looks at nothing that it could not open.
+  await world.advance(60);
+  await tried;
+  assert.equal(await statusOf(id), "pending_approval");
+  await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
+  assert.equal(await statusOf(id), "cancelled");
+  // As the chain has it.
+  await db.query(sql`update business set epoch = 0 where address = ${address}`);
 });
 
 await test("approvals of members who are no more release nothing: those who are members then decide", async () => {
