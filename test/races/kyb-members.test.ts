@@ -338,6 +338,26 @@ test("a removed member's votes never count, sent before or while it is removed, 
   assert.equal((await world.voteAs("lou", first, { vote: "reject" })).body["status"], "refused");
 });
 
+test("a vote waits for a change of members that is under way, which then finds the ballot free", async () => {
+  const business = await world.found({ members: ["oda", "pim", "rik"] });
+  const { address } = business;
+  const request = { operation: "changeCharter", members: rosterOf(world, ["oda", "pim"]) };
+  const id = await world.govern("oda", request, { business: address, voters: [] });
+  const item = await world.findVote("pim", id);
+  const voters = ["oda", "pim", "rik"].map((name) => world.person(name).address);
+  const { voting } = await world.ctx.db.transaction(async (tx) => {
+    await lockBusiness(tx, address);
+    await setVotingRights(tx, address, voters);
+    const vote = world.voteAs("pim", id, { item });
+    await untilBlocked(world.ctx.db, tx, [vote]);
+    // Whoever held the ballot by now would wait for the members, and this change for the ballot.
+    const free = await tx.query(sql`select from ballot where id = ${id} for update skip locked`);
+    assert.equal(free.length, 1);
+    return { voting: vote };
+  });
+  assert.equal((await voting).body["status"], "open");
+});
+
 /**
  * How many of the first calls, one after the other, and of forty at the same instant were answered by 201; the others
  * were told that there are too many.
