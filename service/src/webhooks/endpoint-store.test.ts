@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { type Db, type Queryable, sql } from "../platform/database/db.ts";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { endpointIdOf } from "./endpoint.ts";
 import {
+  holdDeliveries,
+  holdWaiting,
   listTargets,
   lockHealth,
   reactivate,
+  releaseHeld,
   saveEndpoint,
   saveHealth,
   type TargetRow,
@@ -55,4 +60,62 @@ test("whoever ends a quarantine begins with no failure and no refusal", async ()
     const [known] = await lockHealth(ctx.db, [id]);
     assert.deepEqual(known?.health, { isActive: true, isResuming: true, ...begun });
   }
+});
+
+test("deliveries are held and released by what their endpoint is after a change of it that is under way", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx, clientDomainId } = webhooks;
+  await webhooks.register("https://hooks.example.com/in");
+  const endpointId = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
+  const event = webhooks.kybEvent();
+  const { id: eventId } = event;
+  await webhooks.enqueue(event);
+  const [lease, nowMs] = [randomUUID(), ctx.clock.nowMs()];
+  const set = async (db: Queryable, isActive: boolean): Promise<unknown> =>
+    db.query(sql`update kyb_endpoint set is_active = ${isActive} where id = ${endpointId}`);
+  const ways: readonly (readonly [boolean, string | null, (db: Db) => Promise<unknown>])[] = [
+    [true, null, async (db) => releaseHeld(db, endpointId, { nowMs, limit: 10 })],
+    [false, null, async (db) => holdWaiting(db, endpointId, 10)],
+    [
+      false,
+      lease,
+      async (db) => holdDeliveries(db, [{ eventId, endpointId, lease }], { nowMs, most: 10 }),
+    ],
+  ];
+  for (const [isActive, leased, act] of ways) {
+    await set(ctx.db, isActive);
+    // So far an active endpoint has something to release, and one in quarantine something to hold.
+    await ctx.db.query(sql`update webhook_delivery set is_held = ${isActive}, lease = ${leased}`);
+    let acted: Promise<unknown> = Promise.resolve();
+    await ctx.db.transaction(async (tx) => {
+      await set(tx, !isActive);
+      acted = act(ctx.db);
+      await untilBlocked(ctx.db, tx, [acted]);
+    });
+    await acted;
+    const rows = await ctx.db.query(sql`select is_held as "isHeld" from webhook_delivery`);
+    assert.deepEqual(rows, [{ isHeld: isActive }], "the endpoint was changed before");
+  }
+});
+
+test("what attempts say of an endpoint is added up by one process after the other", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx, clientDomainId } = webhooks;
+  await webhooks.register("https://hooks.example.com/in");
+  const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
+  const addFailure = async (tx: Queryable): Promise<void> => {
+    const [known] = await lockHealth(tx, [id]);
+    assert.ok(known);
+    const health = { ...known.health, failures: known.health.failures + 1, failingSinceMs: 1 };
+    await saveHealth(tx, [{ id, health }]);
+  };
+  let other: Promise<void> = Promise.resolve();
+  await ctx.db.transaction(async (tx) => {
+    await addFailure(tx);
+    other = ctx.db.transaction(addFailure);
+    await untilBlocked(ctx.db, tx, [other]);
+  });
+  await other;
+  const [known] = await lockHealth(ctx.db, [id]);
+  assert.equal(known?.health.failures, 2);
 });

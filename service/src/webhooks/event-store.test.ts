@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { findKybEvent, listKybEvents } from "./event-store.ts";
+import { untilBlocked } from "../../../test/lock-waits.ts";
+import { sql } from "../platform/database/db.ts";
+import { findKybEvent, listKybEvents, listResendable } from "./event-store.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
 test("an event of an endpoint is found by its own client domain, and one of an order is none", async () => {
@@ -23,4 +25,22 @@ test("an event of an endpoint is found by its own client domain, and one of an o
   };
   assert.deepEqual(await list(clientDomainId), [own.id]);
   assert.deepEqual(await list(randomUUID()), []);
+});
+
+test("a resend waits for a purge that is under way, and sends nothing of what that took", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { db, clock } = webhooks.ctx;
+  const event = webhooks.kybEvent();
+  await webhooks.enqueue(event);
+  const of = { streamId: event.streamId, eventId: null, now: clock.now() };
+  const list = async (): Promise<boolean[]> =>
+    (await listResendable(db, of)).map(({ isSendable }) => isSendable);
+  assert.deepEqual(await list(), [true]);
+  let resent: Promise<boolean[]> = Promise.resolve([]);
+  await db.transaction(async (tx) => {
+    await tx.query(sql`update webhook_event set body = null, purge_at = null`);
+    resent = list();
+    await untilBlocked(db, tx, [resent]);
+  });
+  assert.deepEqual(await resent, [false]);
 });
