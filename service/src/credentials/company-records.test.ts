@@ -4,7 +4,10 @@ import { test } from "node:test";
 import { actsOn } from "../../../test/audited-acts.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import { sql } from "../platform/database/db.ts";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { sendToRegistry } from "./batches.ts";
+import { listRecordsDue, makeRecordsDue, putBackStanding } from "./company-store.ts";
+import * as issuerStore from "./issuer-store.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness, someUser } from "./test-credentials.ts";
 
@@ -128,6 +131,26 @@ await test("a record that is sent to the chain after the distrust of its issuer 
   await endCompanyRecords(ctx);
   assert.deepEqual(toldOf(business), [true, false]);
   await world.settle();
+});
+
+await test("a record that is looked at while its issuer is being distrusted is looked at again", async () => {
+  const { issuerId, issue } = await openIssuer("Distrusted meanwhile");
+  const business = await someBusiness(world);
+  const id = await issue(business);
+  await world.settle();
+  const now = ctx.clock.now();
+  let look: Promise<unknown> = Promise.resolve();
+  await ctx.db.transaction(async (tx) => {
+    await issuerStore.distrustIssuer(tx, issuerId, 1);
+    await makeRecordsDue(tx, [issuerId]);
+    look = putBackStanding(ctx.db, [id], now);
+    await untilBlocked(ctx.db, tx, [look]);
+  });
+  await look;
+  const due = await listRecordsDue(ctx.db, { now, limit: 1000 });
+  assert.equal(due.find((each) => each.id === id)?.isOver, true);
+  await endCompanyRecords(ctx);
+  assert.deepEqual(toldOf(business), [true, false]);
 });
 
 await test("values that somebody holds wait for the next purge, and the others go without them", async () => {

@@ -172,6 +172,13 @@ await test("the code of one verification does not open another, nor where its MA
   assert.equal((await finish(user, second.id, first.code)).status, 422);
 });
 
+await test("a code opens nothing for another user, also where its verification was moved to that user", async () => {
+  const other = someUser();
+  const { id, code } = await begin(someUser(), "moved@example.com");
+  await ctx.db.query(sql`update email_verification set user_address = ${other} where id = ${id}`);
+  assert.equal((await finish(other, id, code)).status, 422);
+});
+
 await test("410: a code is over after ten minutes, and forgotten later", async () => {
   const user = someUser();
   const { id, code } = await begin(user, "late@example.com");
