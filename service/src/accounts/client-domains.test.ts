@@ -8,6 +8,7 @@ import type { OutboundRequest, OutboundResult } from "../platform/outbound/outbo
 import { Problem, type Reason } from "../platform/http/problems.ts";
 import { sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { leaseDueDomains, recordCheck } from "./client-domain-store.ts";
 import { recheckDomains } from "./client-domains.ts";
 import {
@@ -237,6 +238,24 @@ await test("a process that lost its lease on a domain writes down nothing of wha
   assert.equal(await recordCheck(ctx.db, { ...check, leaseId: slow }), null);
   assert.equal((await getDomain(ctx, added.id)).failingSince, null);
   assert.ok(await recordCheck(ctx.db, { ...check, leaseId: fast }));
+});
+
+await test("a check that ends while another proves its domain takes nothing of that back", async () => {
+  const { id } = await addProved("proved-again.example.com");
+  offsetSeconds += day + 3_600;
+  const now = ctx.clock.now();
+  const leaseId = randomUUID();
+  await leaseDueDomains(ctx.db, { id: leaseId, now, until: now + 60, limit: 100 });
+  const check = { id, now, nextCheckAt: now + day };
+  let late: ReturnType<typeof recordCheck> = Promise.resolve(null);
+  await ctx.db.transaction(async (tx) => {
+    await recordCheck(tx, { ...check, isProved: true, leaseId: null });
+    late = recordCheck(ctx.db, { ...check, isProved: false, leaseId });
+    await untilBlocked(ctx.db, tx, [late]);
+  });
+  assert.equal(await late, null);
+  const { provedAt, failingSince } = await getDomain(ctx, id);
+  assert.deepEqual([provedAt, failingSince], [now, null]);
 });
 
 await test("clients and keys learn at once that their domain is verified", async () => {

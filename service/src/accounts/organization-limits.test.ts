@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
 import { createHttp } from "../platform/http/http.ts";
@@ -15,6 +16,7 @@ import {
   openClients,
   setLimits,
 } from "./index.ts";
+import { lockLimits, saveLimits } from "./organization-limits-store.ts";
 
 const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent", LIMIT_READS_PER_SECOND: "1" };
 
@@ -75,6 +77,19 @@ await test("an organization's own limits count for its keys and clients at once,
     ...none,
     loginsPerClientMinute: 7,
   });
+});
+
+await test("of two changes of an organization's limits at once neither takes the other one back", async () => {
+  const { organizationId } = await openOrganization();
+  let other: Promise<unknown> = Promise.resolve();
+  await ctx.db.transaction(async (tx) => {
+    const known = await lockLimits(tx, organizationId);
+    assert.deepEqual(known, none);
+    other = setLimits(ctx, { organizationId, changes: { readsPerSecond: 50 } }, "cli");
+    await untilBlocked(ctx.db, tx, [other]);
+    await saveLimits(tx, organizationId, { ...none, createsPerSecond: 5 });
+  });
+  assert.deepEqual(await other, { ...none, readsPerSecond: 50, createsPerSecond: 5 });
 });
 
 await test("limits go as far as the settings, and only an organization has any", async () => {
