@@ -8,6 +8,7 @@ import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { claimOffer, openOffer } from "../../service/src/kyb/offer/offers.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { bufferOfHex } from "../../service/src/platform/hex.ts";
+import { SealBroken } from "../../service/src/platform/cryptography/seal.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { untilBlocked } from "../lock-waits.ts";
@@ -16,14 +17,14 @@ await using world = await openDataWorld();
 const ctx = world.ctx as unknown as KybContext;
 const { address: business } = world.business;
 
-async function offer(): Promise<{ token: string; expiresAt: number }> {
+async function offer(): Promise<{ id: string; token: string; expiresAt: number }> {
   const headers = { "idempotency-key": randomBytes(8).toString("hex") };
   const path = `${signaturesPath}/offers`;
   const { body } = await world.call("POST", path, { headers, body: someText });
   const link = String(body["link"]);
   const connection = new URLSearchParams(link.slice(link.indexOf("?"))).get("conn") ?? "";
   const token = new URL(connection).pathname.split("/").at(-1) ?? "";
-  return { token, expiresAt: Number(body["expiresAt"]) };
+  return { id: String(body["offerId"]), token, expiresAt: Number(body["expiresAt"]) };
 }
 
 /** The service as it is at that second. */
@@ -41,6 +42,16 @@ await test("an offer is shown and taken to its last second, and then shown to no
     await assert.rejects(openOffer(at(expiresAt + 1), token), /offer_not_open/);
   const late = claimOffer(at(left.expiresAt + 1), { ...claim, token: left.token });
   await assert.rejects(late, /offer_not_open/);
+});
+
+await test("what one offer asks is neither shown nor asked by another, where it was moved there", async () => {
+  const [own, other] = [await offer(), await offer()];
+  await ctx.db.query(sql`
+    update kyb_offer set request_sealed = (select request_sealed from kyb_offer where id = ${other.id})
+    where id = ${own.id}`);
+  const claim = { token: own.token, member: world.person("alice").address, business };
+  await assert.rejects(openOffer(ctx, own.token), SealBroken);
+  await assert.rejects(claimOffer(ctx, claim), SealBroken);
 });
 
 await test("a member who is removed while it takes an offer takes nothing", async () => {

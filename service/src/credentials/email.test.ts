@@ -179,6 +179,18 @@ await test("a code opens nothing for another user, also where its verification w
   assert.equal((await finish(other, id, code)).status, 422);
 });
 
+await test("a code verifies the mailbox that it was sent to, and none whose address was moved there", async () => {
+  const user = someUser();
+  const theirs = await begin(someUser(), "theirs@example.com");
+  const { id, code } = await begin(user, "mine@example.com");
+  await ctx.db.query(sql`
+    update email_verification set email_sealed = (select email_sealed from email_verification where id = ${theirs.id})
+    where id = ${id}`);
+  assert.equal((await finish(user, id, code)).status, 500);
+  const issued = await ctx.db.query(sql`select from credential where user_address = ${user}`);
+  assert.equal(issued.length, 0);
+});
+
 await test("410: a code is over after ten minutes, and forgotten later", async () => {
   const user = someUser();
   const { id, code } = await begin(user, "late@example.com");
