@@ -3,7 +3,9 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { type Db, type Queryable, sql } from "../platform/database/db.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
+import { SealBroken } from "../platform/cryptography/seal.ts";
 import { endpointIdOf } from "./endpoint.ts";
+import { makeSecret, openSecrets } from "./endpoint-secret.ts";
 import {
   holdDeliveries,
   holdWaiting,
@@ -118,4 +120,14 @@ test("what attempts say of an endpoint is added up by one process after the othe
   await other;
   const [known] = await lockHealth(ctx.db, [id]);
   assert.equal(known?.health.failures, 2);
+});
+
+test("a secret signs from its own row, and from no other that it was moved to", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx } = webhooks;
+  const [{ row, secret }, other] = [makeSecret(ctx, 1), makeSecret(ctx, 1)];
+  const now = ctx.clock.now();
+  assert.deepEqual(openSecrets(ctx, [row], now), [{ version: 1, secret }]);
+  const moved = { ...other.row, secretSealed: row.secretSealed };
+  assert.throws(() => openSecrets(ctx, [moved], now), SealBroken);
 });

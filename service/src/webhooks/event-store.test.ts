@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { untilBlocked } from "../../../test/lock-waits.ts";
+import { SealBroken } from "../platform/cryptography/seal.ts";
 import { sql } from "../platform/database/db.ts";
 import { findKybEvent, listKybEvents, listResendable } from "./event-store.ts";
+import { openBody, sealBody } from "./events.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
 test("an event of an endpoint is found by its own client domain, and one of an order is none", async () => {
@@ -43,4 +45,13 @@ test("a resend waits for a purge that is under way, and sends nothing of what th
     await untilBlocked(db, tx, [resent]);
   });
   assert.deepEqual(await resent, [false]);
+});
+
+test("a sealed body opens as that of its own event, and of no other", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx } = webhooks;
+  const [{ id }, { id: other }] = [webhooks.kybEvent(), webhooks.kybEvent()];
+  const row = { body: null, bodySealed: sealBody(ctx, { id, body: "{}" }) };
+  assert.equal(openBody(ctx, { ...row, id }), "{}");
+  assert.throws(() => openBody(ctx, { ...row, id: other }), SealBroken);
 });
