@@ -117,6 +117,20 @@ await test("a signing key that does not open leaves the keys of other packages r
   );
 });
 
+await test("a signing key signs for its own package, and for none that it was moved to", async () => {
+  const { id: organizationId } = await createOrganization(ctx, { name: "Moving" }, "test");
+  const place = { organizationId, environment: "live", domain: "localhost" };
+  const { id: clientDomainId } = await createDomain(ctx, place, "test");
+  const given = { clientDomainId, name: "Age", fields: null, transfers: 1, priceRappen: 0n };
+  const own = await buyPackage(ctx, given, "test");
+  const other = await buyPackage(ctx, given, "test");
+  const [from, to] = [own.kycPackage.id, other.kycPackage.id];
+  await ctx.db.query(sql`
+    update kyc_package set signing_key_sealed = (select signing_key_sealed from kyc_package where id = ${from})
+    where id = ${to}`);
+  assert.deepEqual(await readSigningKeys(ctx, [from, to]), new Map([[from, own.signingKey]]));
+});
+
 await test("a successor of a signing key that got lost is replaced before anything is signed with it", async () => {
   const { id: organizationId } = await createOrganization(ctx, { name: "Rotating" }, "test");
   const purse = { organizationId, environment: "live" } as const;
