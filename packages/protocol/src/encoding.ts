@@ -128,8 +128,8 @@ function decode64(text: string, alphabet: string): Uint8Array | null {
 export const jsonDepthMax = 32;
 
 /**
- * An ordinary body of 64 KiB cannot hold more values than this, and no larger body needs more. Lists and objects count
- * twice.
+ * An ordinary body of 64 KiB cannot hold more values than this, and no larger body needs more. Empty lists and objects
+ * count twice.
  */
 export const jsonValuesMax = 65_536;
 
@@ -202,7 +202,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 
 /**
  * Whether a text can be shown without lying about its own order or hiding parts of itself: well-formed,
- * without control characters (line feed excepted) and without bidirectional controls (decisions,
+ * without control characters (line feed excepted), line and paragraph separators, and bidirectional controls (decisions,
  * section 1, bounds).
  */
 export function isShowable(text: string): boolean {
