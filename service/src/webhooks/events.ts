@@ -71,7 +71,7 @@ export interface ListedEvent {
   readonly body: string | null;
 }
 
-/** Stored bytes of the bodies of one page: events of an order with images take 14 MiB, and 100 of them would fill the memory. */
+/** Stored bytes of the bodies of one page: an event with images takes up to 8 MiB, and 100 of them would fill the memory. */
 export const pageBytesMax = 8 * 1024 * 1024;
 
 /** How lists of the events of a stream are described. */

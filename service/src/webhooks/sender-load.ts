@@ -1,7 +1,7 @@
 // What one process may begin beside what it has under way. Pure.
 import type { Delivery } from "./delivery-store.ts";
 
-/** Large bodies that one process holds: up to 14 MiB each. */
+/** Large bodies that one process holds: what an order hands over has up to 8 MiB. */
 const largeMax = 16;
 const claimMax = 512;
 
