@@ -38,7 +38,10 @@ export interface DataTransferred extends OrderEventBase {
   initiatedTxHash: Hex32;
 }
 
-/** Fields that were delivered earlier were revoked by their issuer or withdrawn by the user. */
+/**
+ * Fields that were delivered earlier were revoked by their issuer or withdrawn by the user, or the issuer was distrusted
+ * or the user deleted.
+ */
 export interface DataInvalidated extends OrderEventBase {
   event: "data.invalidated";
   fields: FieldName[];

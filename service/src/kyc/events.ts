@@ -36,7 +36,11 @@ export function dataTransferred(ctx: EventContext, order: Order, infos: string):
   });
 }
 
-/** Tells that delivered fields no longer hold: revoked or withdrawn. @param fields concrete names */
+/**
+ * Tells that delivered fields no longer hold: revoked, withdrawn, of a distrusted issuer, or of a deleted user.
+ *
+ * @param fields concrete names
+ */
 export function dataInvalidated(
   ctx: EventContext,
   order: Order,
