@@ -2,7 +2,7 @@ const lengthMax = 254;
 const localMax = 64;
 
 /**
- * Reads an address of RFC 5321 in its everyday form (dot-atom at a public host name): no quotes, comments, literals or
+ * Reads an address of RFC 5321 in its everyday form (`Dot-string` at a public host name): no quotes, comments, literals or
  * non-ASCII characters, so that it cannot be read in two ways. The host is returned in lower case; null for anything
  * else.
  */

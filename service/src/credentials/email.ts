@@ -208,7 +208,7 @@ function messageText(user: Address, code: string): string {
   ].join("\n");
 }
 
-/** Deletes verifications ten minutes after their end. */
+/** Deletes verifications ten minutes after their code would have expired, used or not. */
 export async function purgeVerifications(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - codeLifetimeSeconds;
   await purgeInBatches(async (limit) => store.deleteVerifications(ctx.db, before, limit));
