@@ -132,13 +132,19 @@ export interface MerchantOptions {
 /** A merchant's side of the broker. It stores nothing but the broker's discovery document and keys, for ten minutes. */
 export interface Merchant {
   login: LoginVerbs;
-  /** Verifies an id token in full; `login.finish` has done it already. @throws {MerchantError} token_refused */
+  /**
+   * Verifies an id token in full; `login.finish` has done it already.
+   *
+   * @throws {MerchantError} token_refused; configuration_invalid; issuer_unreachable; rate_limited; response_invalid;
+   * issuer_mismatch
+   */
   verifyIdToken: (jwt: string, checks?: IdTokenChecks) => Promise<IdToken>;
   /**
    * Verifies an access token that a caller of your API sent as `Authorization: Bearer`.
    *
    * @param checks `audience` is the API's own name; `now` in Unix seconds, by default the time of the SDK's own clock
-   * @throws {MerchantError} token_refused
+   * @throws {MerchantError} token_refused; configuration_invalid; issuer_unreachable; rate_limited; response_invalid;
+   * issuer_mismatch
    */
   verifyAccessToken: (
     jwt: string,

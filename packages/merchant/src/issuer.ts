@@ -35,8 +35,8 @@ export interface Issuer {
 
 /**
  * Reads discovery and keys when first needed and keeps them for ten minutes. Parallel callers share one request.
- * All functions throw a MerchantError: issuer_unreachable, response_invalid, or issuer_mismatch when the document
- * names another issuer than configured.
+ * All functions throw a MerchantError: issuer_unreachable, rate_limited, response_invalid, or issuer_mismatch when the
+ * document names another issuer than configured; `key` also throws an error of jose where no key fits.
  */
 export function openIssuer(options: {
   issuer: string;

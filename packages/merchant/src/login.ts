@@ -78,10 +78,15 @@ interface LoginContext extends TokenEndpointContext {
 }
 
 /**
- * The verbs of a login. All those that call the broker may throw issuer_unreachable, rate_limited and response_invalid.
+ * The verbs of a login. All those that call the broker may throw issuer_unreachable, rate_limited, response_invalid and
+ * issuer_mismatch.
  */
 export interface LoginVerbs {
-  /** Prepares a login: send the browser to `url`, keep the rest for `finish`. PKCE is always used (RFC 7636). */
+  /**
+   * Prepares a login: send the browser to `url`, keep the rest for `finish`. PKCE is always used (RFC 7636).
+   *
+   * @throws {MerchantError} configuration_invalid for a `scope` without `openid` and a `state` that is easy to guess
+   */
   start: (request?: LoginRequest) => Promise<PendingLogin & { url: string }>;
   /**
    * Finishes a login at the callback: checks whose it is, redeems the code, verifies the id token in full.
@@ -96,7 +101,8 @@ export interface LoginVerbs {
    * request, so one whose answer is lost, or has not come after four seconds, is sent once more.
    *
    * @param options `subject` is that of the login; an answer for anybody else is refused
-   * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, token_refused
+   * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, request_refused,
+   * token_refused; configuration_invalid without `subject`
    */
   refresh: (refreshToken: string, options: { subject: string }) => Promise<Login>;
   /**
@@ -104,7 +110,8 @@ export interface LoginVerbs {
    *
    * @param options `subject` is that of the login; an answer about anybody else is refused. Leave it out only if nobody
    * has logged in here, as in an API that gets the token from its caller
-   * @throws {MerchantError} access_token_refused, subject_changed, request_refused
+   * @throws {MerchantError} access_token_refused, subject_changed, request_refused; configuration_invalid for an empty
+   * `subject`
    */
   userinfo: (accessToken: string, options?: { subject: string }) => Promise<Userinfo>;
   /**
@@ -114,13 +121,17 @@ export interface LoginVerbs {
    * @throws {MerchantError} redirect_refused
    */
   logoutUrl: (request: LogoutRequest) => Promise<string>;
-  /** Ends a token and all of its family (RFC 7009). A token that is unknown or has already ended is not an error. */
+  /**
+   * Ends a token and all of its family (RFC 7009). A token that is unknown or has already ended is not an error.
+   *
+   * @throws {MerchantError} client_refused, request_refused
+   */
   revoke: (token: string) => Promise<void>;
   /**
    * Verifies a back-channel logout token: end the sessions it names.
    *
    * @param options `now` in Unix seconds, by default the time of the SDK's own clock
-   * @throws {MerchantError} token_refused
+   * @throws {MerchantError} token_refused; configuration_invalid
    */
   verifyLogoutToken: (jwt: string, options?: { now?: number }) => Promise<LogoutToken>;
 }

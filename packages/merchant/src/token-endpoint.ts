@@ -34,7 +34,8 @@ export interface TokenResponse {
 /**
  * Redeems a grant (RFC 6749 sections 4.1.3 and 6).
  *
- * @throws {MerchantError} grant_refused, client_refused, request_refused, response_invalid, issuer_unreachable, rate_limited
+ * @throws {MerchantError} grant_refused, client_refused, request_refused, response_invalid, issuer_unreachable,
+ * rate_limited, issuer_mismatch
  */
 export async function requestTokens(
   context: TokenEndpointContext,

@@ -61,7 +61,8 @@ export interface Tokens {
   /**
    * Verifies an id token in full (OpenID Connect Core 1.0 section 3.1.3.7).
    *
-   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
+   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable;
+   * rate_limited; response_invalid; issuer_mismatch
    */
   idToken: (jwt: string, checks?: IdTokenChecks) => Promise<IdToken>;
   /**
@@ -69,7 +70,8 @@ export interface Tokens {
    * token for another audience is refused. So are tokens without a person and tokens bound to a key (RFC 9449).
    *
    * @param checks `audience` is the API's own name; `now` in Unix seconds, by default the time of the SDK's own clock
-   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable; rate_limited
+   * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable;
+   * rate_limited; response_invalid; issuer_mismatch
    */
   accessToken: (jwt: string, checks: { audience: string; now?: number }) => Promise<AccessToken>;
   /**
@@ -78,7 +80,7 @@ export interface Tokens {
    *
    * @param checks `now` in Unix seconds, by default the time of the SDK's own clock
    * @throws {MerchantError} token_refused, its `reason` names the check; configuration_invalid; issuer_unreachable;
-   * rate_limited
+   * rate_limited; response_invalid; issuer_mismatch
    */
   logoutToken: (jwt: string, checks?: { now?: number }) => Promise<LogoutToken>;
 }
