@@ -33,7 +33,7 @@ export const remedies: Readonly<Record<Reason, string>> = {
   issuer_not_found: "`svc issuer list`",
   issuer_distrusted: "none: distrust cannot be taken back; open another issuer",
   credential_not_found: "name one of your own: it belongs to another issuer or user, or is gone",
-  idempotency_key_conflict: "send the first body again, or choose another key",
+  idempotency_key_conflict: "send the first call again, or choose another key",
   verification_not_found: "start another verification",
   verification_over: "start another verification",
   code_wrong: "look at the message again: five tries for each code",

@@ -112,6 +112,8 @@ test("a rotation answers a new secret; repeated under its Idempotency-Key the sa
   assert.deepEqual(reasonOf(conflict), [409, "idempotency_key_conflict"]);
   const elsewhere = await world.call("POST", `${path}/test`, { headers });
   assert.deepEqual(reasonOf(elsewhere), [409, "idempotency_key_conflict"]);
+  // Neither call has a body: what differs is the route.
+  assert.match(String(elsewhere.body.error?.message), /was used for another call$/);
   const last = await world.call("POST", `${path}/rotate-secret`, { body: { immediate: true } });
   assert.equal(last.body["secretVersion"], 4);
   receiver.trust(last.body["secret"]);

@@ -35,7 +35,7 @@ const table = {
   credential_not_found: [404, "no such credential"],
   idempotency_key_conflict: [
     409,
-    "idempotency_key_conflict: this Idempotency-Key was used with another body",
+    "idempotency_key_conflict: this Idempotency-Key was used for another call",
   ],
   verification_not_found: [404, "no such verification"],
   verification_over: [410, "this verification has ended; start again"],
