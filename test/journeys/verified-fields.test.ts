@@ -6,9 +6,17 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createApiKey, isAcquainted } from "../../service/src/accounts/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { getBuiltInIssuer } from "../../service/src/credentials/index.ts";
 import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
 import { approveByQr, openPage } from "../login-flow.ts";
-import { claim, newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
+import {
+  claim,
+  type Identity,
+  newIdentity,
+  openWalletSession,
+  sameDeviceReturn,
+  scan,
+} from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -111,22 +119,26 @@ async function* messagesIn(directory: string): AsyncGenerator<string, undefined>
   return undefined;
 }
 
-test("a wallet verifies an address by the code of the message", async () => {
-  const identity = newIdentity();
+/** Has a code sent, and sends it back as the message has it. */
+async function verifyEmail(identity: Identity, email: string) {
   const headers = await openWalletSession(world.baseUrl, identity);
-  const email = "journey@example.com";
   const directory = join(world.ctx.config.dataDirectory, "mail");
-  await mkdir(directory, { mode: 0o700 });
+  await mkdir(directory, { mode: 0o700, recursive: true });
   const messages = messagesIn(directory);
   const first = messages.next();
   const started = await call("POST", "/w/emails", { headers, body: { email } });
   assert.equal(started.status, 202);
   const message = (await first).value ?? assert.fail("no message came");
   await messages.return(undefined);
-  assert.match(message, /^To: journey@example\.com$/m);
+  assert.ok(message.split(/\r?\n/).includes(`To: ${email}`));
   const code = /: (\d{6})$/m.exec(message)?.[1];
   const path = `/w/emails/${String(started.body["verificationId"])}`;
-  const finished = await call("POST", path, { headers, body: { code } });
+  return call("POST", path, { headers, body: { code } });
+}
+
+test("a wallet verifies an address by the code of the message", async () => {
+  const identity = newIdentity();
+  const finished = await verifyEmail(identity, "journey@example.com");
   assert.equal(finished.status, 200);
   await settleWithoutChain(world.ctx);
   assert.deepEqual(await verified(identity.address, "EMAIL"), { verifiedItems: ["EMAIL"] });
@@ -147,4 +159,17 @@ test("an organization is acquainted with those who approved a login to it, and w
   assert.equal((await jar.fetch(sameDeviceReturn(scan(sameDevice), direct))).status, 303);
   assert.equal(await known(direct.address), true);
   assert.equal(await known(newIdentity().address), false);
+});
+
+test("a code verifies nothing once the service's own issuer is distrusted, as the document of the API says", async () => {
+  const { id } = await getBuiltInIssuer(world.ctx, "email", "live");
+  await svc("issuer", "distrust", id, "--from", String(world.ctx.clock.now()));
+  const { status, body } = await verifyEmail(newIdentity(), "late@example.com");
+  const { reason } = body["error"] as { reason: string };
+  assert.deepEqual([status, reason], [403, "issuer_distrusted"]);
+  const described = (await (await fetch(`${world.baseUrl}/openapi.json`)).json()) as {
+    paths: Record<string, { post: { responses: Record<string, object> } }>;
+  };
+  const { responses } = described.paths["/w/emails/{id}"]?.post ?? assert.fail();
+  assert.match(JSON.stringify(responses["403"]), /issuer_distrusted/);
 });

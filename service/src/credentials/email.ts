@@ -104,7 +104,7 @@ function macOf(ctx: Ctx, { id, user, code }: { id: string; user: Address; code: 
  * verification.
  *
  * @throws {Problem} code_wrong; verification_over (used, expired, or tried too often); verification_not_found, also for
- * another user's verification
+ * another user's verification; issuer_distrusted, where the service's own issuer is
  */
 export async function finishVerification(
   ctx: Ctx,

@@ -177,6 +177,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: Wallet
           ...refusals(
             ...bodyReasons,
             "wallet_session_required",
+            "issuer_distrusted",
             "verification_not_found",
             "verification_over",
             "code_wrong",
