@@ -83,7 +83,7 @@ export interface VerifiedReceipt {
  *
  * @param receipt as the service returned it, whatever its age
  * @throws {MerchantError} receipt_refused, its `reason` names the member or check; chain_unreachable;
- * configuration_invalid for anchors that are not addresses
+ * configuration_invalid for an address, node, time or patience that cannot be used
  */
 export async function verifyReceipt(
   receipt: unknown,
