@@ -67,8 +67,13 @@ const ballotOf = (id: string): Statement => sql`select from ballot where id = ${
 const money = sql`
   select from ledger_account where organization_id = ${organizationId} and kind = 'available' for update`;
 
+/**
+ * The job of the hints would mark the ballot as looked at, now that it may be changed though it is held: whoever waits
+ * for the row as it was before then comes behind whoever waits for it as it is.
+ */
 const makeOverdue = async (id: string): Promise<unknown> =>
-  db.query(sql`update ballot set expires_at = ${ctx.clock.now() - 1} where id = ${id}`);
+  db.query(sql`
+    update ballot set expires_at = ${ctx.clock.now() - 1}, hinted_epoch = epoch where id = ${id}`);
 
 /**
  * Holds a row until these calls have come as far, each begun once the one before waits.
