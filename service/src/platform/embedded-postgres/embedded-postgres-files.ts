@@ -231,13 +231,15 @@ export async function giveTo(path: string, account: Account | null): Promise<voi
   if (account !== null) await chown(path, account.uid, account.gid);
 }
 
-/** Removes what interrupted starts have left behind. Only the holder of the home's lock may call it. */
+/**
+ * Removes what interrupted starts have left behind. Only the holder of the home's lock may call it. The initdb of a start
+ * that was killed outlives it for a moment, in which it still makes files there: so it tries again for up to 5.5 s.
+ */
 export async function removeLeftovers(home: Home): Promise<void> {
   const names = await readdir(home.directory);
   const left = names.filter((name) => name.includes(".new-"));
-  await Promise.all(
-    left.map(async (name) => rm(join(home.directory, name), { recursive: true, force: true })),
-  );
+  const options = { recursive: true, force: true, maxRetries: 10, retryDelay: 100 };
+  await Promise.all(left.map(async (name) => rm(join(home.directory, name), options)));
 }
 
 /** A name beside `path` that {@link removeLeftovers} recognises. */
