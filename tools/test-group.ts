@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { flushCompileCache, registerHooks } from "node:module";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
+import { resolveSourcesByName } from "../service/src/platform/process/source-imports.ts";
 
 const runner = await loadRunner();
 
@@ -47,6 +48,7 @@ function reportUnawaited(error: unknown): void {
   console.error(`nobody awaited this error, told while ${current} ran:`, error);
 }
 
+resolveSourcesByName();
 registerHooks({
   resolve(specifier, context, next) {
     const { parentURL = "" } = context;

@@ -1,6 +1,9 @@
 // The one program of the service: `serve` and the operator's verbs.
-import { runCommandLine } from "./command-line/index.ts";
-import { outliveReaders } from "./platform/process/closed-pipe.ts";
+import { resolveSourcesByName } from "./platform/process/source-imports.ts";
+
+resolveSourcesByName();
+const { runCommandLine } = await import("./command-line/index.ts");
+const { outliveReaders } = await import("./platform/process/closed-pipe.ts");
 
 let isLossTold = false;
 outliveReaders(() => isLossTold);
