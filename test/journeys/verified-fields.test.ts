@@ -119,8 +119,8 @@ async function* messagesIn(directory: string): AsyncGenerator<string, undefined>
   return undefined;
 }
 
-/** Has a code sent, and sends it back as the message has it. */
-async function verifyEmail(identity: Identity, email: string) {
+/** Has a code sent, and reads it. @returns what sends it back */
+async function startVerification(identity: Identity, email: string) {
   const headers = await openWalletSession(world.baseUrl, identity);
   const directory = join(world.ctx.config.dataDirectory, "mail");
   await mkdir(directory, { mode: 0o700, recursive: true });
@@ -133,13 +133,13 @@ async function verifyEmail(identity: Identity, email: string) {
   assert.ok(message.split(/\r?\n/).includes(`To: ${email}`));
   const code = /: (\d{6})$/m.exec(message)?.[1];
   const path = `/w/emails/${String(started.body["verificationId"])}`;
-  return call("POST", path, { headers, body: { code } });
+  return async () => call("POST", path, { headers, body: { code } });
 }
 
 test("a wallet verifies an address by the code of the message", async () => {
   const identity = newIdentity();
-  const finished = await verifyEmail(identity, "journey@example.com");
-  assert.equal(finished.status, 200);
+  const finish = await startVerification(identity, "journey@example.com");
+  assert.equal((await finish()).status, 200);
   await settleWithoutChain(world.ctx);
   assert.deepEqual(await verified(identity.address, "EMAIL"), { verifiedItems: ["EMAIL"] });
 });
@@ -161,15 +161,30 @@ test("an organization is acquainted with those who approved a login to it, and w
   assert.equal(await known(newIdentity().address), false);
 });
 
-test("a code verifies nothing once the service's own issuer is distrusted, as the document of the API says", async () => {
+test("once the service's own issuer is distrusted a code verifies nothing and none is sent, as the document of the API says", async () => {
   const { id } = await getBuiltInIssuer(world.ctx, "email", "live");
+  const user = newIdentity();
+  const finish = await startVerification(user, "late@example.com");
   await svc("issuer", "distrust", id, "--from", String(world.ctx.clock.now()));
-  const { status, body } = await verifyEmail(newIdentity(), "late@example.com");
-  const { reason } = body["error"] as { reason: string };
-  assert.deepEqual([status, reason], [403, "issuer_distrusted"]);
+  const headers = await openWalletSession(world.baseUrl, user);
+  const body = { email: "later@example.com" };
+  for (const { status, body: answer } of [
+    await finish(),
+    await call("POST", "/w/emails", { headers, body }),
+  ]) {
+    const { reason } = answer["error"] as { reason: string };
+    assert.deepEqual([status, reason], [403, "issuer_distrusted"]);
+  }
+  const other = await call("POST", "/w/emails", {
+    headers,
+    body: { ...body, environment: "sandbox" },
+  });
+  assert.equal(other.status, 202);
   const described = (await (await fetch(`${world.baseUrl}/openapi.json`)).json()) as {
     paths: Record<string, { post: { responses: Record<string, object> } }>;
   };
-  const { responses } = described.paths["/w/emails/{id}"]?.post ?? assert.fail();
-  assert.match(JSON.stringify(responses["403"]), /issuer_distrusted/);
+  for (const path of ["/w/emails", "/w/emails/{id}"]) {
+    const { responses } = described.paths[path]?.post ?? assert.fail();
+    assert.match(JSON.stringify(responses["403"]), /issuer_distrusted/);
+  }
 });

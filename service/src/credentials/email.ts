@@ -3,6 +3,7 @@ import type { Environment } from "../accounts/index.ts";
 import { limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import { doDueWork, type DueWorkSignals } from "../platform/due-work.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
@@ -15,6 +16,7 @@ import { mailboxOf, parseEmailAddress } from "./email-address.ts";
 import * as store from "./email-store.ts";
 import { prepareCredential, storeCredential } from "./issue.ts";
 import { findBuiltInIssuer } from "./issuer-store.ts";
+import { type Issuer, isTrusted } from "./issuer.ts";
 
 type EmailContext = Ctx & Pick<CredentialsContext, "mailer">;
 
@@ -51,7 +53,8 @@ export interface StartedVerification {
  * nothing about the mailbox, because the message is sent later.
  *
  * @param given.clientAddress the caller's address, for the limit of its network
- * @throws {Problem} invalid_request, unsupported (no mail server configured), rate_limited
+ * @throws {Problem} invalid_request, unsupported (no mail server configured), issuer_distrusted (the service's own, whose
+ * word would not count), rate_limited
  */
 export async function startVerification(
   ctx: EmailContext,
@@ -62,6 +65,8 @@ export async function startVerification(
     throw new Problem("unsupported", { message: "e-mail verification is switched off here" });
   const email = parseEmailAddress(given.email);
   if (email === null) throw invalidRequest("email must be an e-mail address");
+  if (!isTrusted(await findIssuer(ctx.db, given.environment), ctx.clock.now()))
+    throw new Problem("issuer_distrusted");
   await limitVerifications(ctx, { user, email, clientAddress: given.clientAddress });
   const id = uuidv7(ctx.clock, ctx.random);
   const code = String(ctx.random.below(codesTotal)).padStart(6, "0");
@@ -80,6 +85,12 @@ export async function startVerification(
     }),
   );
   return { verificationId: id, expiresAt };
+}
+
+async function findIssuer(db: Queryable, environment: Environment): Promise<Issuer> {
+  const issuer = await findBuiltInIssuer(db, "email", environment);
+  if (issuer === null) throw new Error("the built-in issuer of e-mail addresses is missing");
+  return issuer;
 }
 
 async function limitVerifications(
@@ -121,8 +132,7 @@ export async function finishVerification(
     // The try has to stay used up, so nothing is thrown before the transaction has ended.
     if (!equalBytes(tried.codeMac, macOf(ctx, { id, user, code }))) return null;
     const email = ctx.seal.open(tried.emailSealed, placeIn(emailColumn, id)).toString();
-    const issuer = await findBuiltInIssuer(tx, "email", tried.environment);
-    if (issuer === null) throw new Error("the built-in issuer of e-mail addresses is missing");
+    const issuer = await findIssuer(tx, tried.environment);
     const prepared = prepareCredential(ctx, issuer, {
       user,
       document: "CONTACT",
