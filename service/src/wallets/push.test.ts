@@ -14,15 +14,16 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
 import { jwtVerify } from "jose";
-import { addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
+import { type Address, addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
-import { sql } from "../platform/database/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { createHttp } from "../platform/http/http.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
-import { markLooked } from "./push-store.ts";
+import { untilBlocked } from "../../../test/lock-waits.ts";
+import { markLooked, takeDueHints } from "./push-store.ts";
 import { deletePushOf, walletRoutes } from "./index.ts";
 import { purgeDevices, purgeHints, sendHints } from "./push.ts";
 
@@ -40,7 +41,7 @@ await walletRoutes(ctx, http, {
 
 const personKey = randomBytes(32);
 const person = addressOfPrivateKey(personKey);
-const business = `0x${"b5".repeat(20)}`;
+const business: Address = `0x${"b5".repeat(20)}`;
 await ctx.db.query(sql`
   insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
   values (${business}, 'live', 'Secret Plans AG', 'active', ${person}, 'i', 0, ${randomBytes(32)}, ${randomBytes(24)}, 0)`);
@@ -243,19 +244,25 @@ await test("a device of two identities is told of one when the other has left it
   await ask("DELETE", "/w/push", { endpoint }, token);
 });
 
-await test("a device whose address does not open keeps no hint from others", async () => {
-  const [broken, whole] = [newDevice("/broken").subscription, newDevice("/whole").subscription];
-  await subscribe(broken);
+/** What the table finds a device by. */
+const rowOf = ({ subscription }: Device): Buffer => sha256(subscription.endpoint);
+
+await test("a device whose address does not open, or was moved there from another's, keeps no hint from others", async () => {
+  const [broken, moved, whole] = [newDevice("/broken"), newDevice("/moved"), newDevice("/whole")];
+  for (const { subscription } of [broken, moved, whole]) await subscribe(subscription);
   await ctx.db.query(sql`
-    update push_subscription set subscription_sealed = 'x' where endpoint_sha256 = ${sha256(broken.endpoint)}`);
-  await subscribe(whole);
+    update push_subscription set subscription_sealed = 'x' where endpoint_sha256 = ${rowOf(broken)}`);
+  await ctx.db.query(sql`
+    update push_subscription p set subscription_sealed = whole.subscription_sealed from push_subscription whole
+    where p.endpoint_sha256 = ${rowOf(moved)} and whole.endpoint_sha256 = ${rowOf(whole)}`);
   await sendHints(ctx);
   receiver.hints.splice(0);
   await openVote("05BROKEN");
   await sendHints(ctx);
   const paths = receiver.hints.splice(0).map(({ path }) => path);
   assert.deepEqual(paths.toSorted(), ["/device", "/whole"]);
-  for (const { endpoint } of [broken, whole]) await ask("DELETE", "/w/push", { endpoint }, token);
+  for (const { subscription } of [broken, moved, whole])
+    await ask("DELETE", "/w/push", { endpoint: subscription.endpoint }, token);
 });
 
 await test("every hint waits a day for its device, and none is sent of a vote that has ended", async () => {
@@ -322,6 +329,19 @@ await test("a process that dies while it looks keeps no hint from a member", asy
   await assert.rejects(dying);
   await sendHints(ctx);
   assert.equal(receiver.hints.splice(0).length, 1);
+});
+
+await test("a hint that one process takes is not taken by another at the same moment", async () => {
+  await openVote("61BOTH");
+  const take = async (tx: Queryable) =>
+    takeDueHints(tx, { now: ctx.clock.now(), businesses: [business] });
+  const other = await ctx.db.transaction(async (tx) => {
+    assert.equal((await take(tx)).length, 1);
+    const taking = ctx.db.transaction(take);
+    await untilBlocked(ctx.db, tx, [taking]);
+    return { taking };
+  });
+  assert.deepEqual(await other.taking, []);
 });
 
 await test("what cannot be a device is refused, and nobody subscribes without a session", async () => {
