@@ -25,6 +25,9 @@ const binary = (): string => {
   return join(import.meta.dirname, `../node_modules/${name}/bin/anvil`);
 };
 
+/** A node that is slower hangs: then its test fails and says so, rather than wait until the runner ends it. */
+const patienceMs = 60_000;
+
 /**
  * Starts one that mines by itself until told otherwise, and that keeps the state of 64 blocks. A block is final once two
  * epochs lie above it, each of so many slots.
@@ -33,7 +36,8 @@ export async function startAnvil(
   options: { chainId?: number; slotsPerEpoch?: number } = {},
 ): Promise<Anvil> {
   const { chainId = 31_999, slotsPerEpoch = 32 } = options;
-  const { promise: listening, resolve } = Promise.withResolvers<string>();
+  const { promise: listening, resolve, reject } = Promise.withResolvers<string>();
+  const late = setTimeout(() => reject(new Error("anvil does not listen")), patienceMs);
   const child = startBoundProcess(
     [
       [binary(), "--host", "127.0.0.1", "--port", "0", "--no-cors", "--chain-id", String(chainId)],
@@ -52,13 +56,14 @@ export async function startAnvil(
     throw new Error(`anvil ended with status ${status}`);
   });
   exited.catch(() => undefined);
-  const url = await Promise.race([listening, exited]);
+  const url = await Promise.race([listening, exited]).finally(() => clearTimeout(late));
   child.unref();
   const rpc = async <T>(method: string, params: readonly unknown[] = []): Promise<T> => {
     const answer = await fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      signal: AbortSignal.timeout(patienceMs),
     });
     const body = (await answer.json()) as { result: T; error?: { message: string } };
     assert.equal(body.error, undefined, `${method}: ${body.error?.message}`);
