@@ -93,7 +93,8 @@ test("a process that lost the lock decides no more blocks", async () => {
       second.node.submit([sign(round)]).then(() => true),
     );
     await first.ctx.db.query(
-      sql`select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
+      sql`select pg_terminate_backend(pid) from pg_locks
+      where locktype = 'advisory' and mode = 'ExclusiveLock' and granted
         and database = (select oid from pg_database where datname = current_database())`,
     );
     await submitted;

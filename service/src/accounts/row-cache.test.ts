@@ -13,6 +13,7 @@ async function openFixture() {
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
+    announce: () => assert.fail("a cache announces nothing"),
     close: async () => undefined,
     [Symbol.asyncDispose]: async () => undefined,
   };

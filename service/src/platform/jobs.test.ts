@@ -15,6 +15,7 @@ function openBell(): Notifications & { ring(): void; listeners(): number } {
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
+    announce: () => assert.fail("no job announces anything"),
     close,
     [Symbol.asyncDispose]: close,
   };

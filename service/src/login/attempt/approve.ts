@@ -14,6 +14,7 @@ import { approveForBusiness } from "../business/business-login.ts";
 import { acrOf, checkClaimedSession, checkCode, isClaimedWith, refuseUnfit } from "./claim.ts";
 import { getAttempt, getClient, readAttempt } from "./read-attempt.ts";
 import { endUndecided } from "./end-attempt.ts";
+import { announceLogin } from "./login-feed.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import { checkNumberGiven, isNumberRight, refuseNumber } from "./number-matching.ts";
 import { toldOf } from "./request-object.ts";
@@ -103,7 +104,11 @@ export async function decide(
     claimSha256: attempt.claimSha256 ?? "",
     ...approvalTimes(ctx),
   };
-  return (await store.approveAttempt(ctx.db, attempt.id, approval)) ? "approved" : null;
+  const isApproved = await store.approveAttempt(ctx.db, attempt.id, approval);
+  if (!isApproved) return null;
+  // A page with a QR code asks for its code at once; on the same device the browser comes back by itself.
+  announceLogin(ctx, attempt.id, { isApproved: attempt.channel === "qr" });
+  return "approved";
 }
 
 /** An approval that comes late extends the attempt, so that the browser still has time to fetch its code. */
@@ -215,6 +220,7 @@ async function approveWithoutClaim(
   if (!(await store.approveUnclaimed(ctx.db, attempt.id, approval)))
     return answerSecondResult(ctx, { answer, user, attempt: await readAttempt(ctx, attempt.id) });
   ctx.recent.forget(attempt.id);
+  announceLogin(ctx, attempt.id, { isApproved: true });
   return "approved";
 }
 

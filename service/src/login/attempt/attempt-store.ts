@@ -88,21 +88,19 @@ export interface Claim {
   readonly isStatic: boolean;
 }
 
-/** The first claim wins; it fixes the identity. */
+/** The first claim wins; it fixes the identity. The page is told by {@link announceLogin}. */
 export async function claimAttempt(
   db: Queryable,
   id: string,
   { claim, now }: { claim: Claim; now: number },
 ): Promise<boolean> {
   const rows = await db.query(sql`
-    with claimed as (
-      update login set status = 'claimed', channel = ${claim.channel}, session_text = ${claim.sessionText},
-        connection = ${claim.connection}, claimed_by = ${claim.claimedBy}, claim_sha256 = ${claim.claimSha256},
-        digits = ${claim.digits}, request_object = ${claim.requestObject}, acr = ${claim.acr}
-      where id = ${id} and status = 'waiting' and expires_at > ${now}
-        and (is_static = ${claim.isStatic} or ${claim.channel} = 'app-link')
-      returning id)
-    select pg_notify('login', id) from claimed`);
+    update login set status = 'claimed', channel = ${claim.channel}, session_text = ${claim.sessionText},
+      connection = ${claim.connection}, claimed_by = ${claim.claimedBy}, claim_sha256 = ${claim.claimSha256},
+      digits = ${claim.digits}, request_object = ${claim.requestObject}, acr = ${claim.acr}
+    where id = ${id} and status = 'waiting' and expires_at > ${now}
+      and (is_static = ${claim.isStatic} or ${claim.channel} = 'app-link')
+    returning 1 as claimed`);
   return rows.length === 1;
 }
 
@@ -138,9 +136,8 @@ export async function approveAttempt(
         expires_at = greatest(expires_at, ${approval.expiresAtLeast})
       where id = ${id} and status = 'claimed' and claim_sha256 = ${approval.claimSha256} and claimed_by = ${approval.user}
         and expires_at > ${approval.now}
-      returning id, claimed_by, channel)
-    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now}),
-      pg_notify('login', id || case channel when 'qr' then ' approved' else '' end)
+      returning claimed_by)
+    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now})
     from approved`);
   return rows.length === 1;
 }
@@ -161,9 +158,8 @@ export async function approveUnclaimed(
         expires_at = greatest(expires_at, ${approval.expiresAtLeast})
       where id = ${id} and status = 'waiting' and expires_at > ${approval.now}
         and (not is_static or ${approval.channel} = 'app-link')
-      returning id, claimed_by, channel)
-    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now}),
-      pg_notify('login', id || case channel when 'qr' then ' approved' else '' end)
+      returning claimed_by)
+    select sign_up(claimed_by, ${approval.now}), acquaint(${approval.organizationId}, claimed_by, ${approval.now})
     from approved`);
   return rows.length === 1;
 }

@@ -9,6 +9,7 @@ import { type Attempt, type Channel, connectionOf, isTimeOver } from "./attempt.
 import * as store from "./attempt-store.ts";
 import { getAttempt, getClient, readAttempt } from "./read-attempt.ts";
 import type { LoginContext } from "../login-context.ts";
+import { announceLogin } from "./login-feed.ts";
 import { drawDigits, needsNumber } from "./number-matching.ts";
 import { signLoginObject } from "./request-object.ts";
 import { judgeSession } from "./rotating-code.ts";
@@ -52,6 +53,7 @@ export async function claimLogin(ctx: LoginContext, input: ClaimInput): Promise<
     });
     if (await store.claimAttempt(ctx.db, attempt.id, { claim: claimed, now: ctx.clock.now() })) {
       ctx.recent.put(claimed);
+      announceLogin(ctx, attempt.id, { isApproved: false });
       return claimed.requestObject;
     }
   }

@@ -12,6 +12,17 @@ export interface LoginFeed {
   close(): void;
 }
 
+const channel = "login";
+
+/** Tells the pages that wait for this attempt, whichever processes they wait at, of a change that was committed. */
+export function announceLogin(
+  { notifications }: Pick<LoginContext, "notifications">,
+  loginId: string,
+  { isApproved }: { isApproved: boolean },
+): void {
+  notifications.announce(channel, isApproved ? `${loginId} approved` : loginId);
+}
+
 /** How many waiting attempts are looked up a second, in turn, in case a notification was lost. */
 const polledPerSecond = 200;
 
@@ -23,7 +34,7 @@ export async function openLoginFeed(
   const tell = (loginId: string, isApproved: boolean): void => {
     for (const listener of waiting.get(loginId) ?? []) listener({ isApproved });
   };
-  const unsubscribe = await ctx.notifications.subscribe("login", (payload) => {
+  const unsubscribe = await ctx.notifications.subscribe(channel, (payload) => {
     const [loginId = "", word] = payload.split(" ");
     if (loginId !== "") return tell(loginId, word === "approved");
     for (const id of waiting.keys()) tell(id, false);

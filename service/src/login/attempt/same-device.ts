@@ -18,6 +18,7 @@ import { getBrowserAttempt, isStartedBy } from "./browser-attempt.ts";
 import { refuseUnfit } from "./claim.ts";
 import { getClient, readAttempt } from "./read-attempt.ts";
 import { endAttempt } from "./end-attempt.ts";
+import { announceLogin } from "./login-feed.ts";
 import type { LoginContext } from "../login-context.ts";
 import { backLocation } from "./login-state.ts";
 
@@ -95,7 +96,9 @@ async function approveAtOnce(
     sessionText: loginId,
     ...approvalTimes(ctx),
   });
-  return isApproved ? "approved" : null;
+  if (!isApproved) return null;
+  announceLogin(ctx, loginId, { isApproved: false });
+  return "approved";
 }
 
 /**

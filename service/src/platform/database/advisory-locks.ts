@@ -10,6 +10,8 @@ export const advisoryLocks = {
   handOver: 7_355_013,
   businessMoves: 7_355_014,
   clientAudiences: 7_355_015,
+  /** Held in common by every connection that listens. */
+  listeners: 7_355_016,
 } as const;
 
 /**

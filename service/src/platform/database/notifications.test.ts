@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { after, test } from "node:test";
+import { advisoryLocks } from "./advisory-locks.ts";
 import { openDb, sql } from "./db.ts";
 import { openNotifications, type Notifications } from "./notifications.ts";
 import { openTestDatabase } from "./test-database.ts";
+import { until } from "../../../../test/patience.ts";
 
 const database = await openTestDatabase();
 const db = openDb({ ...database.connection, connections: 2 });
@@ -39,15 +41,17 @@ function openInbox(): Inbox {
   };
 }
 
-async function open(faults: unknown[] = []): Promise<Notifications> {
-  return openNotifications(db, { onFault: (error) => faults.push(error) });
+async function open(faults: unknown[] = [], askEveryMs?: number): Promise<Notifications> {
+  const options = askEveryMs === undefined ? {} : { askEveryMs };
+  return openNotifications(db, { onFault: (error) => faults.push(error), ...options });
 }
 
 /** Ends the listening connections of this database as a restart would. */
 async function breakListeners(): Promise<void> {
   await db.query(sql`
-    select pg_terminate_backend(pid, 5000) from pg_stat_activity
-    where datname = current_database() and query like 'listen %'`);
+    select pg_terminate_backend(pid, 5000) from pg_locks
+    where locktype = 'advisory' and objid = ${advisoryLocks.listeners} and pid in (
+      select pid from pg_stat_activity where datname = current_database())`);
 }
 
 test("a notification reaches every subscriber of its channel with its payload", async () => {
@@ -119,6 +123,86 @@ test("who subscribes while the connection is lost hears of what follows", async 
   assert.equal(heard === "" ? await during.next() : heard, "id 1");
 });
 
+/** Statements that the database is asked while something happens. */
+async function callsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = db.callsTotal;
+  await work();
+  return db.callsTotal - before;
+}
+
+test("what a process announces reaches its own subscribers without the database where no other listens", async () => {
+  await using notifications = await open();
+  const inbox = openInbox();
+  await notifications.subscribe("login", inbox.handler);
+  const calls = await callsOf(async () => {
+    notifications.announce("login", "id 1");
+    assert.equal(await inbox.next(), "id 1");
+  });
+  assert.equal(calls, 0);
+});
+
+test("what one of two processes announces reaches both, once each and in order, by few statements", async () => {
+  await using first = await open();
+  const [near, far] = [openInbox(), openInbox()];
+  await first.subscribe("login", near.handler);
+  await using second = await open();
+  await second.subscribe("login", far.handler);
+  // What is notified after the second one's arrival is heard after it.
+  await notify("login", "both listen");
+  await Promise.all([near.next(), far.next()]);
+  const ids = Array.from({ length: 20 }, (_, at) => `id ${at}`);
+  const calls = await callsOf(async () => {
+    for (const id of ids) first.announce("login", id);
+    for (const id of ids) assert.deepEqual(await Promise.all([near.next(), far.next()]), [id, id]);
+  });
+  assert.equal(calls, 1);
+});
+
+test("a process that is left by the others asks the database no more", async () => {
+  await using first = await open([], 1_000);
+  const second = await open();
+  const inbox = openInbox();
+  await first.subscribe("login", inbox.handler);
+  await notify("login", "both listen");
+  await inbox.next();
+  const announcing = async (): Promise<void> => {
+    first.announce("login", "id 1");
+    await inbox.next();
+  };
+  assert.equal(await callsOf(announcing), 1);
+  await second.close();
+  await until("it knows that it is alone", async () =>
+    (await callsOf(announcing)) === 0 ? true : null,
+  );
+});
+
+test("a process whose listening connection is lost announces to the others", async () => {
+  await using first = await open();
+  const [near, far] = [openInbox(), openInbox()];
+  await first.subscribe("login", near.handler);
+  await breakListeners();
+  await using second = await open();
+  await second.subscribe("login", far.handler);
+  first.announce("login", "id 1");
+  assert.equal(await far.next(), "id 1");
+  assert.equal(await near.next(), "", "its own subscribers hear of the gap");
+});
+
+test("an announcement that the database does not take is reported, and fails nobody", async () => {
+  const faults: unknown[] = [];
+  const far = openDb({ ...database.connection, connections: 1 });
+  await using first = await openNotifications(far, { onFault: (error) => faults.push(error) });
+  await using second = await open();
+  await second.subscribe("login", () => undefined);
+  const inbox = openInbox();
+  await first.subscribe("login", inbox.handler);
+  await notify("login", "both listen");
+  await inbox.next();
+  await far.close();
+  first.announce("login", "id 1");
+  await until("it is reported", async () => (faults.length > 0 ? true : null));
+});
+
 test("a database that cannot be reached at the start is told, and not tried again", async () => {
   const faults: unknown[] = [];
   await using gone = openDb({ ...database.connection, database: "absent", connections: 1 });
@@ -137,7 +221,7 @@ test("closing while the connection is lost leaves no connection behind", async (
   await notifications.close();
   const [row] = await db.query<{ count: number }>(sql`
     select count(*) as count from pg_stat_activity
-    where datname = current_database() and query like 'listen %'`);
+    where datname = current_database() and (query like 'listen %' or query like '%pg_locks%') and pid <> pg_backend_pid()`);
   assert.equal(row?.count, 0);
 });
 
