@@ -126,16 +126,21 @@ export async function decline(claimed: Claimed): Promise<Response> {
   });
 }
 
+/** What a wallet sends that asked nobody before. @param code a number, as if it had been told one */
+export function unclaimedAnswer(
+  { session, connection }: Scanned,
+  identity: Identity,
+  code = "",
+): Record<string, string> {
+  const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
+  const signature = signDigest(digest, identity.privateKey);
+  return { signature, session, svcID: identity.address, ...(code === "" ? {} : { code }) };
+}
+
 /** The address that the wallet opens on the same device, without a claim. */
 export function sameDeviceReturn(scanned: Scanned, identity: Identity): string {
-  const { session, connection } = scanned;
-  const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
-  const query = new URLSearchParams({
-    signature: signDigest(digest, identity.privateKey),
-    session,
-    svcID: identity.address,
-  });
-  return `${connection}?${query.toString()}`;
+  const query = new URLSearchParams(unclaimedAnswer(scanned, identity));
+  return `${scanned.connection}?${query.toString()}`;
 }
 
 /** Opens a wallet session and returns its bearer header. */

@@ -2,15 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
-import {
-  buildLoginSession,
-  claimOf,
-  loginDigest,
-  parseLoginSession,
-  shortAddress,
-  signDigest,
-  zeroHash,
-} from "@svc/protocol";
+import { buildLoginSession, claimOf, parseLoginSession, shortAddress } from "@svc/protocol";
 import { decodeJwt } from "jose";
 import { disableClient } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
@@ -37,6 +29,7 @@ import {
   type Scanned,
   scan,
   tryClaim,
+  unclaimedAnswer,
 } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -60,13 +53,6 @@ const pageUrl = ({ loginId }: { loginId: string }) => `${world.baseUrl}/oauth2/l
 
 const claimRefusal = async (scanned: Scanned, identity = newIdentity()) =>
   refusal((await tryClaim(scanned, identity)).response);
-
-/** The answer of a wallet that never claimed. */
-function unclaimedAnswer({ session, connection }: Scanned, identity: Identity, code = "") {
-  const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
-  const signature = signDigest(digest, identity.privateKey);
-  return { signature, session, svcID: identity.address, ...(code === "" ? {} : { code }) };
-}
 
 test("a code that does not change ends with the time that a person has for a login", async () => {
   const page = await openPage(world.baseUrl, world.client);
