@@ -1,5 +1,5 @@
 import { Client } from "pg";
-import type { Db } from "./db.ts";
+import { type Db, withSessionOptions } from "./db.ts";
 import * as store from "./notification-store.ts";
 
 /** One connection that listens, replaced by another when it is lost. */
@@ -50,6 +50,8 @@ function watchCompany(): Company {
       isAlone = false;
     },
     count: async (client) => {
+      // A connection that does not answer hears of no arrivals.
+      isAlone = false;
       const before = doubts;
       const count = await store.countListeners(client);
       isAlone = count === 1 && doubts === before;
@@ -59,7 +61,7 @@ function watchCompany(): Company {
 
 function clientOf(db: Db, hearing: Hearing, company: Company): Client {
   const client = new Client({
-    ...db.connectionString,
+    ...withSessionOptions(db.connectionString),
     keepAlive: true,
     connectionTimeoutMillis: connectWithinMs,
     query_timeout: hearing.askEveryMs ?? askEveryMsDefault,
@@ -88,8 +90,9 @@ async function beginListening(client: Client, { channels, onFault }: Hearing): P
 function inTurn(): (task: () => Promise<void>) => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   return async (task) => {
-    last = last.then(task);
-    return last;
+    const ended = last.then(task);
+    last = ended.catch(() => undefined);
+    return ended;
   };
 }
 
@@ -107,13 +110,13 @@ export async function openListeningConnection(
   const connect = async (): Promise<void> => {
     const next = clientOf(db, hearing, company);
     next.on("end", () => {
-      // A failed attempt may end after the next one succeeded.
-      if (client === next || client === null) reconnectLater();
+      // Where an attempt fails, its promise tells; its end may come while the next one is under way.
+      if (client === next) reconnectLater();
     });
     await next.connect();
     if (isClosed) return next.end();
     client = next;
-    await beginListening(next, hearing);
+    await turns(async () => beginListening(next, hearing));
     await ask();
   };
   const reconnectLater = (): void => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, test } from "node:test";
 import { advisoryLocks } from "./advisory-locks.ts";
 import { openDb, sql } from "./db.ts";
@@ -159,7 +159,7 @@ test("what one of two processes announces reaches both, once each and in order, 
 });
 
 test("a process that is left by the others asks the database no more", async () => {
-  await using first = await open([], 1_000);
+  await using first = await open([], 2_000);
   const second = await open();
   const inbox = openInbox();
   await first.subscribe("login", inbox.handler);
@@ -305,4 +305,69 @@ test("a new connection that cannot listen is ended, and another is opened", asyn
   assert.deepEqual([...proxy.alive], [2]);
   await notify("login", "id 1");
   assert.equal(await inbox.next(), "id 1");
+});
+
+test("a failed attempt to listen that ends late leads to no second connection beside the next", async (t) => {
+  const sockets = new Map<number, Socket>();
+  const { host, port } = database.connection;
+  const secondFailed = Promise.withResolvers<void>();
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    const number = sockets.size;
+    sockets.set(number, near);
+    const far = connect(`${host}/.s.PGSQL.${port}`);
+    far.pipe(near, { end: false });
+    near.on("data", (chunk: Buffer) => {
+      if (number === 1 && chunk.includes("listen")) near.write(cancelled);
+      else
+        void (number === 2 ? secondFailed.promise : Promise.resolve()).then(() => far.write(chunk));
+      // The attempt before ends while this one is under way.
+      if (number === 2) sockets.get(1)?.end(secondFailed.resolve);
+    });
+    near.on("end", () => far.end());
+    for (const side of [near, far]) side.on("error", () => undefined);
+    far.on("close", () => number !== 1 && near.end());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const there = {
+    ...database.connection,
+    host: "127.0.0.1",
+    port: (server.address() as AddressInfo).port,
+    connections: 1,
+  };
+  await using far = openDb(there);
+  const timers = t.mock.method(globalThis, "setTimeout");
+  await using notifications = await openNotifications(far, { onFault: () => undefined });
+  const inbox = openInbox();
+  await notifications.subscribe("login", inbox.handler);
+  await breakListeners();
+  assert.equal(await inbox.next(), "");
+  await notify("login", "id 1");
+  assert.equal(await inbox.next(), "id 1");
+  const attempts = timers.mock.calls.filter(({ arguments: [, ms] }) => ms === 1_000);
+  assert.equal(attempts.length, 2, "after the loss, and after the attempt that failed");
+});
+
+test("a process that asks whether it is alone, and hears no answer, announces to the others", async () => {
+  let isLost = false;
+  await using stack = new AsyncDisposableStack();
+  const proxy = stack.use(await openProxy((connection) => !(isLost && connection === 0)));
+  const there = { ...database.connection, host: "127.0.0.1", port: proxy.port, connections: 1 };
+  const far = stack.use(openDb(there));
+  const faults: unknown[] = [];
+  const options = { onFault: (error: unknown) => void faults.push(error), askEveryMs: 3_000 };
+  const first = stack.use(await openNotifications(far, options));
+  isLost = true;
+  const second = stack.use(await open());
+  const inbox = openInbox();
+  await second.subscribe("login", inbox.handler);
+  const heard = inbox.next();
+  let isHeard = false;
+  void heard.then(() => (isHeard = true));
+  await until("the other hears of it", async () => {
+    first.announce("login", "id 1");
+    return isHeard ? true : null;
+  });
+  assert.deepEqual(faults, [], "before the connection is given up");
 });
