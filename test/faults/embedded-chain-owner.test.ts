@@ -5,7 +5,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
 import { keccak256 } from "viem";
 import { openChain } from "../../service/src/chain/index.ts";
 import { openEmbeddedChain } from "../../service/src/chain/embedded-chain.ts";
@@ -16,6 +15,9 @@ import { openTestDatabase } from "../../service/src/platform/database/test-datab
 import { nodePid, openContextOf, openPurse } from "../embedded-chain.ts";
 import { until } from "../patience.ts";
 import { type ServerProcess, startServer } from "../world.ts";
+import { openBeside } from "../beside-each-other.ts";
+
+const { test, run } = openBeside("the chain outlives its owner");
 
 /** One call through a server's relay; null while nobody answers. */
 async function ask(server: ServerProcess, method: string, params: unknown[]): Promise<unknown> {
@@ -146,3 +148,5 @@ test("a process whose clock is wrong mines by the database's, so that no deadlin
     assert.ok(Math.abs(Number(timestamp) - Date.now() / 1000) < 60, `${number} at ${timestamp}`);
   }
 });
+
+run(2);

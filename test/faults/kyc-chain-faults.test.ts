@@ -1,6 +1,5 @@
 // What chains and their nodes do to orders under way: every order ends, with one initiate and one confirm that count.
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { privateKeyToAccount } from "viem/accounts";
 import { chainJobs, openChain } from "../../service/src/chain/index.ts";
 import { statusUpdated } from "../../service/src/kyc/events.ts";
@@ -12,6 +11,9 @@ import { openGate, startAnvil } from "../anvil.ts";
 import { checkOrders } from "../order-invariants.ts";
 import { openTestSettlement } from "../approved-orders.ts";
 import { fundedKey } from "../chain-processes.ts";
+import { openBeside } from "../beside-each-other.ts";
+
+const { test, run } = openBeside("orders end whatever their chain does");
 
 const ordersEach = 2;
 /** Mined between two looks of the service: those that only make others final are mined for nobody else. */
@@ -244,3 +246,5 @@ test("orders are settled once by a node whose receipts come two minutes after th
   await orders.end();
   await orders.check(ordersEach);
 });
+
+run(3);
