@@ -123,7 +123,7 @@ export interface Approval {
 
 /**
  * The approval of a claimed attempt. The sign-up of an unseen identity and its audit entry happen here, once, and the
- * organization knows the user from now on.
+ * organization knows the user from now on. The page is told by {@link announceLogin}, here and below.
  */
 export async function approveAttempt(
   db: Queryable,

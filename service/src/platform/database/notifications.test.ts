@@ -310,7 +310,7 @@ test("a new connection that cannot listen is ended, and another is opened", asyn
 test("a failed attempt to listen that ends late leads to no second connection beside the next", async (t) => {
   const sockets = new Map<number, Socket>();
   const { host, port } = database.connection;
-  const secondFailed = Promise.withResolvers<void>();
+  const hasEnded = Promise.withResolvers<void>();
   const server = createServer({ allowHalfOpen: true }, (near) => {
     const number = sockets.size;
     sockets.set(number, near);
@@ -318,10 +318,9 @@ test("a failed attempt to listen that ends late leads to no second connection be
     far.pipe(near, { end: false });
     near.on("data", (chunk: Buffer) => {
       if (number === 1 && chunk.includes("listen")) near.write(cancelled);
-      else
-        void (number === 2 ? secondFailed.promise : Promise.resolve()).then(() => far.write(chunk));
+      else void (number === 2 ? hasEnded.promise : Promise.resolve()).then(() => far.write(chunk));
       // The attempt before ends while this one is under way.
-      if (number === 2) sockets.get(1)?.end(secondFailed.resolve);
+      if (number === 2) sockets.get(1)?.end(hasEnded.resolve);
     });
     near.on("end", () => far.end());
     for (const side of [near, far]) side.on("error", () => undefined);

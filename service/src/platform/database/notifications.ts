@@ -28,7 +28,7 @@ export interface Notifications extends AsyncDisposable {
 
 type Handlers = Map<string, Set<NotificationHandler>>;
 
-/** Faults are failures of handlers too. */
+/** Faults are also handlers that failed, and announcements that the database did not take. */
 export type NotificationOptions = Pick<Hearing, "onFault" | "askEveryMs">;
 
 function dispatch(
