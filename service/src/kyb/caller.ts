@@ -9,6 +9,7 @@ import {
 import { answerEnvelopeError, problemOf } from "../platform/http/http-errors.ts";
 import type { Http } from "../platform/http/http.ts";
 import { inWordsOfKyb, Problem, type Reason } from "../platform/http/problems.ts";
+import { readIdempotencyKey } from "./idempotency-key.ts";
 
 /** What any KYB route may answer before it examines the request: 401, 403 and 429 (decisions section 1, Errors). */
 export const callerReasons = [
@@ -30,7 +31,7 @@ export const kybBodyReasons = [
 
 /**
  * Guards every route of this scope by an API key whose organization has the entitlement. Both are checked before the
- * body is examined.
+ * body is examined, and the form of an `Idempotency-Key` behind it.
  */
 export function requireEntitlement(
   ctx: AccountsContext,
@@ -44,6 +45,10 @@ export function requireEntitlement(
   });
   requireApiKey(ctx, scope);
   scope.addHook("onRequest", async (request) => checkEntitled(apiKeyOf(request), entitlement));
+  // Before any route looks up what it is about: 400 comes before 404.
+  scope.addHook("preHandler", async (request) => {
+    if (request.method !== "GET") readIdempotencyKey(request);
+  });
 }
 
 /** Who calls a route behind {@link requireEntitlement}. */

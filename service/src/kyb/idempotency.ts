@@ -5,9 +5,10 @@ import { purgeInBatches } from "../platform/database/purge.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
-import { invalidRequest, Problem } from "../platform/http/problems.ts";
+import { Problem } from "../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { callerOf } from "./caller.ts";
+import { readIdempotencyKey } from "./idempotency-key.ts";
 import * as store from "./idempotency-store.ts";
 
 /** What a call answers. */
@@ -23,7 +24,6 @@ export const idempotentAnswerColumn: SealedColumn = {
   column: "answer_sealed",
 };
 
-const keyPattern = /^[\x21-\x7e]{1,255}$/;
 const lifetimeSeconds = 86_400;
 
 /**
@@ -76,13 +76,8 @@ export async function purgeIdempotencyKeys(ctx: Pick<Ctx, "db" | "clock">): Prom
 }
 
 function readKey(request: FastifyRequest, isRequired: boolean): string | null {
-  const key = request.headers["idempotency-key"];
-  if (key === undefined) {
-    if (isRequired) throw new Problem("idempotency_key_required");
-    return null;
-  }
-  if (typeof key !== "string" || !keyPattern.test(key))
-    throw invalidRequest("Idempotency-Key has 1 to 255 visible ASCII characters");
+  const key = readIdempotencyKey(request);
+  if (key === null && isRequired) throw new Problem("idempotency_key_required");
   return key;
 }
 
