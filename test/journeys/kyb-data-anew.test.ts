@@ -184,6 +184,19 @@ await test("whoever reads a request after its time is told its end, once, before
   );
 });
 
+await test("nobody cancels a request after its time: it has expired, before a job has ended it", async (t) => {
+  const other = await world.found({ members: ["jana", "karl", "lara"] });
+  await world.issueRecord(other.address, someRecord);
+  const { body } = await world.ask({ businessWalletAddress: other.address });
+  const { requestId, expiresAt } = body as { requestId: string; expiresAt: number };
+  const clock = t.mock.method(ctx.clock, "now", () => expiresAt + 1);
+  const cancelled = await world.call("POST", `${requestsPath}/${requestId}/cancel`);
+  clock.mock.restore();
+  assert.deepEqual([cancelled.status, cancelled.body.error?.reason], [409, "request_not_open"]);
+  const record = (await world.call("GET", `${requestsPath}/${requestId}`)).body;
+  assert.deepEqual([record["status"], record["reason"]], ["refused", "expired"]);
+});
+
 await test("a vote counts in the last second of a request and not behind it, before a job has ended that", async (t) => {
   const other = await world.found({ members: ["dora", "emil", "finn"] });
   await world.issueRecord(other.address, someRecord);

@@ -57,7 +57,7 @@ export function requestRoutes<Row extends RequestRow>(
 
 /**
  * The request as it is by now: one whose time is over is ended first where no job has come to it yet, so that nobody is
- * told that it waits.
+ * told that it waits, or cancels it.
  *
  * @throws {Problem} request_not_found
  */
@@ -150,6 +150,7 @@ function cancelRoute<Row extends RequestRow>(
     },
     async (request, reply) => {
       const of = { key: callerOf(request), id: request.params.id };
+      await readCurrent(ctx, kind, of);
       return idempotently(ctx, { request, reply }, async (tx) => ({
         status: 200,
         body: kind.show(await kind.cancel(tx, of)),
