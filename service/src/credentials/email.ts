@@ -10,7 +10,7 @@ import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
 import type { Mailer } from "../platform/mail.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
-import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
+import { forgetRateBucket, type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";
 import * as store from "./email-store.ts";
@@ -42,6 +42,7 @@ const credentialLifetimeSeconds = 365 * 86_400;
 const mailboxLimit: Limit = { perSecond: 10 / 86_400, burst: 5 };
 const identityLimit: Limit = { perSecond: 20 / 86_400, burst: 10 };
 const networkLimit: Limit = { perSecond: 60 / 3600, burst: 60 };
+const identityBucketOf = (user: Address): string => `email:identity:${user}`;
 
 export interface StartedVerification {
   readonly verificationId: string;
@@ -99,7 +100,7 @@ async function limitVerifications(
 ): Promise<void> {
   const network = limitNetworkOf(clientAddress);
   await takeOrRefuse(ctx, `email:network:${network}`, { ...networkLimit, address: clientAddress });
-  await takeOrRefuse(ctx, `email:identity:${user}`, identityLimit);
+  await takeOrRefuse(ctx, identityBucketOf(user), identityLimit);
   // The buckets of limits are stored in a table, so they are named by a MAC, not by the address.
   const mailbox = ctx.keys.mac("email-code", JSON.stringify(["mailbox", mailboxOf(email)]));
   await takeOrRefuse(ctx, `email:mailbox:${mailbox.toString("hex")}`, mailboxLimit);
@@ -216,6 +217,11 @@ function messageText(user: Address, code: string): string {
     `It was asked for by the identity ${shortAddress(user)} and is good for ten minutes.`,
     "If that is not you, ignore this message: without the code nothing happens. Give it to nobody.",
   ].join("\n");
+}
+
+/** Forgets how many codes an identity asked for, in the caller's transaction. */
+export async function forgetAskedCodes(tx: Queryable, user: Address): Promise<void> {
+  await forgetRateBucket(tx, identityBucketOf(user));
 }
 
 /** Deletes verifications ten minutes after their code would have expired, used or not. */

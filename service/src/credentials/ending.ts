@@ -7,6 +7,7 @@ import { Problem } from "../platform/http/problems.ts";
 import type { EndedReason } from "./credential.ts";
 import * as store from "./credential-store.ts";
 import type { CredentialsContext, InvalidLeaf } from "./credentials-context.ts";
+import { forgetAskedCodes } from "./email.ts";
 import { idempotencySeconds } from "./issue.ts";
 import type { Issuer } from "./issuer.ts";
 
@@ -85,6 +86,7 @@ export async function forgetUser(
   now: number,
 ): Promise<{ credentials: number; leaves: readonly InvalidLeaf[] }> {
   const leaves = await store.listAttestedLeaves(tx, await store.lockOfUser(tx, user));
+  await forgetAskedCodes(tx, user);
   return { credentials: await store.deleteOfUser(tx, user, now), leaves };
 }
 

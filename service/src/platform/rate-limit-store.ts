@@ -53,6 +53,10 @@ export async function drawLease(
   return row ?? { leased: 0, left: 0 };
 }
 
+export async function deleteBucket(tx: Queryable, name: string): Promise<void> {
+  await tx.query(sql`delete from rate_bucket where name = ${name}`);
+}
+
 export const deleteBuckets = purgeOf({ table: "rate_bucket", key: "name", time: "refilled_at" });
 
 /** Their tokens stay as they are. @returns how many were turned back */

@@ -153,6 +153,11 @@ export function refuseBeyond(
   });
 }
 
+/** Forgets a shared bucket, in the caller's transaction: whom it counted is no longer known here. */
+export async function forgetRateBucket(tx: Queryable, name: string): Promise<void> {
+  await store.deleteBucket(tx, name);
+}
+
 /** Removes the shared buckets that must be full again, whatever their limit is. @returns how many */
 export async function purgeRateBuckets(ctx: {
   readonly db: Queryable;
