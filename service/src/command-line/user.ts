@@ -73,7 +73,7 @@ export const userVerbs: readonly Verb[] = [
     summary:
       "Delete a user with everything stored about them, except the audit trail and their seats in businesses.",
     notes:
-      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled, the deletion is refused; settlement ends within minutes. Roles in organizations go too, the last owner's among them. What businesses keep of a member stays: the seat on the roster, which is on the chain, the name that the others gave the member, and the member's votes until their ballots are deleted.",
+      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled, the deletion is refused; settlement ends within minutes. Roles in organizations go too, the last owner's among them. What businesses keep of a member stays: the seat on the roster, which is on the chain, the name that the others gave the member, and the member's votes and proposals until 30 days after they have ended.",
     parameters: [identity],
     options: { "dry-run": dryRun },
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
