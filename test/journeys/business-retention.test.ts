@@ -6,9 +6,10 @@ import { listMemberRows } from "../../service/src/kyb/business/business-store.ts
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
-import { signaturesPath } from "../kyb-signature-world.ts";
+import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { logIn } from "../login-flow.ts";
 import { deleteUser } from "../operator-verbs.ts";
+import { tablesWith } from "../tables-with.ts";
 
 await using world = await openDataWorld();
 const { ctx, business } = world;
@@ -128,4 +129,35 @@ await test("who took an offer is known for a day after it is over, and no longer
   await world.advance(day + 3600);
   await runHourlyJobs(ctx);
   assert.equal(await claimantOf(kept), null);
+});
+
+await test("of a deleted member its business keeps the seat, votes and proposals, which the chain and the trail have too", async () => {
+  const other = await world.found({ members: ["yves", "zora"] });
+  const member = world.person("yves").address;
+  const proposed = await world.walletCall(
+    "yves",
+    "POST",
+    `/w/businesses/${other.address}/proposals`,
+    {
+      body: { operation: "startRemoval", member: world.person("zora").address },
+    },
+  );
+  assert.equal(proposed.status, 201, JSON.stringify(proposed.body));
+  const asked = await world.call("POST", signaturesPath, {
+    headers: { "idempotency-key": "of-yves" },
+    body: { businessWalletAddress: other.address, ...someText },
+  });
+  assert.equal(asked.status, 201, JSON.stringify(asked.body));
+  const voted = await world.voteAs("yves", String(asked.body["requestId"]));
+  assert.equal(voted.status, 200, JSON.stringify(voted.body));
+  const keeping = ["ballot", "ballot_vote", "business", "business_member", "business_proposal"];
+  const lasting = ["audit_entry", "chain_transaction", "chain_transaction_hash"];
+  const [status, said] = await deleteUser(world, member);
+  assert.equal(status, 0, said);
+  const left = await tablesWith(ctx.db, member.slice(2));
+  assert.deepEqual(
+    left,
+    [...lasting, ...keeping, "embedded_transaction"].toSorted(),
+    "no session, device, hint or claim",
+  );
 });

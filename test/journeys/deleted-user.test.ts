@@ -18,6 +18,7 @@ import { logIn } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
 import { deleteUser } from "../operator-verbs.ts";
+import { tablesWith } from "../tables-with.ts";
 
 let world: KycWorld;
 before(async () => {
@@ -97,20 +98,6 @@ test("a deleted user's orders go with what was on its way, and merchants hear th
   assert.equal(gone.status, 404);
 });
 
-/** The tables that hold the text, or the bytes that it spells. */
-async function tablesWith(text: string): Promise<string[]> {
-  const tables = await rowsOf<{ name: string }>(
-    "select table_name as name from information_schema.tables where table_schema = current_schema() order by 1",
-    [],
-  );
-  const found = await Promise.all(
-    tables.map(async ({ name }) =>
-      rowsOf(`select from "${name}" as row where row::text ilike $1 limit 1`, [`%${text}%`]),
-    ),
-  );
-  return tables.flatMap(({ name }, at) => (found[at]?.length === 0 ? [] : [name]));
-}
-
 test("a deleted user stands in the audit trail and the record of who asked, and in no other table", async () => {
   const { baseUrl, client } = world;
   const person = await world.verify();
@@ -122,12 +109,12 @@ test("a deleted user stands in the audit trail and the record of who asked, and 
   assert.equal((await approve(person, order?.["link"])).status, 200);
   await world.reach(String(order?.["referenceKey"]), "CONFIRMED");
   const digits = person.address.slice(2);
-  const held = await tablesWith(digits);
+  const held = await tablesWith(world.ctx.db, digits);
   for (const table of ["email_verification", "kyc_order", "rate_bucket", "wallet_session"])
     assert.ok(held.includes(table), `${table}: ${held.join()}`);
   const [status, said] = await deleteUser(world, person.address);
   assert.equal(status, 0, said);
-  assert.deepEqual(await tablesWith(digits), ["audit_entry", "lookup"]);
+  assert.deepEqual(await tablesWith(world.ctx.db, digits), ["audit_entry", "lookup"]);
 });
 
 test("somebody who has nothing here but a wallet is deleted too, and nobody twice", async () => {
