@@ -44,7 +44,8 @@ export const remedies: Readonly<Record<Reason, string>> = {
   idempotency_key_required: "send the header `Idempotency-Key`",
   unknown_field: "leave out what `details.fields` names",
   field_not_available: "leave out what `details.fields` names, or ask again once it is attested",
-  business_not_verified: "wait until an issuer or the operator vouches for it again",
+  business_not_verified:
+    "wait until an issuer or the operator vouches for it again; if it has moved, ask its successor",
   document_refused: "none: no such document is put to members",
   no_webhook_endpoint: "`PUT /api/v1/kyb/webhook-endpoint`",
   endpoint_not_found: "`PUT /api/v1/kyb/webhook-endpoint`",

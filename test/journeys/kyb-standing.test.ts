@@ -374,6 +374,12 @@ test("whoever knows a business that moved is told where, with an attestation, an
     assert.equal(claims["new_business_wallet_address"], next.address);
     const { body } = await lookUp("verify", of);
     assert.deepEqual([body["status"], body["verified"]], ["moved", false]);
+    const asked = await world.call("POST", "/api/v1/kyb/data-requests", {
+      body: { businessWalletAddress: of, fields: ["BUSINESS_LEGAL_NAME"], purpose: "To ask it" },
+    });
+    const { reason, message } = asked.body.error ?? {};
+    assert.deepEqual([asked.status, reason], [422, "business_not_verified"]);
+    assert.equal(message, "business_not_verified: the business has moved to another wallet");
   }
   const told = receiver.received.filter(({ body }) => body.includes(stranger.address));
   assert.equal(told.length, 0);

@@ -6,7 +6,7 @@ import { workInTransactions } from "../../platform/database/work-in-batches.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { cancelBallot, expireAmong, openBallot } from "../ballot/ballots.ts";
-import { type Business, isGoodStanding } from "../business/business.ts";
+import type { Business } from "../business/business.ts";
 import { findBusiness, holdBusiness } from "../business/business-store.ts";
 import { checkEntitled } from "../caller.ts";
 import {
@@ -23,7 +23,7 @@ import { type AskedFields, type DataTerms, knownFields } from "./data-request-te
 import { announce } from "../event/events.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { totalOf } from "../billing/pricing.ts";
-import { checkKnown, refuseUnheard } from "./request-checks.ts";
+import { checkKnown, refuseStanding, refuseUnheard } from "./request-checks.ts";
 import { checkRequestLimits } from "./request-limits.ts";
 
 /**
@@ -44,7 +44,7 @@ export async function requestData(
   checkKnown(business, requester);
   const fields = await priceFields(tx, { requester, business, asked: request });
   await refuseUnheard(tx, requester);
-  if (!isGoodStanding(business)) throw new Problem("business_not_verified");
+  refuseStanding(business);
   await refuseUnavailable(ctx, tx, { business, required: requiredNames(fields) });
   const overdue = await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();

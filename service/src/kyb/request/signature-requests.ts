@@ -7,12 +7,11 @@ import { workInTransactions } from "../../platform/database/work-in-batches.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { cancelBallot, expireAmong, openBallot } from "../ballot/ballots.ts";
-import { isGoodStanding } from "../business/business.ts";
 import { holdBusiness } from "../business/business-store.ts";
 import { type ReadDocument, refuseDocument, type SignedDocument } from "./document.ts";
 import { announce } from "../event/events.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { checkKnown, refuseUnheard } from "./request-checks.ts";
+import { checkKnown, refuseStanding, refuseUnheard } from "./request-checks.ts";
 import { checkRequestLimits } from "./request-limits.ts";
 import {
   announcementOf,
@@ -54,7 +53,7 @@ export async function requestSignature(
   checkKnown(business, requester);
   await refuseUnheard(tx, requester);
   refuseDocument(request.document, signingRequesterOf(ctx, requester));
-  if (!isGoodStanding(business)) throw new Problem("business_not_verified");
+  refuseStanding(business);
   const overdue = await checkRequestLimits(ctx, tx, { organizationId, business: business.address });
   const now = ctx.clock.now();
   const id = ulid(ctx.clock, ctx.random);
