@@ -5,6 +5,7 @@ import { addressOfPrivateKey, recoverAddress, parseSignature, signDigest } from 
 import type { FieldName } from "./attributes.ts";
 import { fieldsHash, leavesHash, shareDigest } from "./digests.ts";
 import { hexOfBytes } from "./encoding.ts";
+import type { ShareMessage } from "./digests.ts";
 import type { Hex32 } from "./encoding.ts";
 import { commitmentOf, leafOf } from "./leaves.ts";
 import { buildTree } from "./merkle.ts";
@@ -20,7 +21,11 @@ const user = addressOfPrivateKey(key);
 const issuer = "0x1111111111111111111111111111111111111111" as const;
 const contract = "0x2222222222222222222222222222222222222222" as const;
 
-function makeReceipt(names: readonly FieldName[] = ["EMAIL", "IDCARD_DOB"]): Receipt {
+/** @param signed of the consent, which is anchored as it was signed */
+function makeReceipt(
+  names: readonly FieldName[] = ["EMAIL", "IDCARD_DOB"],
+  signed: Partial<ShareMessage> = {},
+): Receipt {
   const openings = names.map((field, index) => ({
     user,
     field,
@@ -38,9 +43,10 @@ function makeReceipt(names: readonly FieldName[] = ["EMAIL", "IDCARD_DOB"]): Rec
     fields: fieldsHash(names.toReversed()),
     data: leavesHash(leaves),
     deadline: 1_800_000_600,
+    ...signed,
   };
   const consent = shareDigest(share);
-  const named = { referenceKey: share.request, attempt: 2, salt: hash(0x5a) };
+  const named = { referenceKey: "ab".repeat(32), attempt: 2, salt: hash(0x5a) };
   const phaseOf = (phase: OrderPhase): Receipt["initiate"] => {
     const order = orderIdOf(named);
     const leaf = orderLeafOf({ phase, order, consent: hexOfBytes(consent), data: share.data });
@@ -140,6 +146,18 @@ test("a consent that was signed for no field, or for one field twice, is invalid
   const wrong: FieldName[][] = [[], ["EMAIL", "EMAIL"], ["IDCARD_DOB", "EMAIL"]];
   for (const names of wrong)
     assert.deepEqual(checkReceipt(makeReceipt(names)), { refused: "the fields are not in order" });
+});
+
+test("a consent to something else proves nothing of this order, although it was signed and anchored", () => {
+  const others: [Partial<ShareMessage>, string][] = [
+    [{ request: "cd".repeat(32) }, "the consent is for another order"],
+    [{ object: hash(0x0b) }, "the request object is another"],
+    [{ fields: fieldsHash(["EMAIL"]) }, "the consent is for other fields"],
+    // What is shown instead may be attested as well, as by another document of that person.
+    [{ data: leavesHash([hash(0x0d), hash(0x0e)]) }, "the consent is for other leaves"],
+  ];
+  for (const [signed, refused] of others)
+    assert.deepEqual(checkReceipt(makeReceipt(undefined, signed)), { refused });
 });
 
 test("the phases do not stand in for each other", () => {
