@@ -97,6 +97,8 @@ test("what no node takes is refused: a tip above the price, another chain, anoth
   const tipped = raw.replace("0102825208", "0302825208") as Hex;
   assert.notEqual(tipped, raw);
   assert.throws(() => readTransaction(tipped, chainId), /cannot be read/);
+  const free = await account.signTransaction({ ...sent, maxFeePerGas: 0n });
+  assert.throws(() => readTransaction(free, chainId), /its tip is above its price/);
   const delegating = await account.signTransaction({
     ...sent,
     type: "eip7702",
@@ -111,4 +113,6 @@ test("what is offered for a unit of gas is the tip", async () => {
   const raw = await account.signTransaction(sent);
   checkPrice(raw, 5n);
   assert.throws(() => checkPrice(raw, 6n), /underpriced: gas costs 6 wei here/);
+  const free = await account.signTransaction({ ...sent, maxFeePerGas: 0n });
+  assert.throws(() => checkPrice(free, 1n), /underpriced/, "a tip without a price is none");
 });

@@ -43,6 +43,8 @@ export function readTransaction(raw: string, chainId: number): ReadTransaction {
   const accessList = ("accessList" in parsed ? parsed.accessList : undefined) ?? [];
   if (gas < intrinsicGas({ data, isCreation, accessList })) throw refused("intrinsic gas too low");
   const price = parsed.maxFeePerGas ?? parsed.gasPrice ?? 0n;
+  // The library refuses it where the price is above zero.
+  if ((parsed.maxPriorityFeePerGas ?? 0n) > price) throw refused("its tip is above its price");
   const valueWei = parsed.value ?? 0n;
   return {
     hash: keccak256(serialized),
@@ -118,9 +120,12 @@ export function checkTurn(
 
 /** Checks that each unit of gas is paid for, since blocks of this chain have no base fee. @throws {RpcError} */
 export function checkPrice(raw: Hex, leastWei: bigint): void {
-  const { maxFeePerGas, maxPriorityFeePerGas = 0n, gasPrice } = parse(raw as TransactionSerialized);
-  const tip = maxFeePerGas === undefined ? (gasPrice ?? 0n) : maxPriorityFeePerGas;
-  const priceWei = maxFeePerGas !== undefined && maxFeePerGas < tip ? maxFeePerGas : tip;
+  const {
+    maxFeePerGas,
+    maxPriorityFeePerGas = 0n,
+    gasPrice = 0n,
+  } = parse(raw as TransactionSerialized);
+  const priceWei = maxFeePerGas === undefined ? gasPrice : maxPriorityFeePerGas;
   if (priceWei < leastWei) throw refused(`transaction underpriced: gas costs ${leastWei} wei here`);
 }
 

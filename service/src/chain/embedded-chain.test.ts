@@ -170,6 +170,7 @@ test("what a node would refuse never enters the journal", async () => {
     [await sign(0, { gas: 30_000_001n }), /gas limit/],
     [await sign(0, { value: 10n ** 28n }), /insufficient funds/],
     [await sign(0, { maxFeePerGas: 10n ** 24n }), /insufficient funds/],
+    [await sign(0, { maxPriorityFeePerGas: 1n }), /its tip is above its price/],
     [`0x${"00".repeat(131_073)}`, /too large/],
     [await sign(0, delegation), /of this type/],
     [await sign(0, blobs), /of this type/],
