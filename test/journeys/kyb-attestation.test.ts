@@ -20,6 +20,7 @@ import {
 import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters, stringToBytes } from "viem";
 import { verifyAttestation } from "../../packages/merchant/src/index.ts";
 import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { getRelease } from "../../service/src/kyb/release/releases.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
@@ -74,6 +75,16 @@ await test("jose accepts an attestation with the published keys", async () => {
   assert.deepEqual(await ctx.db.query(kept), [{ body: null }], "the event has it sealed alone");
   const acts = await actsOn(ctx.db, String(payload["stream_id"]));
   assert.deepEqual(acts, [`${payload.sub} data-request.release`]);
+});
+
+await test("a release is handed out to the last second of its 30 days, and not after them, purged or not", async () => {
+  const { stream_id: id } = decodeJwt(attestation);
+  const at = async (now: number) =>
+    getRelease({ ...ctx, clock: { ...ctx.clock, now: () => now } }, String(id));
+  const { releasedAt, expiresAt } = await at(0);
+  assert.equal(expiresAt, releasedAt + monthSeconds);
+  assert.equal((await at(expiresAt - 1)).attestation, attestation);
+  await assert.rejects(at(expiresAt), { reason: "payload_expired" });
 });
 
 const hashOf = (text: string): Hex => keccak256(stringToBytes(text));
