@@ -5,6 +5,7 @@ import { Webhook } from "standardwebhooks";
 import { createApiKey, createDomain, setEntitlement } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
+import { addMerchant } from "../kyb-merchant.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { openRawConnection } from "../raw-connection.ts";
 
@@ -195,6 +196,15 @@ test("an address that no webhook may go to is refused, and the endpoint stays as
   for (const body of [undefined, [], {}, { url: 7 }, { url: receiver.url, secret: "mine" }])
     assert.equal((await world.call("PUT", path, { body })).status, 400);
   assert.deepEqual((await world.call("GET", path)).body, shown);
+});
+
+test("an address is kept in the form that was checked and is called, however it was spelled", async () => {
+  const { apiKey } = await addMerchant(world, { entitlements: ["kyb:data-request"] });
+  const url = "HTTPS://Hooks.Example.COM:443/a/../in?name=\u00e9";
+  const kept = "https://hooks.example.com/in?name=%C3%A9";
+  const put = await world.call("PUT", path, { apiKey, body: { url } });
+  const shown = await world.call("GET", path, { apiKey });
+  assert.deepEqual([put.body["url"], shown.body["url"]], [kept, kept]);
 });
 
 test("an endpoint belongs to one client domain, and seeing it takes no more than kyb:read", async () => {
