@@ -11,7 +11,7 @@ import {
   hashTypedData,
   typeHash,
 } from "./typed-data.ts";
-import type { TypedDataDocument } from "./typed-data.ts";
+import type { TypedDataDocument, TypedDataField } from "./typed-data.ts";
 import { anyDocument } from "../tools/generated-links.ts";
 
 // The example of EIP-712 itself, with the digest that the proposal prints.
@@ -346,19 +346,31 @@ test("each bound of a document holds exactly: the largest has a hash, one more i
   }
 });
 
-const nestedStructs = (length: number): TypedDataDocument => ({
+/** @param length how deep the innermost struct is, whose members are given */
+const nestedStructs = (
+  length: number,
+  members: readonly TypedDataField[] = [],
+  values: Record<string, unknown> = {},
+): TypedDataDocument => ({
   domain: {},
   primaryType: "S0",
   types: Object.fromEntries(
-    list(length + 1, (at) => [`S${at}`, at < length ? [{ name: "x", type: `S${at + 1}` }] : []]),
+    list(length + 1, (at) => [
+      `S${at}`,
+      at < length ? [{ name: "x", type: `S${at + 1}` }] : members,
+    ]),
   ),
-  message: list(length, () => 0).reduce<Record<string, unknown>>((inner) => ({ x: inner }), {}),
+  message: list(length, () => 0).reduce<Record<string, unknown>>((inner) => ({ x: inner }), values),
 });
 
-test("structs nest 32 deep and no deeper", () => {
+test("structs and lists nest 32 deep and no deeper", () => {
   const deepest = nestedStructs(32);
   assert.equal(hashTypedData(deepest), viemHashTypedData(deepest as never));
   assert.throws(() => hashTypedData(nestedStructs(33)), { member: `message${".x".repeat(33)}` });
+  const listIn = (depth: number): TypedDataDocument =>
+    nestedStructs(depth, [{ name: "list", type: "bool[]" }], { list: [] });
+  assert.equal(hashTypedData(listIn(31)), viemHashTypedData(listIn(31) as never));
+  assert.throws(() => hashTypedData(listIn(32)), { member: `message${".x".repeat(32)}.list` });
 });
 
 test("types, domain and the message of a bare domain must be objects", () => {
