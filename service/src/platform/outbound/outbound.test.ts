@@ -292,6 +292,22 @@ test("a flood is cut off by its size, long before the time limit", async (t) => 
   }
 });
 
+test("the headers of an answer take 16 KiB, beside its body, and no more", async (t) => {
+  const outbound = open(t, "dev");
+  for (const [bytes, kind] of [
+    [15 * 1024, "answered"],
+    [17 * 1024, "failed"],
+  ] as const) {
+    const header = `x-more: ${"y".repeat(bytes)}\r\ncontent-length: 2`;
+    const raw = await openRaw(t, (socket) =>
+      socket.write(`HTTP/1.1 200 OK\r\n${header}\r\n\r\nok`),
+    );
+    const result = await outbound.send(get(raw.url, { timeoutMs: 10_000, responseBytesMax: 2 }));
+    assert.equal(result.kind, kind);
+    if (kind === "failed") assert.deepEqual(result, failed("too_large"));
+  }
+});
+
 const inBytes = (answer: string) => (socket: Socket) => {
   socket.setNoDelay(true);
   const writeFrom = (at: number): void => {
