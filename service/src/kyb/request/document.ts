@@ -73,12 +73,11 @@ function readTypedData(given: unknown): ReadDocument {
   }
 }
 
-/** Whether every text in a value can be shown, at any depth, including the names of members. */
+/** Whether every text in a value can be shown, at any depth. Names of members can: they are identifiers, or have no hash. */
 function areTextsShowable(value: unknown): boolean {
   if (typeof value === "string") return isShowable(value);
   if (Array.isArray(value)) return value.every((each) => areTextsShowable(each));
-  if (!isRecord(value)) return true;
-  return Object.entries(value).every(([name, each]) => isShowable(name) && areTextsShowable(each));
+  return !isRecord(value) || Object.values(value).every((each) => areTextsShowable(each));
 }
 
 function isTypedData(value: unknown): value is TypedDataDocument {
