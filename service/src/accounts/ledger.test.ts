@@ -196,6 +196,7 @@ await test("live money and play money of one organization never touch", async ()
   await keep(sandbox, "request-play", 300n);
   const tooMuch = keep(sandbox, "request-more", 300n);
   await assert.rejects(tooMuch, refusedWith("insufficient_credit"));
+  await assert.rejects(take(live, "request-play", 100n), /no such open hold/);
   await take(sandbox, "request-play", 100n);
   await keep(sandbox, "request-freed", 400n);
   await free(sandbox, "request-freed");
