@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { mock } from "node:test";
 import {
   createClient,
   createDomain,
@@ -31,6 +32,11 @@ export interface World extends AsyncDisposable {
   addClient(changed?: Partial<NewClient>): Promise<LoginClient>;
   /** Moves the time of every process and waits until this one follows. */
   advance(seconds: number): Promise<void>;
+  /**
+   * Lets the time of this process stand still until the result is disposed of, so that only `advance` moves it: what a
+   * test does within a span of time is within it however long that takes the machine.
+   */
+  holdTime(): Disposable;
   /** Another server process over the same database, under the same issuer. */
   startProcess(environment?: NodeJS.ProcessEnv, options?: ServerOptions): Promise<ServerProcess>;
 }
@@ -153,6 +159,7 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
       ...(made.secret === null ? {} : { secret: made.secret }),
     };
   };
+  let heldMs = 0;
   return {
     baseUrl: service.baseUrl,
     service,
@@ -163,9 +170,18 @@ export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<Wo
     addClient,
     async advance(seconds) {
       const before = ctx.clock.now();
+      heldMs += seconds * 1000;
       await advanceClock(ctx.db, seconds);
       await service.refreshClock();
       if (ctx.clock.now() < before + seconds) throw new Error("the clock did not move");
+    },
+    holdTime() {
+      heldMs = ctx.clock.nowMs();
+      const held = [
+        mock.method(ctx.clock, "nowMs", () => heldMs),
+        mock.method(ctx.clock, "now", () => Math.floor(heldMs / 1000)),
+      ];
+      return { [Symbol.dispose]: () => held.forEach(({ mock: each }) => each.restore()) };
     },
     startProcess: async (more = {}, options = {}) => startServer({ ...settings, ...more }, options),
     async [Symbol.asyncDispose]() {

@@ -211,13 +211,14 @@ test("a login ends with a changed roster also where its page and its code live a
   await using slow = await openKybWorld({
     environment: { LOGIN_LIFETIME_SECONDS: "900", CODE_LIFETIME_SECONDS: "600" },
   });
+  using _ = slow.holdTime();
   const page = await openBusinessPage(slow);
   await actAs(slow, page, { name: "alice", business: slow.business });
-  await slow.advance(890);
+  await slow.advance(899);
   await slow.voteAs("bob", page.loginId);
-  await slow.advance(890);
+  await slow.advance(899);
   const code = (await finish(slow.baseUrl, page)).searchParams.get("code") ?? "";
-  await slow.advance(590);
+  await slow.advance(599);
   const { address } = slow.business;
   await slow.ctx.db.transaction(async (tx) => endBusinessLogins(slow.ctx, tx, address));
   const { verifier } = page.pkce;

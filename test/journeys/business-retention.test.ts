@@ -30,19 +30,21 @@ async function propose(): Promise<string> {
 }
 
 await test("proposals are shown for 30 days after their end, and for as long as they are open", async () => {
+  using _ = world.holdTime();
   const ended = await propose();
   const path = `/w/businesses/${business.address}/proposals/${ended}/retract`;
   assert.equal((await world.walletCall("alice", "POST", path, { body: {} })).status, 200);
-  await world.advance(30 * day - 10);
+  await world.advance(30 * day - 1);
   const open = await propose();
   await runHourlyJobs(ctx);
   assert.deepEqual(await listProposals(), [open, ended]);
-  await world.advance(20);
+  await world.advance(2);
   await runHourlyJobs(ctx);
   assert.deepEqual(await listProposals(), [open]);
 });
 
 await test("a vote that is over is known as such for 30 days, and then unknown", async () => {
+  using _ = world.holdTime();
   const id = String((await world.ask()).body["requestId"]);
   const item = await world.findVote("alice", id);
   const reject = async () => {
@@ -51,23 +53,24 @@ await test("a vote that is over is known as such for 30 days, and then unknown",
   };
   const cancelled = await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
   assert.equal(cancelled.status, 200, JSON.stringify(cancelled.body));
-  await world.advance(30 * day - 10);
+  await world.advance(30 * day - 1);
   await runHourlyJobs(ctx);
   assert.deepEqual(await reject(), [409, "ballot_over"]);
-  await world.advance(20);
+  await world.advance(2);
   await runHourlyJobs(ctx);
   assert.deepEqual(await reject(), [404, "ballot_not_found"]);
 });
 
 await test("a founding that came to nothing is forgotten with the names in it, 30 days after its time", async () => {
+  using _ = world.holdTime();
   const asked = await world.askFounding({ members: ["rosa", "sven"] });
   const address = asked.body["address"] as Address;
   const abandon = `/w/businesses/${address}/abandon`;
   assert.equal((await world.walletCall("rosa", "POST", abandon, { body: {} })).status, 200);
-  await world.advance(Number(asked.body["deadline"]) - ctx.clock.now() + 30 * day - 10);
+  await world.advance(Number(asked.body["deadline"]) - ctx.clock.now() + 30 * day - 1);
   await runHourlyJobs(ctx);
   assert.equal((await listMemberRows(ctx.db, [address])).length, 2);
-  await world.advance(20);
+  await world.advance(2);
   await runHourlyJobs(ctx);
   assert.equal((await listMemberRows(ctx.db, [address])).length, 0);
 });
@@ -79,13 +82,14 @@ await test("an idempotency key stands for its first call for 24 hours, and for a
       body: { ...someRequest, reference },
     });
   const countKeys = async () => (await ctx.db.query(sql`select from kyb_idempotency`)).length;
+  using _ = world.holdTime();
   const first = await offer("one");
   assert.equal(first.status, 201, JSON.stringify(first.body));
-  await world.advance(day - 10);
+  await world.advance(day - 1);
   await runHourlyJobs(ctx);
   assert.deepEqual((await offer("one")).body, first.body);
   assert.equal((await offer("two")).body.error?.reason, "idempotency_key_conflict");
-  await world.advance(10);
+  await world.advance(1);
   assert.equal(await countKeys(), 1);
   await runHourlyJobs(ctx);
   assert.equal(await countKeys(), 0);

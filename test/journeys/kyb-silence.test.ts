@@ -112,15 +112,19 @@ function shownOf({ status, headers, body }: Answer): string {
   return JSON.stringify({ status, headers: kept, body });
 }
 
-/** Everything that the merchant can get of a request. */
-async function look(asked: Asked): Promise<string[]> {
-  const { path, id, business } = asked;
+async function untilDelivered({ path, id }: Asked): Promise<void> {
   const { body } = await world.call("GET", `${path}/${id}/events`);
   const count = (body["items"] as unknown[]).length;
   await world.until("every event was delivered", async () => {
     const { body: told } = await world.call("GET", `${path}/${id}/deliveries`);
     return (told["items"] as unknown[]).length === count ? true : null;
   });
+}
+
+/** Everything that the merchant can get of a request. */
+async function look(asked: Asked): Promise<string[]> {
+  const { path, id, business } = asked;
+  await untilDelivered(asked);
   const parts = ["", "/events", "/deliveries", "/release", "/proofs", "/signature"];
   const paths = [
     ...parts.map((part) => `${path}/${id}${part}`),
@@ -146,13 +150,21 @@ const ends: Readonly<Record<string, End>> = {
   "its time is over": async () => world.advance(daySeconds + 1),
 };
 
+/** Votes, and answers what is seen while it is open. A refusal is announced seconds later: until then the time stands still. */
+async function playOpen(asked: Asked, votes: Votes): Promise<string[]> {
+  await untilDelivered(asked);
+  using _ = world.holdTime();
+  await cast(asked.id, votes);
+  const open = await look(asked);
+  open.push(plain(shownOf(await asked.again("first")), asked));
+  if (asked.path === requestsPath) open.push(plain(shownOf(await asked.again("second")), asked));
+  return open;
+}
+
 /** What is seen while it is open and after it has ended. */
 async function play(path: string, given: { business: Address; votes: Votes; end: End }) {
   const asked = await ask(path, given.business);
-  await cast(asked.id, given.votes);
-  const open = await look(asked);
-  open.push(plain(shownOf(await asked.again("first")), asked));
-  if (path === requestsPath) open.push(plain(shownOf(await asked.again("second")), asked));
+  const open = await playOpen(asked, given.votes);
   await given.end(asked);
   await world.until("it has ended", async () => {
     const { body } = await world.call("GET", `${path}/${asked.id}`);

@@ -237,15 +237,16 @@ await test("a person's own list of orders goes from the newest to the oldest, in
 
 await test("a link is told from one that never was until a day after its end", async () => {
   const { address } = await openVerifiedPerson();
+  using _ = world.holdTime();
   const { link = "" } = await order(address);
   const { connection } = scanRequest(link);
   const answerTo = async (): Promise<number> =>
     (await fetch(`${connection}/open`, { method: "POST" })).status;
-  await world.advance(600 + 86_400 - 10);
+  await world.advance(600 + 86_400 - 1);
   await purgeTokens(ctx);
   await untilWritersEnd(ctx.db);
   assert.equal(await answerTo(), 410);
-  await world.advance(20);
+  await world.advance(2);
   await purgeTokens(ctx);
   await untilWritersEnd(ctx.db);
   assert.equal(await answerTo(), 404);

@@ -19,7 +19,7 @@ import {
   openPage,
   redeem,
 } from "../login-flow.ts";
-import { listBlocked, untilBlocked, untilWritersEnd } from "../lock-waits.ts";
+import { untilBlocked, untilWritersEnd } from "../lock-waits.ts";
 import { newIdentity, openWalletSession, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { deleteUser } from "../operator-verbs.ts";
 import { openWorld, type World } from "../world.ts";
@@ -40,14 +40,15 @@ async function rowsOf(text: string, values: unknown[] = []): Promise<number> {
 }
 
 test("logins go 30 days after they began, and browser sessions 30 days after their last use", async () => {
+  using _ = world.holdTime();
   await openPage(world.baseUrl, world.client);
   await logIn(world.baseUrl, world.client, newIdentity());
-  await world.advance(30 * day - 10);
+  await world.advance(30 * day);
   await purgeLogins(world.ctx);
   await untilWritersEnd(world.ctx.db);
   assert.equal(await rowsOf("select count(*)::int as n from login"), 2);
   assert.equal(await rowsOf("select count(*)::int as n from session"), 1);
-  await world.advance(20);
+  await world.advance(1);
   await purgeLogins(world.ctx);
   await untilWritersEnd(world.ctx.db);
   assert.equal(await rowsOf("select count(*)::int as n from login"), 0);
@@ -186,7 +187,7 @@ async function assertNothingLeft(user: string): Promise<void> {
   }
 }
 
-/** Asks while the user's deletion is held between its steps, and lets it go on once the question waits or is answered. */
+/** Asks while the user's deletion is held between its steps, and lets it go on once the question waits for it. */
 async function askDuringDeletion(
   user: `0x${string}`,
   ask: () => Promise<Response>,
@@ -197,11 +198,9 @@ async function askDuringDeletion(
     await tx.query({ name: "", text, values: [user] });
     const held = deleteUser(world, user);
     await untilBlocked(world.ctx.db, tx, [held]);
-    const answers: Response[] = [];
     const asked = ask();
-    const noted = asked.then((response) => answers.push(response));
-    while (answers.length === 0 && (await listBlocked(world.ctx.db)).length < 2);
-    return { deletion: held, answer: noted.then(() => asked) };
+    await untilBlocked(world.ctx.db, tx, [held, asked]);
+    return { deletion: held, answer: asked };
   });
   assert.equal((await deletion)[0], 0);
   return answer;
