@@ -40,20 +40,72 @@ export async function untilBlocked(
     ended += 1;
   };
   for (const call of calls) void call.then(note, note);
-  const [held] = await holder.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+  const pid = await pidOf(holder);
   await until(`${sessions} wait for what is locked`, async () => {
-    const [found] = await db.query<{ count: number }>(sql`
-      with recursive behind (pid) as (
-        select ${held?.pid}::int
-        union
-        select activity.pid from behind, pg_stat_activity activity
-        where datname = current_database() and wait_event_type = 'Lock'
-          and behind.pid = any(pg_blocking_pids(activity.pid)))
-      select count(*)::int - 1 as count from behind`);
-    if ((found?.count ?? 0) >= sessions) return true;
+    if ((await listBehind(db, pid)).length >= sessions) return true;
     if (ended > 0) throw new Error(`of ${sessions} that were to wait ${ended} ended instead`);
     return null;
   });
+}
+
+async function pidOf(holder: Queryable): Promise<number> {
+  const [own] = await holder.query<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+  return own?.pid ?? 0;
+}
+
+/** What the sessions are doing that wait for this one, or for one that waits for it. */
+async function listBehind(db: Db, pid: number): Promise<{ query: string }[]> {
+  return db.query<{ query: string }>(sql`
+    with recursive behind (pid) as (
+      select ${pid}::int
+      union
+      select activity.pid from behind, pg_stat_activity activity
+      where datname = current_database() and wait_event_type = 'Lock'
+        and behind.pid = any(pg_blocking_pids(activity.pid)))
+    select query from behind join pg_stat_activity using (pid) where pid <> ${pid}`);
+}
+
+/**
+ * Resolves once a session waits for what `holder` has locked, in a statement that contains one of the parts: jobs of the
+ * world may wait there too.
+ *
+ * @param call what is to wait: if it ends meanwhile it never will, which is said at once
+ */
+export async function untilBlockedBehind(
+  db: Db,
+  holder: Queryable,
+  { call, at }: { call: Promise<unknown>; at: readonly string[] },
+): Promise<void> {
+  const pid = await pidOf(holder);
+  const where = at.join(" or ");
+  const ending = noteEnd(call);
+  await until(`a statement waits for what is locked: ${where}`, async () => {
+    const behind = await listBehind(db, pid);
+    if (behind.some(({ query }) => at.some((part) => query.includes(part)))) return true;
+    if (ending.isOver) throw new Error(`what was to wait ended instead: ${where}`);
+    return null;
+  });
+}
+
+/** Resolves once the call is over, or waits for what `holder` has locked: the caller says which of them is right. */
+export async function untilOverOrBlocked(
+  db: Db,
+  holder: Queryable,
+  call: Promise<unknown>,
+): Promise<"over" | "blocked"> {
+  const pid = await pidOf(holder);
+  const ending = noteEnd(call);
+  return until("the call is over, or waits for what is locked", async () => {
+    if (ending.isOver) return "over";
+    return (await listBehind(db, pid)).length > 0 ? "blocked" : null;
+  });
+}
+
+function noteEnd(call: Promise<unknown>): { readonly isOver: boolean } {
+  const ending = { isOver: false };
+  const note = (): void => void (ending.isOver = true);
+  void call.then(note, note);
+  return ending;
 }
 
 /** Resolves once a session of this database waits for a lock in a statement that contains `part`. */

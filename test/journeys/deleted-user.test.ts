@@ -13,9 +13,8 @@ import { insertIdentity } from "../../service/src/kyc/synthetic-identity-store.t
 import { deleteUser as deleteLogins } from "../../service/src/login/index.ts";
 import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { approve, type KycWorld, openKycWorld } from "../kyc-world.ts";
-import { listBlocked, untilBlockedAt } from "../lock-waits.ts";
+import { untilBlocked } from "../lock-waits.ts";
 import { logIn } from "../login-flow.ts";
-import { until } from "../patience.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
 import { deleteUser } from "../operator-verbs.ts";
 import { tablesWith } from "../tables-with.ts";
@@ -160,7 +159,7 @@ async function deletedWhile<T>(user: Address, call: () => Promise<T>): Promise<T
   const answer = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where user_address = ${user} for update`);
     const called = call();
-    await untilBlockedAt(ctx.db, "kyc_order");
+    await untilBlocked(ctx.db, tx, [called]);
     const { leaves } = await forgetUser(tx, user, ctx.clock.now());
     await forgetOrders(ctx, tx, { user, leaves });
     return { called };
@@ -187,13 +186,7 @@ test("no order is made for a user who is deleted while it is asked for", async (
     const { leaves } = await forgetUser(tx, user, ctx.clock.now());
     await forgetOrders(ctx, tx, { user, leaves });
     const asked = world.ask({ user });
-    await until("the call waits for the deletion, or is answered", async () => {
-      const blocked = await listBlocked(ctx.db);
-      const made = await rowsOf("select from kyc_order where user_address = $1", [user]);
-      return blocked.some(({ query }) => query.includes("kyc_order")) || made.length > 0
-        ? true
-        : null;
-    });
+    await untilBlocked(ctx.db, tx, [asked]);
     return { called: asked };
   });
   const answer = await called;
@@ -204,18 +197,13 @@ test("no order is made for a user who is deleted while it is asked for", async (
 test("a first login waits for the deletion of its identity, and is deleted by the next one", async () => {
   const { ctx } = world;
   const person = newIdentity();
-  const login: { isOver: boolean; done: Promise<unknown> | null } = { isOver: false, done: null };
+  const login: { done: Promise<unknown> | null } = { done: null };
   await ctx.db.transaction(async (tx) => {
     const meanwhile: Queryable = {
       async query(statement) {
         if (login.done === null && statement.text.includes("delete from token_family")) {
-          login.done = logIn(world.baseUrl, world.client, person).finally(() => {
-            login.isOver = true;
-          });
-          await until("the login waits, or is over", async () => {
-            const isWaiting = (await listBlocked(ctx.db)).length > 0;
-            return login.isOver || isWaiting ? true : null;
-          });
+          login.done = logIn(world.baseUrl, world.client, person);
+          await untilBlocked(ctx.db, tx, [login.done]);
         }
         return tx.query(statement);
       },

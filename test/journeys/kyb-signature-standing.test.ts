@@ -10,7 +10,7 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import type { Answer } from "../kyb-world.ts";
 import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
-import { listBlocked } from "../lock-waits.ts";
+import { untilBlockedBehind } from "../lock-waits.ts";
 
 await using world = await openSignatureWorld();
 const { ctx, reader } = world;
@@ -135,20 +135,9 @@ await test("what is cancelled while its members are asked again is asked of nobo
     await tx.query(sql`select from business where address = ${address} for update`);
     await tx.query(sql`update signature_request set approved_at = null where id = ${id}`);
     const path = `${signaturesPath}/${id}/cancel`;
-    let isAnswered = false;
-    const cancel = async (): Promise<Answer> => {
-      const given = await world.call("POST", path, { body: {} });
-      isAnswered = true;
-      return given;
-    };
-    const asked = { answer: cancel() };
-    await world.until("the cancellation waits, or is answered", async () => {
-      const blocked = await listBlocked(ctx.db);
-      const waits = blocked.some(({ query }) =>
-        /select business from ballot|update signature_request/.test(query),
-      );
-      return isAnswered || waits ? true : null;
-    });
+    const asked = { answer: world.call("POST", path, { body: {} }) };
+    const at = ["select business from ballot", "update signature_request"];
+    await untilBlockedBehind(ctx.db, tx, { call: asked.answer, at });
     await tx.query(sql`update ballot set status = 'open', ended_at = null where id = ${id}`);
     return asked;
   });

@@ -5,8 +5,7 @@ import { test } from "node:test";
 import { hexOfBytes, type Hex32 } from "@svc/protocol";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import { listBatches, readTransfers, type TestOrder } from "../../../test/approved-orders-store.ts";
-import { listBlocked, untilBlocked } from "../../../test/lock-waits.ts";
-import { until } from "../../../test/patience.ts";
+import { untilBlocked, untilOverOrBlocked } from "../../../test/lock-waits.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertConsent } from "./consent-store.ts";
 import { listHandedOver } from "./handed-over.ts";
@@ -118,14 +117,10 @@ await test("a batch leaves an order out that another transaction holds, and wait
     );
     return row?.batch ?? null;
   };
-  let isSettled = false;
   const { settling } = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_order where id = ${held.id} for update`);
-    const begun = settleOrders(ctx).then(() => (isSettled = true));
-    await until("the batch is made, or waits", async () => {
-      const isWaiting = (await listBlocked(ctx.db)).length > 0;
-      return isSettled || isWaiting ? true : null;
-    });
+    const begun = settleOrders(ctx);
+    assert.equal(await untilOverOrBlocked(ctx.db, tx, begun), "over");
     return { settling: begun };
   });
   await settling;
