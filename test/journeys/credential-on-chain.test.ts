@@ -16,6 +16,7 @@ import {
 } from "viem";
 import { openApiKeys } from "../../service/src/accounts/index.ts";
 import { chainJobs, enqueueTransaction } from "../../service/src/chain/index.ts";
+import { hasWaitingRoots } from "../../service/src/credentials/batch-store.ts";
 import { sendToRegistry } from "../../service/src/credentials/batches.ts";
 import { listOwnCredentials } from "../../service/src/credentials/collection.ts";
 import {
@@ -31,6 +32,7 @@ import { loadRegistryCalls } from "../../service/src/credentials/registry-calls.
 import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { openInstallation } from "../chain-processes.ts";
+import { until } from "../patience.ts";
 
 await using anvil = await startAnvil();
 await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
@@ -64,11 +66,22 @@ async function work(): Promise<void> {
   const outbox = chainJobs(ctx, credentialFinalHandlers(ctx)).find(
     ({ name }) => name === "chain-outbox",
   );
-  for (let round = 0; round < 6; round += 1) {
+  await until("nothing is left to do", async () => {
     await sendToRegistry(ctx);
     await outbox?.run(AbortSignal.any([]));
     installation.advance(2);
-  }
+    return (await isWorkLeft()) ? null : true;
+  });
+}
+
+/** Now or at any time. */
+async function isWorkLeft(): Promise<boolean> {
+  const { operator } = ctx.chain;
+  if (await hasWaitingRoots(ctx.db, { now: ctx.clock.now() + 365 * 86_400, operator })) return true;
+  const open = await ctx.db.query(
+    sql`select from chain_transaction where status in ('queued', 'sent') limit 1`,
+  );
+  return open.length > 0;
 }
 
 /** From the decision's text alone (section 4). */
