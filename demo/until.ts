@@ -5,8 +5,11 @@ interface Patience {
   pollMs: number;
 }
 
-/** Far longer than the transactions of a first start take on the embedded chain. */
-const embedded: Patience = { withinMs: 20_000, pollMs: 25 };
+/**
+ * Far longer than the transactions of a first start take on the embedded chain, also where neighbours take the
+ * processors: it says that what never comes does not come, not how soon the rest does.
+ */
+const embedded: Patience = { withinMs: 120_000, pollMs: 25 };
 /**
  * On an external chain several transactions follow one another, each final after a dozen blocks, which may take
  * minutes.
