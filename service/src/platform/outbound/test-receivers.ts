@@ -104,6 +104,8 @@ export async function openReceiver(t: TestContext, listener: RequestListener) {
     requests.push(request);
     listener(request, response);
   });
+  // Left to itself it closes what is idle for 5 s, and says so to whoever could use it again.
+  server.keepAliveTimeout = 0;
   const { port, sockets } = await listen(t, server);
   return { url: `https://hooks.example.com:${port}/in`, port, sockets, requests };
 }
