@@ -10,6 +10,7 @@ import { createOutbound } from "./outbound.ts";
 import { type Resolver, resolveTxt } from "./resolver.ts";
 import {
   answering,
+  ending,
   failed,
   fakeInternet,
   get,
@@ -187,7 +188,7 @@ test("a receiver that hangs at any step ends at the time limit, and so does its 
   for (const [name, answer] of Object.entries(steps)) {
     const raw = await openRaw(t, answer);
     const startMs = performance.now();
-    const result = await outbound.send(get(raw.url, { timeoutMs: 100 }));
+    const result = await ending(name, outbound.send(get(raw.url, { timeoutMs: 100 })));
     const tookMs = performance.now() - startMs;
     assert.deepEqual(withoutHead(result), failed("timeout"), name);
     assert.ok(tookMs >= 95 && tookMs < 10_000, `${name}: ${tookMs}`);
@@ -206,7 +207,8 @@ const firstOf = async (sockets: readonly Socket[]): Promise<Socket> => {
 
 const closed = async ({ sockets }: { sockets: readonly Socket[] }): Promise<void> => {
   const socket = await firstOf(sockets);
-  if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
+  if (socket.closed) return;
+  await ending("its connection", new Promise((resolve) => socket.once("close", resolve)));
 };
 
 test("a TLS handshake that hangs ends at the time limit, and so does its connection", async (t) => {
@@ -217,7 +219,8 @@ test("a TLS handshake that hangs ends at the time limit, and so does its connect
   const resolve = answering([publicAddress]);
   const outbound = open(t, "production", { resolve, connect: fakeInternet() });
   const url = `https://hooks.example.com:${silent.port}/`;
-  assert.deepEqual(await outbound.send(get(url, { timeoutMs: 100 })), failed("timeout"));
+  const sent = outbound.send(get(url, { timeoutMs: 100 }));
+  assert.deepEqual(await ending("the handshake", sent), failed("timeout"));
   await closed(silent);
 });
 
@@ -225,7 +228,8 @@ const never = () => new Promise<string[]>(() => undefined);
 
 test("a name server that never answers ends at the time limit", async (t) => {
   const outbound = open(t, "production", { resolve: { addresses: never, txt: never } });
-  const result = await outbound.send(get("https://hooks.example.com/", { timeoutMs: 50 }));
+  const sent = outbound.send(get("https://hooks.example.com/", { timeoutMs: 50 }));
+  const result = await ending("the look for its address", sent);
   assert.deepEqual(withoutHead(result), failed("timeout"));
 });
 
@@ -285,7 +289,8 @@ test("a flood is cut off by its size, long before the time limit", async (t) => 
   ]) {
     for (const keepAlive of [false, true]) {
       const raw = await openRaw(t, answer);
-      const result = await outbound.send(get(raw.url, { timeoutMs: 10_000, keepAlive }));
+      const sent = outbound.send(get(raw.url, { timeoutMs: 10_000, keepAlive }));
+      const result = await ending("the flood", sent);
       assert.deepEqual(withoutHead(result), failed("too_large"));
       await closed(raw);
     }
@@ -412,7 +417,7 @@ test("closing cuts off what is under way without blaming the receiver", async (t
   const rejected = assert.rejects(result, /was closed/);
   await firstOf(raw.sockets);
   const askedMs = performance.now();
-  await outbound.close();
+  await ending("what was under way", outbound.close());
   assert.ok(performance.now() - askedMs < 30_000, "long before the time limit");
   await rejected;
   await closed(raw);
@@ -469,7 +474,8 @@ test("TXT records come joined, bounded in number and time, and only for public n
   const many = resolver(async () => Array.from({ length: 5_000 }, () => "x"));
   assert.equal((await resolveTxt("example.com", { ...options, resolve: many })).length, 100);
   const silent = resolver(never);
-  assert.deepEqual(await resolveTxt("example.com", { ...options, resolve: silent }), []);
+  const unanswered = resolveTxt("example.com", { ...options, resolve: silent });
+  assert.deepEqual(await ending("the look for its TXT records", unanswered), []);
   const broken = resolver(() => Promise.reject(new Error("ESERVFAIL")));
   assert.deepEqual(await resolveTxt("example.com", { ...options, resolve: broken }), []);
 });

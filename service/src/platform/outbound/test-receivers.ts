@@ -117,6 +117,16 @@ export async function openRaw(t: TestContext, answer: (socket: Socket) => void) 
   return { url: `http://127.0.0.1:${port}/`, sockets };
 }
 
+/** Far longer than anything here takes on a busy machine, and short enough to wait for. */
+const endsWithinMs = 20_000;
+
+/** Answers as the work does; of what hangs it says which it was. */
+export async function ending<T>(what: string, work: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`it never ended: ${what}`)), endsWithinMs);
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
 export const failed = (reason: string) => ({ kind: "failed", reason });
 
 /** A failure without what had arrived of an answer. */
