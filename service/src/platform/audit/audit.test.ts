@@ -172,14 +172,17 @@ test("an entry that commits after higher ids is linked once it does", async () =
     await hold;
   });
   await written;
-  await until("what was before is linked", async () =>
-    (await chainAudit(ctx)) === 1 ? true : null,
-  );
-  await record(one, "fast");
-  assert.equal(await chainAudit(ctx), 0);
-  const waiting = await audit.verify();
-  assert.deepEqual([waiting.isIntact, waiting.unsealed.count], [true, 1]);
-  release();
+  try {
+    await until("what was before is linked", async () =>
+      (await chainAudit(ctx)) === 1 ? true : null,
+    );
+    await record(one, "fast");
+    assert.equal(await chainAudit(ctx), 0);
+    const waiting = await audit.verify();
+    assert.deepEqual([waiting.isIntact, waiting.unsealed.count], [true, 1]);
+  } finally {
+    release();
+  }
   await slow;
   const ended = await audit.verify();
   assert.deepEqual([ended.isIntact, ended.unsealed.count], [true, 2]);
@@ -463,10 +466,7 @@ test("a removal waits for who is at the chain", async () => {
   const removed = await two.transaction(async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
     const removing = purgeAudit(ctx, { before: now + 1 });
-    await Promise.race([
-      untilBlocked(two, tx),
-      removing.then(() => assert.fail("it did not wait")),
-    ]);
+    await untilBlocked(two, tx, [removing]);
     return { removing };
   });
   assert.equal(await removed.removing, 2);
