@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
@@ -35,7 +36,7 @@ async function open(name: string) {
     });
     return listed;
   };
-  return { set, read };
+  return { set, read, clientDomainId };
 }
 
 await test("what is granted to one organization, and withdrawn from it, concerns no other one", async () => {
@@ -45,4 +46,25 @@ await test("what is granted to one organization, and withdrawn from it, concerns
   assert.deepEqual(await third.read(), ["kyb:read"]);
   await one.set(false);
   assert.deepEqual(await other.read(), ["kyb:read", "kyb:pii"]);
+});
+
+await test("an entitlement that is withdrawn while a key is made waits for that, so that the key is told of it", async () => {
+  const { set, read, clientDomainId } = await open("Fourth");
+  await set(true);
+  await read();
+  const { made, withdrawn } = await ctx.db.transaction(async (tx) => {
+    const db = {
+      ...ctx.db,
+      transaction: async <T>(work: (own: typeof tx) => Promise<T>) => work(tx),
+    };
+    const { key } = await createApiKey({ ...ctx, db }, { clientDomainId, name: "new" }, "test");
+    const withdrawing = set(false);
+    await untilBlocked(ctx.db, tx, [withdrawing]);
+    return { made: key, withdrawn: withdrawing };
+  });
+  await withdrawn;
+  await until("the new key has none", async () => {
+    const { entitlements } = await keys.authenticate(made);
+    return entitlements.has("kyb:pii") ? null : true;
+  });
 });
