@@ -35,8 +35,10 @@ export interface TestSettlement extends AsyncDisposable {
   readonly user: Address;
   /** The credential of the user's e-mail address, which every order asks for. */
   readonly credentialId: string;
-  /** Makes orders that their user approved just now. @returns their ids */
-  approve(count: number, data?: { infos?: string }): Promise<store.TestOrder[]>;
+  /** Makes orders that their user approved just now. @param data.packageId another than the first */
+  approve(count: number, data?: { infos?: string; packageId?: string }): Promise<store.TestOrder[]>;
+  /** Another package of the same domain. @returns its id */
+  addPackage(): Promise<string>;
   /** The chain takes everything that is queued, with this end. */
   mine(status?: FinalTransaction["status"]): Promise<FinalTransaction[]>;
 }
@@ -59,16 +61,7 @@ export async function openTestSettlement(
   const given = await giveCredential(world, issuer, { user, document: "CONTACT", fields });
   const [held] = given.held;
   if (held === undefined) throw new Error("the credential has one field");
-  const packageId = randomUUID();
-  const domain = await store.insertTestPackage(ctx.db, {
-    id: packageId,
-    apiKeyOf: world.live.organizationId,
-    signingKeySealed: ctx.seal.seal(Buffer.from("whsec_test"), {
-      table: "kyc_package",
-      id: packageId,
-      column: "signing_key_sealed",
-    }),
-  });
+  const { packageId, ...domain } = await addPackage(ctx, world.live.organizationId);
   const commitment = commitmentOf({ data: email, pepper: held.pepper });
   const leaf = leafOf({ user, field: "EMAIL", commitment, expiresAt: held.expiresAt });
   const infos = encodeInfos([{ field: "EMAIL", data: email, pepper: held.pepper }]);
@@ -86,16 +79,31 @@ export async function openTestSettlement(
       );
       await store.insertApproved(ctx.db, {
         ...domain,
-        packageId,
+        packageId: data.packageId ?? packageId,
         user,
         orders,
         at: ctx.clock.now(),
       });
       return orders;
     },
+    addPackage: async () => (await addPackage(ctx, world.live.organizationId)).packageId,
     mine: async (status = "succeeded") => mine(ctx, status),
     [Symbol.asyncDispose]: async () => world[Symbol.asyncDispose](),
   };
+}
+
+async function addPackage(ctx: KycContext, apiKeyOf: string) {
+  const packageId = randomUUID();
+  const domain = await store.insertTestPackage(ctx.db, {
+    id: packageId,
+    apiKeyOf,
+    signingKeySealed: ctx.seal.seal(Buffer.from("whsec_test"), {
+      table: "kyc_package",
+      id: packageId,
+      column: "signing_key_sealed",
+    }),
+  });
+  return { packageId, ...domain };
 }
 
 function makeOrder(

@@ -168,3 +168,36 @@ await test("of two changes of an order at the same instant the first is made, an
   assert.equal(await statusOf(order), "FAILED INITIATE_TX_FAILED");
   assert.equal((await readTransfers(ctx.db, packageId)).held, held - 1);
 });
+
+/** Orders of two packages that are final at once, each in a batch of its own: that of the second package first. */
+async function sendInTwoBatches(packages: readonly [string, string]): Promise<TestOrder[]> {
+  const orders: TestOrder[] = [];
+  for (const id of packages.toReversed()) {
+    orders.push(...(await test1.approve(1, { packageId: id })));
+    await closeBatch();
+  }
+  return orders;
+}
+
+await test("batches that end together do not wait in a circle with other ends of orders of the same packages", async () => {
+  const packages = [packageId, await test1.addPackage()].toSorted() as [string, string];
+  const sent = await sendInTwoBatches(packages);
+  const others: TestOrder[] = [];
+  for (const id of packages) others.push(...(await test1.approve(1, { packageId: id })));
+  const orders = others.map(({ id }) => ({ id, attempt: 1 }));
+  const { ends } = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_package where id = ${packages[0]} for update`);
+    const overdue = ctx.db.transaction(async (other) =>
+      moveOrders(ctx, other, { orders, step: steps.overdue, at: ctx.clock.now() }),
+    );
+    await untilBlocked(ctx.db, tx, [overdue]);
+    const mined = test1.mine("reverted");
+    await untilBlocked(ctx.db, tx, [overdue, mined]);
+    const free = sql`select from kyc_package where id = ${packages[1]} for update skip locked`;
+    assert.equal((await ctx.db.query(free)).length, 1, "who waits for the first holds no other");
+    return { ends: Promise.all([overdue, mined]) };
+  });
+  await ends;
+  for (const order of [...sent, ...others])
+    assert.equal(await statusOf(order), "FAILED INITIATE_TX_FAILED");
+});

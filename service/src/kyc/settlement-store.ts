@@ -159,6 +159,7 @@ export async function listWaiting(
   return Map.groupBy(rows, (row) => row.batch_id);
 }
 
+/** By the status, which a move looks at again, the index finds them: it holds only those that wait. */
 type WaitingRow = OrderAttempt & { batch_id: string; package_id: string };
 
 async function listInitiating(tx: Queryable, batchIds: readonly string[]): Promise<WaitingRow[]> {
