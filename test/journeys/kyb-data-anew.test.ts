@@ -7,7 +7,7 @@ import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath, someRecord } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
-import { untilBlocked } from "../lock-waits.ts";
+import { untilBlocked, untilOverOrBlocked } from "../lock-waits.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx, organizationId } = world;
@@ -103,6 +103,41 @@ await test("a release does not wait for whoever is about to cancel the request, 
   });
   assert.equal((await answer).body.error?.reason, "request_not_open");
   await checkMoney(ctx);
+});
+
+await test("a release that another process is at holds up no other", async () => {
+  const next = await world.found({ members: ["nina"], name: "Nächste AG" });
+  await world.issueRecord(next.address, someRecord);
+  const first = String((await world.ask()).body["requestId"]);
+  const second = String(
+    (await world.ask({ businessWalletAddress: next.address })).body["requestId"],
+  );
+  await world.voteAs("alice", first, { optional });
+  await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from data_request where id = ${first} for key share`);
+    await world.voteAs("bob", first);
+    await world.voteAs("nina", second, { optional });
+    const released = world.waitFor(second, "released");
+    assert.equal(await untilOverOrBlocked(ctx.db, tx, released), "over");
+  });
+  await world.waitFor(first, "released");
+});
+
+await test("a stranger to a vote is refused at once while a member votes, whom it would else notice", async (t) => {
+  const id = String((await world.ask()).body["requestId"]);
+  t.after(async () => world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} }));
+  const item = await world.findVote("alice", id);
+  await ctx.db.transaction(async (tx) => {
+    for (const held of [
+      sql`select from ballot where id = ${id} for update`,
+      sql`select from business where address = ${address} for update`,
+    ]) {
+      await tx.query(held);
+      const refused = world.voteAs("mallory", id, { item });
+      assert.equal(await untilOverOrBlocked(ctx.db, tx, refused), "over");
+      assert.equal((await refused).body.error?.reason, "ballot_not_found");
+    }
+  });
 });
 
 await test("a request that meets the suspension of its business waits for it, and is refused for it", async () => {
