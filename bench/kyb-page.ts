@@ -21,7 +21,7 @@ Machine: ${machineText(postgresVersion)}.
 - The service runs as one process over the embedded PostgreSQL with its durable settings, ten connections, and the embedded
   chain. \`ms\` are milliseconds on a CPU, user and system, all threads, as the kernel accounts for the process
   (\`/proc/<pid>/task/*/schedstat\`). The merchant, the members and the receiver live in another process and are not counted.
-  Calls to the database are statements, brackets of transactions included. What the service does by itself meanwhile is in
+  Calls to the database are statements, ends of transactions included. What the service does by itself meanwhile is in
   the figures.
 - A *data request, create to release* is all of it, one after the other: the merchant creates it, two of three members read
   their inboxes and approve, the release is charged, attested and sealed, and its webhook arrives.

@@ -21,7 +21,7 @@ Machine: ${machineText(postgresVersion)}.
   counted, nor is the chain's process. *Beside* is what the figure is compared with, as the row says.
 - An *order* is all of it: the merchant creates it, the wallet opens the link and approves two fields, the order is
   initiated and confirmed on the chain, and its webhooks arrive, the data and the last status included. Calls
-  to the database are statements, brackets of transactions included. What the service does by itself meanwhile is in the
+  to the database are statements, ends of transactions included. What the service does by itself meanwhile is in the
   figures: at one order a batch, each order also pays for the wait of its two transactions.
 - Orders of a batch have users, reference keys and callback addresses of their own. The figure is the median of
   turns: at 1 a batch five of 10 orders one after the other, at 10 five of 4 batches, at 1000 three of a batch; after a

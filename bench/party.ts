@@ -9,7 +9,7 @@ export interface Party extends AsyncDisposable {
   readonly name: "service" | "peer";
   readonly pid: number;
   readonly baseUrl: string;
-  /** Statements it sent to the database so far, transaction brackets included. */
+  /** Statements it sent to the database so far, ends of transactions included. */
   callsTotal(): Promise<number>;
 }
 

@@ -322,14 +322,14 @@ test("an idle connection that dies is replaced", async () => {
   assert.deepEqual(await next.catch(async () => single.query(sql`select 1 as one`)), [{ one: 1 }]);
 });
 
-test("calls are counted, the brackets of a transaction included", async () => {
+test("calls are counted, the end of a transaction included", async () => {
   await using counted = open(1);
   await counted.query(sql`select 1`);
   assert.equal(counted.callsTotal, 1);
   await counted.transaction(async (tx) => insert(tx, 1, "a"));
-  assert.equal(counted.callsTotal, 4);
+  assert.equal(counted.callsTotal, 3);
   await assert.rejects(counted.transaction(async (tx) => insert(tx, 1, "a")));
-  assert.equal(counted.callsTotal, 7);
+  assert.equal(counted.callsTotal, 5);
 });
 
 test("a failed statement carries its SQLSTATE", async () => {

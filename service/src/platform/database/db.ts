@@ -32,7 +32,10 @@ export interface Db extends Queryable, AsyncDisposable {
    * statement. It runs again for the same reasons, so `work` must change nothing but the database.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
-  /** Statements sent so far, transaction brackets included; tests count calls per operation with it. */
+  /**
+   * Round trips so far: statements, and ends of transactions. A transaction begins with its first statement. Tests count
+   * calls per operation with it.
+   */
   readonly callsTotal: number;
   /** Commits of {@link Db.transaction} sent so far. After an outage nobody knows of the last whether it was carried out. */
   readonly commitsTotal: number;
@@ -148,10 +151,9 @@ interface Submitting {
 
 async function runPrepared<Row extends object>(
   on: Pool | PoolClient,
-  statement: Statement,
+  query: PreparedQuery<Row>,
 ): Promise<Row[]> {
   const { promise, resolve, reject } = Promise.withResolvers<Row[]>();
-  const query = new PreparedQuery<Row>(statement, types);
   (on as unknown as Submitting).query(query, undefined, (error) => {
     if (error === null || error === undefined) resolve(query.rows);
     else reject(error instanceof Error ? error : new Error("a statement failed"));
@@ -342,6 +344,81 @@ export function withSessionOptions({ connectionString, ...rest }: PoolConfig): P
   return { ...rest, connectionString: joined, options: sessionOptions };
 }
 
+/** What one process has sent to the database. */
+interface Sent {
+  calls: number;
+  commits: number;
+}
+
+async function run<Row extends object>(
+  on: Pool | PoolClient,
+  statement: Statement,
+  sent: Sent,
+): Promise<Row[]> {
+  sent.calls += 1;
+  if (statement.name === "")
+    return (await on.query<Row>(statement.text, [...statement.values])).rows;
+  return runPrepared(on, new PreparedQuery<Row>(statement, types));
+}
+
+/**
+ * One transaction on a connection of its own. It begins with its first statement, by the same write, which saves a round
+ * trip; one that asks for nothing is none.
+ */
+class Transaction implements Queryable {
+  readonly #client: PoolClient;
+  readonly #sent: Sent;
+  /** Whether the first statement has begun it; undefined before there is one. */
+  #begun: Promise<boolean> | undefined;
+
+  constructor(client: PoolClient, sent: Sent) {
+    this.#client = client;
+    this.#sent = sent;
+  }
+
+  async query<Row extends object>(statement: Statement): Promise<Row[]> {
+    if (this.#begun === undefined) return this.#runFirst<Row>(statement);
+    // What is asked for beside the first statement would be a transaction of its own where that one is never sent.
+    if (!(await this.#begun)) throw new Error("the transaction has not begun");
+    return run(this.#client, statement, this.#sent);
+  }
+
+  async #runFirst<Row extends object>(statement: Statement): Promise<Row[]> {
+    const begins = Promise.withResolvers<boolean>();
+    this.#begun = begins.promise;
+    // A statement without a name is written by the driver.
+    const first = statement.name === "" ? sql`select` : statement;
+    const query = new PreparedQuery<Row>(first, types, { begins: true });
+    this.#sent.calls += 1;
+    try {
+      const rows = await runPrepared(this.#client, query);
+      return first === statement ? rows : await run<Row>(this.#client, statement, this.#sent);
+    } finally {
+      begins.resolve(query.hasBegun);
+    }
+  }
+
+  /** @throws Error where a statement had failed, so that nothing was changed */
+  async commit(): Promise<void> {
+    if (this.#begun === undefined) return;
+    const command = (await this.#begun) ? await this.#end("commit") : null;
+    // PostgreSQL answers the commit of a failed transaction by rolling back, without an error.
+    if (command !== "COMMIT")
+      throw new Error("the transaction was rolled back: a statement in it had failed");
+  }
+
+  async rollBack(): Promise<void> {
+    if (this.#begun !== undefined && (await this.#begun)) await this.#end("rollback");
+  }
+
+  async #end(text: "commit" | "rollback"): Promise<string> {
+    this.#sent.calls += 1;
+    if (text === "commit") this.#sent.commits += 1;
+    const { command } = await this.#client.query(text);
+    return command;
+  }
+}
+
 /**
  * Opens the connection pool of one process. Every statement ends after 30 s at the latest, or 5 s later if the host of
  * the database has silently vanished. A statement waits 5 s for a lock, and a transaction in which nothing happens for
@@ -363,27 +440,7 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   // Between the pool and the caller that takes it, a connection has no error listener, and an error would end the
   // process.
   pool.on("connect", (client) => client.on("error", () => undefined));
-  let [callsTotal, commitsTotal] = [0, 0];
-  const run = async <Row extends object>(
-    on: Pool | PoolClient,
-    statement: Statement,
-  ): Promise<Row[]> => {
-    callsTotal += 1;
-    if (statement.name === "")
-      return (await on.query<Row>(statement.text, [...statement.values])).rows;
-    return runPrepared<Row>(on, statement);
-  };
-  const bracket = async (
-    client: PoolClient,
-    text: "begin" | "commit" | "rollback",
-  ): Promise<void> => {
-    callsTotal += 1;
-    if (text === "commit") commitsTotal += 1;
-    const { command } = await client.query(text);
-    // PostgreSQL answers the commit of a failed transaction by rolling back, without an error.
-    if (text === "commit" && command !== "COMMIT")
-      throw new Error("the transaction was rolled back: a statement in it had failed");
-  };
+  const sent = { calls: 0, commits: 0 };
   const tryTransaction: Db["transaction"] = async (work) => {
     const client = await pool.connect();
     let broken: Error | undefined;
@@ -392,14 +449,14 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
     };
     // A connection may break while no statement is under way: then it must not go back to the pool.
     client.on("error", onBroken);
+    const transaction = new Transaction(client, sent);
     try {
-      await bracket(client, "begin");
-      const result = await work({ query: async (statement) => run(client, statement) });
-      await bracket(client, "commit");
+      const result = await work(transaction);
+      await transaction.commit();
       return result;
     } catch (error) {
       if (isUseless(error)) onBroken(error);
-      else await bracket(client, "rollback").catch(onBroken);
+      else await transaction.rollBack().catch(onBroken);
       throw error;
     } finally {
       if (broken === undefined) client.off("error", onBroken);
@@ -408,13 +465,13 @@ export function openDb(connection: PoolConfig & { connections: number }): Db {
   };
   const close = async (): Promise<void> => pool.end();
   return {
-    query: async (statement) => runAgain(connections, async () => run(pool, statement)),
+    query: async (statement) => runAgain(connections, async () => run(pool, statement, sent)),
     transaction: async (work) => runAgain(connections, async () => tryTransaction(work)),
     get callsTotal() {
-      return callsTotal;
+      return sent.calls;
     },
     get commitsTotal() {
-      return commitsTotal;
+      return sent.commits;
     },
     connectionString: rest,
     close,

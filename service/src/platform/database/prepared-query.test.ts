@@ -159,3 +159,16 @@ test("a value that cannot be read, and a row of other columns, fail the statemen
     assert.match(String(told), fault);
   }
 });
+
+test("where `begin` fails in front of a statement, that one is not taken for prepared", () => {
+  const wire = {
+    stream: { write: () => true },
+    parsedStatements: {},
+    submittedNamedStatements: {},
+  };
+  const query = new PreparedQuery(sql`select 1 as b`, types, { begins: true });
+  assert.equal(query.submit(wire), null);
+  assert.equal(Object.keys(wire.submittedNamedStatements).length, 1);
+  query.handleError(new Error("no"), wire);
+  assert.deepEqual([wire.submittedNamedStatements, query.hasBegun], [{}, false]);
+});

@@ -26,6 +26,10 @@ interface Column {
 const describedOn = new WeakMap<WireConnection, Map<string, readonly Column[]>>();
 
 const executeAndSync = Buffer.concat([serialize.execute(), serialize.sync()]);
+/** Name and text of what begins a transaction in front of its first statement; a `CommandComplete` of its own answers it. */
+const begin = "begin";
+const beginFirst = Buffer.concat([serialize.bind({ statement: begin }), serialize.execute()]);
+const prepareBegin = serialize.parse({ name: begin, text: begin });
 const describeToo = Buffer.concat([serialize.describe({ type: "P" }), executeAndSync]);
 
 /**
@@ -36,29 +40,51 @@ const describeToo = Buffer.concat([serialize.describe({ type: "P" }), executeAnd
  * The messages are those of the extended query protocol (PostgreSQL documentation, section 54.2.3).
  */
 export class PreparedQuery<Row extends object> {
-  /** Read by the driver to find out what is prepared. */
-  readonly name: string;
-  readonly text: string;
   readonly rows: Row[] = [];
   /** Set by the driver to what its caller gave. */
   callback: ((error: unknown, done?: this) => void) | null = null;
+  readonly #name: string;
+  readonly #text: string;
   readonly #values: readonly unknown[];
   readonly #types: ColumnTypes;
   #described: Map<string, readonly Column[]> = new Map();
   #columns: readonly Column[] | undefined;
   /** A column that could not be read. */
   #fault: unknown = null;
+  /** Its `begin` is not carried out yet. */
+  #isBeginning: boolean;
 
-  constructor({ name, text, values }: Statement, types: ColumnTypes) {
-    this.name = name;
-    this.text = text;
+  /** @param options.begins begins a transaction first, by the same write */
+  constructor(
+    { name, text, values }: Statement,
+    types: ColumnTypes,
+    { begins = false }: { begins?: boolean } = {},
+  ) {
+    this.#name = name;
+    this.#isBeginning = begins;
+    this.#text = text;
     this.#values = values;
     this.#types = types;
   }
 
+  /** Read by the driver to note what is prepared when it hears that something is, as `begin` is first. */
+  get name(): string {
+    return this.#isBeginning ? begin : this.#name;
+  }
+
+  /** Read by the driver together with the name. */
+  get text(): string {
+    return this.#isBeginning ? begin : this.#text;
+  }
+
+  /** Whether the connection was left in the transaction that this query was to begin. */
+  get hasBegun(): boolean {
+    return !this.#isBeginning;
+  }
+
   /** @returns a fault for the driver to report; then nothing was written */
   submit(connection: WireConnection): Error | null {
-    const { name, text } = this;
+    const [name, text] = [this.#name, this.#text];
     const { parsedStatements, submittedNamedStatements } = connection;
     const known = parsedStatements[name] ?? submittedNamedStatements[name];
     if (known !== undefined && known !== text)
@@ -81,6 +107,10 @@ export class PreparedQuery<Row extends object> {
       submittedNamedStatements[name] = text;
       rest.unshift(serialize.parse({ name, text }));
     }
+    if (this.#isBeginning) {
+      rest.unshift(beginFirst);
+      if (parsedStatements[begin] === undefined) rest.unshift(prepareBegin);
+    }
     connection.stream.write(Buffer.concat(rest));
     return null;
   }
@@ -94,7 +124,7 @@ export class PreparedQuery<Row extends object> {
       name,
       parse: this.#types.getTypeParser(dataTypeID, "text"),
     }));
-    this.#described.set(this.name, this.#columns);
+    this.#described.set(this.#name, this.#columns);
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
@@ -115,7 +145,8 @@ export class PreparedQuery<Row extends object> {
 
   handleCommandComplete(): void {
     // A statement without columns is described by their absence.
-    if (this.#columns === undefined) this.#described.set(this.name, []);
+    if (!this.#isBeginning && this.#columns === undefined) this.#described.set(this.#name, []);
+    this.#isBeginning = false;
   }
 
   handleReadyForQuery(): void {
@@ -123,7 +154,9 @@ export class PreparedQuery<Row extends object> {
     else this.callback?.(this.#fault);
   }
 
-  handleError(error: unknown): void {
+  handleError(error: unknown, connection: WireConnection): void {
+    // The driver forgets it by the name that it reads, which is that of `begin` here.
+    if (this.#isBeginning) delete connection.submittedNamedStatements[this.#name];
     this.callback?.(error);
   }
 
