@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Db } from "../platform/database/db.ts";
+import { openTestWebhooks } from "./test-webhooks.ts";
+
+test("after a claim that took long a process rests for 50 ms, and one claim takes what was announced meanwhile", async (t) => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const { db } = webhooks.ctx;
+  let [claims, nowMs] = [0, 0];
+  const query: Db["query"] = async (statement) => {
+    if (statement.text.includes("update webhook_turn")) {
+      claims += 1;
+      nowMs += 1000;
+    }
+    return db.query(statement);
+  };
+  const sender = webhooks.openSender({ db: { ...db, query } });
+  t.mock.method(performance, "now", () => nowMs);
+  await sender.pump();
+  assert.equal(claims, 1);
+  await webhooks.enqueue(...[1, 2, 3].map(() => webhooks.event({ url: receiver.url })));
+  const began = Date.now();
+  await Promise.all([sender.pump(), sender.pump(), sender.pump()]);
+  await sender.idle();
+  assert.equal(claims, 2);
+  assert.equal(receiver.received.length, 3);
+  assert.ok(Date.now() - began >= 45, "it rested");
+});
+
+test("a process that closes while it rests claims nothing more, and does not wait", async () => {
+  await using webhooks = await openTestWebhooks();
+  const sender = webhooks.openSender();
+  await sender.pump();
+  const before = webhooks.ctx.db.callsTotal;
+  const pumping = sender.pump();
+  await Promise.all([sender[Symbol.asyncDispose](), pumping]);
+  assert.equal(webhooks.ctx.db.callsTotal, before);
+});
