@@ -368,8 +368,9 @@ async function run<Row extends object>(
 class Transaction implements Queryable {
   readonly #client: PoolClient;
   readonly #sent: Sent;
-  /** Whether the first statement has begun it; undefined before there is one. */
-  #begun: Promise<boolean> | undefined;
+  #first: Pick<PreparedQuery<object>, "hasBegun" | "wasRefused"> | undefined;
+  /** Rejects with the fault of the first statement where it has not begun the transaction; undefined before there is one. */
+  #begun: Promise<void> | undefined;
 
   constructor(client: PoolClient, sent: Sent) {
     this.#client = client;
@@ -379,36 +380,48 @@ class Transaction implements Queryable {
   async query<Row extends object>(statement: Statement): Promise<Row[]> {
     if (this.#begun === undefined) return this.#runFirst<Row>(statement);
     // What is asked for beside the first statement would be a transaction of its own where that one is never sent.
-    if (!(await this.#begun)) throw new Error("the transaction has not begun");
+    await this.#begun;
     return run(this.#client, statement, this.#sent);
   }
 
   async #runFirst<Row extends object>(statement: Statement): Promise<Row[]> {
-    const begins = Promise.withResolvers<boolean>();
+    const begins = Promise.withResolvers<void>();
     this.#begun = begins.promise;
+    this.#begun.catch(() => undefined);
     // A statement without a name is written by the driver.
     const first = statement.name === "" ? sql`select` : statement;
     const query = new PreparedQuery<Row>(first, types, { begins: true });
+    this.#first = query;
     this.#sent.calls += 1;
     try {
       const rows = await runPrepared(this.#client, query);
       return first === statement ? rows : await run<Row>(this.#client, statement, this.#sent);
+    } catch (error) {
+      if (!query.hasBegun) begins.reject(error);
+      throw error;
     } finally {
-      begins.resolve(query.hasBegun);
+      begins.resolve();
     }
   }
 
   /** @throws Error where a statement had failed, so that nothing was changed */
   async commit(): Promise<void> {
     if (this.#begun === undefined) return;
-    const command = (await this.#begun) ? await this.#end("commit") : null;
+    await this.#begun;
     // PostgreSQL answers the commit of a failed transaction by rolling back, without an error.
-    if (command !== "COMMIT")
+    if ((await this.#end("commit")) !== "COMMIT")
       throw new Error("the transaction was rolled back: a statement in it had failed");
   }
 
+  /** @throws unknown where the connection may be left in a transaction, or of no use */
   async rollBack(): Promise<void> {
-    if (this.#begun !== undefined && (await this.#begun)) await this.#end("rollback");
+    try {
+      await this.#begun;
+    } catch (error) {
+      // An unanswered `begin` may be carried out yet.
+      if (this.#first?.wasRefused !== true) throw error;
+    }
+    if (this.#first?.hasBegun === true) await this.#end("rollback");
   }
 
   async #end(text: "commit" | "rollback"): Promise<string> {

@@ -53,6 +53,8 @@ export class PreparedQuery<Row extends object> {
   #fault: unknown = null;
   /** Its `begin` is not carried out yet. */
   #isBeginning: boolean;
+  /** Whether it could not be written, so that PostgreSQL never hears of it. */
+  wasRefused = false;
 
   /** @param options.begins begins a transaction first, by the same write */
   constructor(
@@ -84,6 +86,12 @@ export class PreparedQuery<Row extends object> {
 
   /** @returns a fault for the driver to report; then nothing was written */
   submit(connection: WireConnection): Error | null {
+    const fault = this.#write(connection);
+    this.wasRefused = fault !== null;
+    return fault;
+  }
+
+  #write(connection: WireConnection): Error | null {
     const [name, text] = [this.#name, this.#text];
     const { parsedStatements, submittedNamedStatements } = connection;
     const known = parsedStatements[name] ?? submittedNamedStatements[name];
