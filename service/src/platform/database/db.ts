@@ -371,6 +371,8 @@ class Transaction implements Queryable {
   #first: Pick<PreparedQuery<object>, "hasBegun" | "wasRefused"> | undefined;
   /** Rejects with the fault of the first statement where it has not begun the transaction; undefined before there is one. */
   #begun: Promise<void> | undefined;
+  /** Its end was asked for: on this connection a later statement would be a transaction of its own, or of another. */
+  #isOver = false;
 
   constructor(client: PoolClient, sent: Sent) {
     this.#client = client;
@@ -378,6 +380,7 @@ class Transaction implements Queryable {
   }
 
   async query<Row extends object>(statement: Statement): Promise<Row[]> {
+    if (this.#isOver) throw new Error("the transaction is over");
     if (this.#begun === undefined) return this.#runFirst<Row>(statement);
     // What is asked for beside the first statement would be a transaction of its own where that one is never sent.
     await this.#begun;
@@ -406,6 +409,7 @@ class Transaction implements Queryable {
 
   /** @throws Error where a statement had failed, so that nothing was changed */
   async commit(): Promise<void> {
+    this.#isOver = true;
     if (this.#begun === undefined) return;
     await this.#begun;
     // PostgreSQL answers the commit of a failed transaction by rolling back, without an error.
@@ -415,6 +419,7 @@ class Transaction implements Queryable {
 
   /** @throws unknown where the connection may be left in a transaction, or of no use */
   async rollBack(): Promise<void> {
+    this.#isOver = true;
     try {
       await this.#begun;
     } catch (error) {

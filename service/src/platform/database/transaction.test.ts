@@ -94,6 +94,25 @@ test("statements that are asked for at once are all in the transaction", async (
   assert.deepEqual(await listNotes(), []);
 });
 
+test("what work still asks for when its transaction has ended is refused, and changes nothing", async () => {
+  const isThrown = Promise.withResolvers<void>();
+  let late: Promise<unknown> = Promise.resolve();
+  const failing = db.transaction(async (tx) => {
+    await insert(tx, 1);
+    late = isThrown.promise.then(async () => insert(tx, 2));
+    throw new Error("no");
+  });
+  await assert.rejects(failing, /^Error: no$/);
+  isThrown.resolve();
+  await assert.rejects(late, /is over/);
+  let used: Queryable = db;
+  await db.transaction(async (tx) => {
+    used = tx;
+  });
+  await assert.rejects(insert(used, 3), /is over/);
+  assert.deepEqual(await listNotes(), []);
+});
+
 test("a first statement without a name is in the transaction", async () => {
   const failing = db.transaction(async (tx) => {
     await tx.query(unnamed(1));
