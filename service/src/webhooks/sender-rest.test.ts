@@ -37,3 +37,31 @@ test("a process that closes while it rests claims nothing more, and does not wai
   await Promise.all([sender[Symbol.asyncDispose](), pumping]);
   assert.equal(webhooks.ctx.db.callsTotal, before);
 });
+
+test("at whatever moment of the end of its claims a process is woken, it claims again", async (t) => {
+  await using webhooks = await openTestWebhooks();
+  const receiver = await webhooks.openReceiver();
+  const { db } = webhooks.ctx;
+  t.mock.method(performance, "now", () => 0);
+  for (let moment = 0; moment < 24; moment += 1) {
+    webhooks.advance(1);
+    let woken: Promise<void> | undefined;
+    const wake = async (): Promise<void> => {
+      for (let turn = 0; turn < moment; turn += 1) await Promise.resolve();
+      await sender.pump();
+    };
+    const query: Db["query"] = async (statement) => {
+      const found = await db.query<never>(statement);
+      if (woken === undefined && statement.text.includes("update webhook_turn")) {
+        await webhooks.enqueue(webhooks.event({ url: receiver.url }));
+        woken = wake();
+      }
+      return found;
+    };
+    const sender = webhooks.openSender({ db: { ...db, query } });
+    await sender.pump();
+    await woken;
+    await sender.idle();
+    assert.equal(receiver.received.length, moment + 1, `woken at ${moment}`);
+  }
+});

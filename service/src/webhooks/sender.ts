@@ -68,7 +68,7 @@ export class Sender implements AsyncDisposable {
   async pump(): Promise<void> {
     this.#isWoken = true;
     this.#ends.record();
-    this.#pumping ??= this.#claimWhileWoken().finally(() => this.#endPump());
+    this.#pumping ??= this.#claimWhileWoken();
     return this.#pumping;
   }
 
@@ -106,10 +106,15 @@ export class Sender implements AsyncDisposable {
   }
 
   async #claimWhileWoken(): Promise<void> {
-    while (this.#isWoken && !this.#closing.signal.aborted) {
-      await this.#rest();
-      this.#isWoken = false;
-      await this.#claimAll();
+    try {
+      while (this.#isWoken && !this.#closing.signal.aborted) {
+        await this.#rest();
+        this.#isWoken = false;
+        await this.#claimAll();
+      }
+    } finally {
+      // Right after it was last looked whether somebody has woken it: whoever does so later begins anew.
+      this.#endPump();
     }
   }
 
@@ -234,9 +239,14 @@ export class Sender implements AsyncDisposable {
     this.#hasDueLeft = false;
     this.#pumping = pause(Math.max(roundPauseMsMin, this.#claimMs))
       .then(async () => this.#claimAll())
-      .then(async () => this.#claimWhileWoken())
-      .catch((error: unknown) => this.#ctx.log.error({ err: error }, "webhooks are not claimed"))
-      .finally(() => this.#endPump());
+      .then(
+        async () => this.#claimWhileWoken(),
+        (error: unknown) => {
+          this.#endPump();
+          throw error;
+        },
+      )
+      .catch((error: unknown) => this.#ctx.log.error({ err: error }, "webhooks are not claimed"));
   }
 
   async #release(left: readonly UnderWay[]): Promise<void> {
