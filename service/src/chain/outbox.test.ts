@@ -362,3 +362,34 @@ test("what a former operator's account sent is sent again as it is, since nobody
     [[former, "succeeded"]],
   );
 });
+
+test("a gap below what a former operator's account sent is nobody's to fill: another account's nonces close none", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  const key = "22".repeat(32);
+  const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
+  await anvil.rpc("anvil_setBalance", [heir, "0x14d1120d7b160000"]);
+  {
+    await using process = await installation.openProcess();
+    const { operator } = process.chain;
+    await handOverRegistry(anvil, process.chain, heir);
+    installation.advance(86_500);
+    await anvil.setAutomine(false);
+    const before = await anvil.rpc("evm_snapshot");
+    await anvil.rpc("eth_sendTransaction", [{ from: operator, to: operator }]);
+    await anvil.mine();
+    await process.queue("above the gap");
+    await process.work();
+    await anvil.rpc("evm_revert", [before]);
+    await anvil.rpc("anvil_dropAllTransactions");
+  }
+  await using process = await installation.openProcess({ SIGNER_KEY: key });
+  installation.advance(16);
+  await process.work();
+  const { db } = process.ctx;
+  assert.deepEqual(await statusesOf(process), ["sent"]);
+  assert.deepEqual(
+    await db.query(sql`select from chain_transaction where kind = 'nonce.fill'`),
+    [],
+  );
+});
