@@ -393,3 +393,27 @@ test("a gap below what a former operator's account sent is nobody's to fill: ano
     [],
   );
 });
+
+test("a block that comes while the chain is read counts already, where one is enough", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  installation.advance(4);
+  const { node } = process.chain;
+  let isMined = false;
+  await process.workWith({
+    request: async (method, params = []) => {
+      const answer = await node.request(method, params);
+      if (!isMined && method === "eth_getBlockByNumber" && params[0] === "latest") {
+        isMined = true;
+        await anvil.mine();
+      }
+      return answer;
+    },
+  });
+  assert.ok(isMined);
+  assert.equal(process.done.length, 1);
+});
