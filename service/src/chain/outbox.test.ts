@@ -417,3 +417,21 @@ test("a block that comes while the chain is read counts already, where one is en
   assert.ok(isMined);
   assert.equal(process.done.length, 1);
 });
+
+test("a transaction gets a quarter more gas than the node estimates, and no more than one may have", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
+  await using process = await installation.openProcess();
+  await anvil.setAutomine(false);
+  const { node } = process.chain;
+  for (const estimate of [1_000_000, 16_000_000]) {
+    await process.queue(`${estimate}`);
+    await process.workWith({
+      request: async (method, params) =>
+        method === "eth_estimateGas" ? `0x${estimate.toString(16)}` : node.request(method, params),
+    });
+  }
+  const given = sql`
+    select gas_limit::int as gas from chain_transaction where kind = 'test.settle' order by id`;
+  assert.deepEqual(await process.ctx.db.query(given), [{ gas: 1_250_000 }, { gas: 2 ** 24 }]);
+});
