@@ -169,3 +169,21 @@ test("bytes that the node has already are handed over without complaint, others 
   message = "insufficient funds for gas * price + value";
   await assert.rejects(node.submit(["0x01"]), RpcError);
 });
+
+test("a node that tells no chain id, or none that a chain may have, is away", async () => {
+  let result: unknown = null;
+  await using server = await serve((request, response) => {
+    void answer(request, response);
+  });
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { id } = JSON.parse(await text(request)) as { id: number };
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  }
+  await using node = openRemoteNode(server.url);
+  for (const told of [null, "", "0x", "0x0", -1, "seven", {}, "1.5", "0x20000000000000"]) {
+    result = told;
+    await assert.rejects(node.readChainId(), NodeAway, JSON.stringify(told));
+  }
+  result = "0x1";
+  assert.equal(await node.readChainId(), 1);
+});
