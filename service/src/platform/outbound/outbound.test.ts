@@ -297,19 +297,21 @@ test("a flood is cut off by its size, long before the time limit", async (t) => 
   }
 });
 
-test("the headers of an answer take 16 KiB, beside its body, and no more", async (t) => {
+test("the headers of an answer take 16 KiB, beside its body, and its connection ends with it", async (t) => {
   const outbound = open(t, "dev");
   for (const [bytes, kind] of [
     [15 * 1024, "answered"],
     [17 * 1024, "failed"],
   ] as const) {
-    const header = `x-more: ${"y".repeat(bytes)}\r\ncontent-length: 2`;
+    const kept = "connection: keep-alive\r\nkeep-alive: timeout=600";
+    const header = `x-more: ${"y".repeat(bytes)}\r\n${kept}\r\ncontent-length: 2`;
     const raw = await openRaw(t, (socket) =>
       socket.write(`HTTP/1.1 200 OK\r\n${header}\r\n\r\nok`),
     );
     const result = await outbound.send(get(raw.url, { timeoutMs: 10_000, responseBytesMax: 2 }));
     assert.equal(result.kind, kind);
     if (kind === "failed") assert.deepEqual(result, failed("too_large"));
+    await closed(raw);
   }
 });
 
@@ -354,18 +356,21 @@ test("a compressed body is handed over as it came", async (t) => {
   assert.deepEqual(Buffer.from(result.body), bomb);
 });
 
-test("what cannot be reached, or breaks off, is unreachable", async (t) => {
+test("what cannot be reached, breaks off or is no HTTP is unreachable, and its connection ends", async (t) => {
   const outbound = open(t, "dev");
   for (const answer of [
     (socket: Socket) => socket.destroy(),
     (socket: Socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"),
     (socket: Socket) => socket.end("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc"),
     (socket: Socket) =>
-      socket.end("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
-    (socket: Socket) => socket.end("SSH-2.0-OpenSSH_9\r\n"),
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"),
+    (socket: Socket) => socket.write("SSH-2.0-OpenSSH_9\r\n"),
+    (socket: Socket) =>
+      socket.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno length\r\n"),
   ]) {
     const raw = await openRaw(t, answer);
     assert.deepEqual(withoutHead(await outbound.send(get(raw.url))), failed("unreachable"));
+    await closed(raw);
   }
   const gone = createTcp();
   const { port } = await listen(t, gone);
