@@ -179,11 +179,19 @@ async function sendInTwoBatches(packages: readonly [string, string]): Promise<Te
   return orders;
 }
 
+/** Two packages in order of their ids, of which the second was made first: read as they lie, they come the other way. */
+async function addOpposed(): Promise<[string, string]> {
+  let [older, newer] = [await test1.addPackage(), await test1.addPackage()];
+  while (newer > older) [older, newer] = [newer, await test1.addPackage()];
+  return [newer, older];
+}
+
 await test("batches that end together do not wait in a circle with other ends of orders of the same packages", async () => {
-  const packages = [packageId, await test1.addPackage()].toSorted() as [string, string];
+  const packages = await addOpposed();
   const sent = await sendInTwoBatches(packages);
   const others: TestOrder[] = [];
-  for (const id of packages) others.push(...(await test1.approve(1, { packageId: id })));
+  for (const id of packages.toReversed())
+    others.push(...(await test1.approve(1, { packageId: id })));
   const orders = others.map(({ id }) => ({ id, attempt: 1 }));
   const { ends } = await ctx.db.transaction(async (tx) => {
     await tx.query(sql`select from kyc_package where id = ${packages[0]} for update`);
