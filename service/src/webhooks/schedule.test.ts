@@ -48,6 +48,14 @@ for (const [step, pause] of pauses.entries()) {
   });
 }
 
+test("late in the schedule an overloaded or hanging receiver is left alone no shorter than any other", () => {
+  for (const outcome of [answered(429), failed("timeout")])
+    assert.deepEqual(
+      pauses.map((_, step) => waitOf(outcome, { step })),
+      pauses.map((pause) => Math.max(60, pause)),
+    );
+});
+
 test("thirteen attempts are made, within 76 to 93 hours", () => {
   assert.equal(waitOf(answered(500), { step: 12 }), "given_up");
   const hours = pauses.reduce((sum, each) => sum + each) / hour;
