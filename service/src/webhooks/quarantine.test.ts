@@ -74,6 +74,8 @@ test("the ten minutes of refusals by the address policy begin with the first of 
   const refusals = [blocked(9 * minuteMs), blocked(10 * minuteMs), blocked(11 * minuteMs)];
   assert.equal(isOut([failed(0), ...refusals]), false);
   assert.equal(isOut([failed(0), ...refusals, blocked(19 * minuteMs)]), true);
+  const others = [failed(5 * minuteMs), failed(6 * minuteMs)];
+  assert.equal(isOut([blocked(0), ...others, blocked(10 * minuteMs)]), false, "two refusals");
 });
 
 test("a fault of ours counts for nothing, and a late 2xx ends no quarantine", () => {
