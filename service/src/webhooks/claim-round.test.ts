@@ -44,3 +44,12 @@ test("only a full round that took nothing is the last one", () => {
   assert.equal(advanceRound(part, nothing, 10).isOver, false);
   assert.equal(advanceRound(rest.round, nothing, 10).isOver, true);
 });
+
+test("a full round whose first part took something is not the last one, however little its others took", () => {
+  const part = (endpointIds: readonly string[], lastEndpoint: string): Claimed =>
+    claimed(endpointIds, { scanned: endpointsMax, lastEndpoint });
+  const first = advanceRound(beginRound(firstEndpoint), part([one], one), 10);
+  const second = advanceRound(first.round, part([], two), 10);
+  assert.deepEqual(second.round, { after: two, isFull: true, claimed: 1 });
+  assert.equal(advanceRound(second.round, claimed([]), 10).isOver, false);
+});

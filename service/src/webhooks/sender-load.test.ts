@@ -14,6 +14,7 @@ test("a claim takes half of what is free, and 512 deliveries at most", () => {
   assert.equal(limitBeside(0, 64), 32);
   assert.equal(limitBeside(61, 64), 2);
   assert.equal(limitBeside(64, 64), 0);
+  assert.equal(limitBeside(70, 64), 0);
 });
 
 const fullBeside = (a: number, b: number): readonly string[] =>
