@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Db, Statement } from "../platform/database/db.ts";
+import { AttemptEndQueue } from "./attempt-end-queue.ts";
+import type { Ended } from "./delivery-store.ts";
+import { openTestWebhooks, type TestWebhooks } from "./test-webhooks.ts";
+
+const leaseMs = 30_000;
+
+/** Ends of attempts at events that are gone, which the database takes all the same. */
+const endOf = (eventId: string, begunAtMs = Number.MAX_SAFE_INTEGER): Ended => ({
+  eventId,
+  lease: "00000000-0000-4000-8000-000000000000",
+  outcome: "delivered",
+  number: 1,
+  status: 200,
+  begunAtMs,
+  durationMs: 1,
+  answerSealed: null,
+  deliveredAt: 1,
+  dueAtMs: null,
+  kybEndpointId: null,
+  kybEndpointResets: null,
+});
+
+/** A queue whose statements are seen on their way to the database, with how many ends each records. */
+function openQueue({ ctx }: TestWebhooks, onStatement: () => void = () => undefined) {
+  const sizes: number[] = [];
+  const seen = { sizes, recorded: 0 };
+  const query = async <Row extends object>(statement: Statement): Promise<Row[]> => {
+    const [ids] = statement.values;
+    sizes.push(Array.isArray(ids) ? ids.length : 0);
+    onStatement();
+    return ctx.db.query<Row>(statement);
+  };
+  const db: Db = { ...ctx.db, query };
+  const onRecorded = (): void => void (seen.recorded += 1);
+  return { queue: new AttemptEndQueue({ ...ctx, db }, { leaseMs, onRecorded }), seen };
+}
+
+test("what ends while others are recorded is recorded right after them, and told together", async () => {
+  await using webhooks = await openTestWebhooks();
+  let isLate = false;
+  const { queue, seen } = openQueue(webhooks, () => {
+    if (isLate) return;
+    isLate = true;
+    queue.add(endOf("late"));
+  });
+  queue.add(endOf("a"));
+  queue.add(endOf("b"));
+  await queue.settled();
+  assert.deepEqual(seen, { sizes: [2, 1], recorded: 1 });
+  assert.deepEqual([queue.hasWaiting, queue.isRecording], [false, false]);
+});
+
+test("a statement records 512 ends at most", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { queue, seen } = openQueue(webhooks);
+  for (let at = 0; at < 513; at += 1) queue.add(endOf(`${at}`));
+  await queue.settled();
+  assert.deepEqual(seen, { sizes: [512, 1], recorded: 1 });
+});
+
+test("ends that the database does not take wait untold until their leases are over", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { queue, seen } = openQueue(webhooks, () => {
+    throw new Error("away");
+  });
+  const nowMs = webhooks.ctx.clock.nowMs();
+  queue.add(endOf("young", nowMs));
+  await queue.settled();
+  assert.deepEqual([queue.hasWaiting, seen.recorded], [true, 0]);
+  webhooks.advance(leaseMs / 1000);
+  queue.record();
+  await queue.settled();
+  assert.deepEqual([queue.hasWaiting, seen.recorded], [false, 0]);
+});
