@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { sql } from "../platform/database/db.ts";
+import { openNotifications } from "../platform/database/notifications.ts";
+import { heldChannel } from "./endpoint-store.ts";
+import { reactivateEndpoint } from "./endpoints.ts";
+import { openTestWebhooks, status } from "./test-webhooks.ts";
+
+test("a quarantine and each of its ends wake whoever holds deliveries or makes them due again", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx, clientDomainId } = webhooks;
+  const receiver = await webhooks.openReceiver(status(410));
+  await webhooks.register(receiver.url);
+  await using notifications = await openNotifications(ctx.db, { onFault: () => undefined });
+  let [wakes, onMark] = [0, (): void => undefined];
+  await notifications.subscribe(heldChannel, (payload) => {
+    if (payload === "mark") onMark();
+    else wakes += 1;
+  });
+  /** Notifications arrive in their order, so the mark comes after all that was told before. */
+  const wakesSoFar = async (): Promise<number> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    onMark = resolve;
+    await ctx.db.query(sql`select pg_notify(${heldChannel}, 'mark')`);
+    await promise;
+    return wakes;
+  };
+  const quarantine = async (): Promise<void> => {
+    await webhooks.enqueue(webhooks.kybEvent());
+    await webhooks.deliver();
+  };
+  const before = await wakesSoFar();
+  await quarantine();
+  assert.equal(await wakesSoFar(), before + 1);
+  await ctx.db.transaction(async (tx) => reactivateEndpoint(ctx, tx, clientDomainId));
+  assert.equal(await wakesSoFar(), before + 2);
+  await webhooks.deliver();
+  assert.equal(await wakesSoFar(), before + 3, "in quarantine again");
+  await webhooks.register(receiver.url);
+  assert.equal(await wakesSoFar(), before + 4);
+});
