@@ -225,8 +225,12 @@ async function sendOnNew(
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  // Its connection ends with the answer (`reset`), with a failure, or when the signal says so.
-  return orAborted(exchange(client, url, { ...request, reset: true }), signal);
+  try {
+    return await orAborted(exchange(client, url, { ...request, reset: true }), signal);
+  } finally {
+    // Not awaited: it also waits for a peer that never finishes its TLS handshake.
+    client.destroy().catch(() => undefined);
+  }
 }
 
 /** Connects only to the checked addresses, with as many connections as there are requests under way. */
