@@ -23,14 +23,16 @@ const endOf = (eventId: string, begunAtMs = Number.MAX_SAFE_INTEGER): Ended => (
   kybEndpointResets: null,
 });
 
-/** A queue whose statements are seen on their way to the database, with how many ends each records. */
+/** A queue whose statements that record are seen on their way to the database, with how many ends each records. */
 function openQueue({ ctx }: TestWebhooks, onStatement: () => void = () => undefined) {
   const sizes: number[] = [];
   const seen = { sizes, recorded: 0 };
   const query = async <Row extends object>(statement: Statement): Promise<Row[]> => {
     const [ids] = statement.values;
-    sizes.push(Array.isArray(ids) ? ids.length : 0);
-    onStatement();
+    if (Array.isArray(ids)) {
+      sizes.push(ids.length);
+      onStatement();
+    }
     return ctx.db.query<Row>(statement);
   };
   const db: Db = { ...ctx.db, query };
