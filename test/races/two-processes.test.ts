@@ -1,6 +1,7 @@
 // What two server processes over one database do at the same instant.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { decodeJwt } from "jose";
 import { disableClient, getPackage } from "../../service/src/accounts/index.ts";
 import { openDb, sql, type Statement } from "../../service/src/platform/database/db.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
@@ -13,8 +14,10 @@ import {
 } from "../kyc-world.ts";
 import {
   approveByQr,
+  authorizationUrl,
   finish,
   logIn,
+  makePkce,
   openPage,
   postToken,
   redeem,
@@ -28,6 +31,7 @@ import {
   claim,
   decline,
   newIdentity,
+  openWalletSession,
   post,
   scan,
   tryClaim,
@@ -195,6 +199,73 @@ test("of two claims, redemptions or refreshes that meet at one row the first alo
     async () => postToken(other.url, world.client, parameters),
   );
   assert.deepEqual(refreshed, [200, 400]);
+});
+
+test("of two browsers with one pushed request, or two wallets with one box, that meet at its row the first alone gets it", async () => {
+  const { client } = world;
+  const { challenge } = makePkce();
+  const { search } = new URL(authorizationUrl(world.baseUrl, client, { challenge }));
+  const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
+  const pushed = await fetch(`${world.baseUrl}/oauth2/par`, {
+    method: "POST",
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams(search),
+  });
+  const { request_uri = "" } = (await pushed.json()) as { request_uri?: string };
+  const query = new URLSearchParams({ client_id: client.id, request_uri }).toString();
+  const opened = await oneAfterTheOther(
+    sql`select from pushed_request where client_id = ${client.id} for update`,
+    async () => fetch(`${world.baseUrl}/oauth2/auth?${query}`),
+    async () => fetch(`${other.url}/oauth2/auth?${query}`),
+  );
+  assert.deepEqual(opened, [200, 400]);
+
+  const identity = newIdentity();
+  const session = await openWalletSession(world.baseUrl, identity);
+  const left = await fetch(`${world.baseUrl}/w/mailbox`, {
+    method: "POST",
+    headers: { ...session, "content-type": "application/json" },
+    body: JSON.stringify({ box: "c2VhbGVk", expiresAt: world.ctx.clock.now() + 600 }),
+  });
+  const { id } = (await left.json()) as { id: string };
+  const taken = await oneAfterTheOther(
+    sql`select from mailbox where user_address = ${identity.address} for update`,
+    async () => post(`${world.baseUrl}/w/mailbox/${id}/take`, {}),
+    async () => post(`${other.url}/w/mailbox/${id}/take`, {}),
+  );
+  assert.deepEqual(taken, [200, 404]);
+});
+
+test("of two restarts of a login, or two ends of a session, that meet at its row one has an effect", async () => {
+  const told = await world.addClient({ backchannelLogoutUri: "http://localhost:4999/logout" });
+  const countOf = async (table: "login" | "logout_delivery"): Promise<number> => {
+    const text = `select from ${table} where client_id = $1`;
+    return (await world.ctx.db.query({ name: "", text, values: [told.id] })).length;
+  };
+  const page = await openPage(world.baseUrl, told);
+  const restart = async (baseUrl: string): Promise<Response> =>
+    page.jar
+      .copy()
+      .fetch(`${baseUrl}/oauth2/login/${page.loginId}/restart`, {
+        method: "POST",
+        redirect: "manual",
+      });
+  const restarted = await oneAfterTheOther(
+    rowOfLogin(page.loginId),
+    async () => restart(world.baseUrl),
+    async () => restart(other.url),
+  );
+  assert.deepEqual([restarted, await countOf("login")], [[303, 303], 2]);
+
+  const { tokens } = await logIn(world.baseUrl, told, newIdentity());
+  const { sid = "" } = decodeJwt(tokens.id_token) as { sid?: string };
+  const query = new URLSearchParams({ id_token_hint: tokens.id_token }).toString();
+  const ended = await oneAfterTheOther(
+    sql`select from session where id = ${sid} for update`,
+    async () => fetch(`${world.baseUrl}/oauth2/sessions/logout?${query}`),
+    async () => fetch(`${other.url}/oauth2/sessions/logout?${query}`),
+  );
+  assert.deepEqual([ended, await countOf("logout_delivery")], [[200, 200], 1]);
 });
 
 test("of an approval and a refusal at once the first counts, and the other is told that it came too late", async () => {
