@@ -274,7 +274,7 @@ export async function get(
   return answerOf(await login.http.inject({ method: "GET", url: path, headers }));
 }
 
-function answerOf(response: {
+export function answerOf(response: {
   statusCode: number;
   headers: Readonly<Record<string, unknown>>;
   body: string;

@@ -154,7 +154,7 @@ test("userinfo refuses with the challenge of RFC 6750", async () => {
 
 test("userinfo challenges also a call whose form cannot be read as one token", async () => {
   const access = String((await tokensOf(client))["access_token"]);
-  const json = { headers: { "content-type": "application/json" } };
+  const json = { form: { a: "b" }, headers: { "content-type": "application/json" } };
   const calls = [
     { form: { access_token: [access, access] } },
     { form: { access_token: "x".repeat(8193) } },

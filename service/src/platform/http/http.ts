@@ -120,7 +120,7 @@ export function createHttp(ctx: Ctx): Http {
   });
   refuseUnreadableQueries(http);
   allowMissingBodies(http);
-  acceptOnlyJson(http);
+  checkTypes(http);
   boundLargeBodies(ctx, http, bodyBytesMax);
   boundLargeAnswers(ctx, http);
   answerUnknownRoutes(http);
@@ -205,15 +205,25 @@ const refuseUnreadableQuery: onRequestHookHandler = (request, _reply, done) => {
 
 /**
  * API and wallet routes accept only JSON; forms are for the login's routes. Any site may have a browser post a form, so
- * one that a wallet route took would bypass CORS.
+ * one that a wallet route took would bypass CORS. Nothing sent is a missing body everywhere, whatever type stands beside.
  */
-function acceptOnlyJson(http: Http): void {
+function checkTypes(http: Http): void {
   http.addHook("onRoute", (route) => {
-    if (!/^\/(?:api|w)\//.test(route.url) || route.method === "GET") return;
     const own = [route.onRequest ?? []].flat();
+    if (route.schema?.consumes !== undefined) route.onRequest = [...own, ignoreOtherTypeOfNothing];
+    if (!/^\/(?:api|w)\//.test(route.url) || route.method === "GET") return;
     route.onRequest = [...own, ignoreTypeOfNothing, refuseOtherTypes];
   });
 }
+
+/** An empty form stays one: its refusal names the parameter that is missing. */
+const ignoreOtherTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
+  const isForm = /^application\/x-www-form-urlencoded *(?:;|$)/i.test(
+    headers["content-type"] ?? "",
+  );
+  if (!isForm && isWithoutBody(headers)) delete headers["content-type"];
+  done();
+};
 
 /** Some clients name a type even if they send nothing, curl and .NET among them: that is a missing body. */
 const ignoreTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
