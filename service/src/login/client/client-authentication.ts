@@ -102,8 +102,7 @@ type Reader = (call: ClientCall) => (() => Presented) | null;
 const readBasic: Reader = ({ authorization, form }) => {
   if (authorization === undefined) return null;
   return () => {
-    const encoded = /^Basic +([\w+/-]+={0,2})$/i.exec(authorization)?.[1];
-    const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
+    const text = textOfBasic(authorization);
     const at = text.indexOf(":");
     if (at < 0)
       throw new OAuthProblem(
@@ -123,6 +122,23 @@ const readBasic: Reader = ({ authorization, form }) => {
     return { method: "client_secret_basic", clientId, secret: formDecode(text.slice(at + 1)) };
   };
 };
+
+/** What stands behind `Basic`, decoded from base64 (RFC 7617 section 2); empty where it is none. */
+function textOfBasic(authorization: string): string {
+  const encoded = /^Basic +([\w+/-]+={0,2})$/i.exec(authorization)?.[1];
+  return encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
+}
+
+/** The client that a Basic header names, without proof; undefined where it names none. */
+export function clientIdOfBasic(authorization: string): string | undefined {
+  const [encoded, ...others] = textOfBasic(authorization).split(":");
+  if (encoded === undefined || others.length === 0) return undefined;
+  try {
+    return formDecode(encoded);
+  } catch {
+    return undefined;
+  }
+}
 
 const readPost: Reader = ({ form }) => {
   const secret = valueOf(form, "client_secret");

@@ -122,14 +122,17 @@ test("the answer is open to an origin that was given to the client since it was 
   assert.equal(login.ctx.db.callsTotal - before, 0, "an origin of no client costs no statement");
 });
 
-test("a client that proves itself in the header is told by it, whatever the form says", async () => {
+test("a client that proves itself in the header is told by it, form-encoded or not, whatever the form says", async () => {
   const shopClient = await addClient(login, { redirectUris: [`${shop}/callback`] });
   const form = { grant_type: "refresh_token", refresh_token: "x" };
   for (const origin of [shop, "http://localhost:4999"]) {
-    const headers = { authorization: shopClient.basic, origin };
-    const answer = await post(login, "/oauth2/token", { form, headers });
-    assert.equal(answer.status, 400);
-    assert.equal(answer.headers[allowed], origin === shop ? shop : undefined, origin);
+    for (const id of [shopClient.id, shopClient.id.replaceAll("-", "%2D")]) {
+      const text = Buffer.from(`${id}:${shopClient.secret}`).toString("base64");
+      const headers = { authorization: `Basic ${text}`, origin };
+      const answer = await post(login, "/oauth2/token", { form, headers });
+      assert.deepEqual([answer.status, answer.body["error"]], [400, "invalid_grant"]);
+      assert.equal(answer.headers[allowed], origin === shop ? shop : undefined, `${origin} ${id}`);
+    }
   }
 });
 

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import type { Http } from "../../platform/http/http.ts";
-import { valueOf } from "../client/client-authentication.ts";
+import { clientIdOfBasic, valueOf } from "../client/client-authentication.ts";
 import { listOrigins } from "./origin-store.ts";
 import type { TokenContext } from "../token-context.ts";
 import { userinfoPath } from "./userinfo.ts";
@@ -126,8 +126,7 @@ function clientIdOf(request: FastifyRequest): string | undefined {
     typeof request.body === "object" && request.body !== null ? (request.body as Form) : {};
   const { authorization = "" } = request.headers;
   const [, scheme = "", credentials = ""] = /^(\w+) +(\S+)$/.exec(authorization) ?? [];
-  if (scheme.toLowerCase() === "basic")
-    return Buffer.from(credentials, "base64").toString("utf8").split(":", 1)[0];
+  if (scheme.toLowerCase() === "basic") return clientIdOfBasic(authorization);
   const token = scheme === "" ? valueOf(form, "access_token") : credentials;
   // Userinfo is for the token's own client, whichever client the form names.
   const named = request.routeOptions.url === userinfoPath ? undefined : valueOf(form, "client_id");
