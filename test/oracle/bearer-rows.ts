@@ -163,7 +163,7 @@ const introspect: readonly Row[] = [
     name: "an access token, browser-only client",
     by: "browser",
     theirs: "active",
-    ours: "401 invalid_client, no challenge",
+    ours: "401 invalid_client",
     reason: why.introspectConfidential,
   },
   {
@@ -185,7 +185,7 @@ const introspect: readonly Row[] = [
     name: "no authentication",
     headers: none,
     theirs: "400 invalid_request",
-    ours: "401 invalid_client, no challenge",
+    ours: "401 invalid_client",
     reason: why.authenticationFailed,
   },
   {
@@ -249,7 +249,7 @@ const revoke: readonly Row[] = [
     name: "no authentication",
     headers: none,
     theirs: "400 invalid_request",
-    ours: "401 invalid_client, no challenge",
+    ours: "401 invalid_client",
     reason: why.authenticationFailed,
   },
   {

@@ -47,7 +47,7 @@ function successClass(to: Target, text: string): string {
   return `${type}: ${given.join(", ")}`;
 }
 
-/** An error as RFC 6749 section 5.2 wants it: a code, and a challenge for who failed to authenticate by header. */
+/** An error as RFC 6749 section 5.2 wants it, and with a 401 the challenge of RFC 9110 section 15.5.2. */
 function failureClass({ response, text }: Answer): string {
   const code = errorCode(text);
   const lacksChallenge =

@@ -1,5 +1,5 @@
 import { basic } from "./call.ts";
-import { why } from "./reasons.ts";
+import { unchallenged, why } from "./reasons.ts";
 import type { Call, Row, Section } from "./row.ts";
 import { clientOf } from "./scene.ts";
 
@@ -11,7 +11,7 @@ const push: readonly Row[] = [
   {
     name: "pushed without authentication",
     proof: "none",
-    theirs: "401 invalid_client, no challenge",
+    ...unchallenged,
   },
   {
     name: "pushed with a wrong secret",

@@ -46,7 +46,9 @@ export const why = {
   machineScope:
     "Every scope speaks about a user; one that cannot be granted is `invalid_scope` (RFC 6749 section 5.2).",
   authenticationFailed:
-    "RFC 6749 section 5.2: missing or failed client authentication is `invalid_client`, and if the client used the header, always 401 with a challenge.",
+    "RFC 6749 section 5.2: missing or failed client authentication is `invalid_client`, and a 401 has a challenge (RFC 9110 section 15.5.2).",
+  everyChallenge:
+    "RFC 9110 section 15.5.2: a 401 names a scheme that the endpoint takes, however this client authenticates; some HTTP libraries fail without.",
   registeredMethod:
     "A client authenticates only by the method that it is registered for (section 2, Client types).",
   assertionInvalid: "RFC 7521 section 4.2.1: an assertion that is not valid is `invalid_client`.",
@@ -76,4 +78,11 @@ export const why = {
     "RFC 7662 section 2.1: the caller must be authorized; a client with neither secret nor key cannot be.",
   revokeSilent:
     "As Ory Hydra answers, whose contract this is (section 2): 200, and nothing is revoked, so nobody learns whether somebody else's token exists. RFC 7009 section 2.1 would refuse.",
+} as const;
+
+/** A client that failed to prove itself without the `Authorization` header. */
+export const unchallenged = {
+  theirs: "401 invalid_client, no challenge",
+  ours: "401 invalid_client",
+  reason: why.everyChallenge,
 } as const;

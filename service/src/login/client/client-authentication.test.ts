@@ -17,6 +17,8 @@ import { addTestSecret, changeTestClient, disableTestClient } from "../test-logi
 const login = await openTestLogin();
 after(async () => login[Symbol.asyncDispose]());
 
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
 async function ask(form: Record<string, string>, authorization?: string): Promise<Answer> {
   return post(login, "/oauth2/token", {
     form: { grant_type: "client_credentials", ...form },
@@ -48,7 +50,7 @@ test("each type of client is taken by its own method alone", async () => {
   refused(await ask({}, spa.basic), 401, "invalid_client");
 });
 
-test("a wrong, unknown or disabled client is refused, with a challenge where it used the header", async () => {
+test("a wrong, unknown or disabled client is refused, and told of Basic whether or not it used the header", async () => {
   const client = await addClient(login);
   const other = await addClient(login);
   const cases: [Record<string, string>, string | undefined][] = [
@@ -59,15 +61,16 @@ test("a wrong, unknown or disabled client is refused, with a challenge where it 
     [{}, basicOf("no/such\u0000", "x")],
     [{}, "Basic !!!"],
     [{}, `Bearer ${client.secret}`],
+    [{}, undefined],
+    [{ client_id: client.id }, undefined],
+    [{ client_id: client.id, client_secret: "wrong" }, undefined],
+    [{ client_assertion_type: assertionType, client_assertion: "wrong" }, undefined],
   ];
   for (const [form, authorization] of cases) {
     const answer = await ask(form, authorization);
     refused(answer, 401, "invalid_client");
-    assert.match(String(answer.headers["www-authenticate"]), /^Basic /);
+    assert.equal(answer.headers["www-authenticate"], 'Basic realm="svc", charset="UTF-8"');
   }
-  const silent = await ask({});
-  refused(silent, 401, "invalid_client");
-  assert.equal(silent.headers["www-authenticate"], undefined);
   await disableTestClient(login.ctx.db, client.id);
   login.clock.advance(61);
   refused(await ask({}, client.basic), 401, "invalid_client");

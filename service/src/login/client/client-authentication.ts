@@ -56,12 +56,12 @@ export async function authenticateClient(
   const presented = readPresented(call);
   refuseBlocked(ctx, presented.clientId, call.address);
   const client = await ctx.clients.find(presented.clientId);
-  if (client === null) return refuse(call, "the client is unknown");
+  if (client === null) return refuse("the client is unknown");
   const proved = await prove(ctx, client, presented);
   if (!("fault" in proved)) return proved;
   // A host of the client that is away must not lock it out for longer than it is away.
   if (proved.isGuess) await countFailure(ctx, client.id, call.address);
-  return refuse(call, proved.fault);
+  return refuse(proved.fault);
 }
 
 /**
@@ -108,9 +108,6 @@ const readBasic: Reader = ({ authorization, form }) => {
       throw new OAuthProblem(
         "invalid_client",
         "the Authorization header is not Basic with base64 of id, colon and secret",
-        {
-          challenge: "Basic",
-        },
       );
     const clientId = formDecode(text.slice(0, at));
     const named = valueOf(form, "client_id");
@@ -245,8 +242,6 @@ async function proveAs(
     : { fault: "the client secret is wrong", isGuess: true };
 }
 
-/** RFC 6749 section 5.2: a client that used the header is answered with its scheme. */
-function refuse(call: ClientCall, fault: string): never {
-  const challenge = call.authorization === undefined ? {} : { challenge: "Basic" as const };
-  throw new OAuthProblem("invalid_client", fault, challenge);
+function refuse(fault: string): never {
+  throw new OAuthProblem("invalid_client", fault);
 }

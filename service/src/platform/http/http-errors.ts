@@ -204,7 +204,7 @@ function isFormMissing(error: unknown): boolean {
  * Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope.
  *
  * @param resource.challenge the scheme to ask for where a fault names none: a resource tells also a malformed request how
- * to authenticate (RFC 6750 section 3)
+ * to authenticate (RFC 6750 section 3); elsewhere a 401 asks for `Basic`
  */
 export function useOAuthErrors(
   ctx: Ctx,
@@ -223,7 +223,7 @@ export function hasOAuthErrors(scope: object): boolean {
   return oauthScopes.has(scope);
 }
 
-/** @param failure.challenge the scheme to ask for where a request is malformed and its fault names none */
+/** @param failure.challenge the scheme of a resource, see {@link useOAuthErrors} */
 async function answerOAuthError(
   ctx: Ctx,
   { error, request, reply, challenge }: Failure & { readonly challenge?: "Bearer" },
@@ -234,8 +234,7 @@ async function answerOAuthError(
     found ?? new OAuthProblem("server_error", `something failed here; quote ${request.id}`);
   noteRefusal(reply, problem.code);
   if (problem.status === 413) readOn(reply);
-  const scheme =
-    problem.options.challenge ?? (problem.code === "invalid_request" ? challenge : undefined);
+  const scheme = problem.options.challenge ?? schemeOf(problem, challenge);
   if (scheme !== undefined)
     void reply.header("www-authenticate", oauthChallengeOf(problem, scheme));
   return reply
@@ -244,7 +243,19 @@ async function answerOAuthError(
     .send({ error: problem.code, error_description: problem.message });
 }
 
-type Scheme = NonNullable<OAuthProblem["options"]["challenge"]>;
+type Scheme = NonNullable<OAuthProblem["options"]["challenge"]> | "Basic";
+
+/**
+ * A 401 always names a scheme that would do (RFC 9110 section 15.5.2): at a resource its own, elsewhere the one of HTTP's
+ * that clients have, however this one authenticates.
+ */
+function schemeOf(
+  { code, status }: OAuthProblem,
+  ofResource: "Bearer" | undefined,
+): Scheme | undefined {
+  if (status === 401) return ofResource ?? "Basic";
+  return code === "invalid_request" ? ofResource : undefined;
+}
 
 function oauthChallengeOf(problem: OAuthProblem, scheme: Scheme): string {
   if (scheme === "Basic") return 'Basic realm="svc", charset="UTF-8"';

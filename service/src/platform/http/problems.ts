@@ -217,8 +217,8 @@ const oauthStatuses: { readonly [each in OAuthCode]?: number } = {
 export interface OAuthProblemOptions {
   status?: number;
   headers?: Record<string, string>;
-  /** Scheme of the `WWW-Authenticate` challenge that a 401 or a resource error carries. */
-  challenge?: "Basic" | "Bearer" | "DPoP";
+  /** Scheme of the `WWW-Authenticate` challenge of a resource; any other 401 asks for `Basic`. */
+  challenge?: "Bearer" | "DPoP";
 }
 
 /** A refusal of an OAuth endpoint: `{ error, error_description }`. The description is ASCII without `"` and `\` (RFC 6749 5.2). */
