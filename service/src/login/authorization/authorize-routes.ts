@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Http } from "../../platform/http/http.ts";
 import type { Form } from "../../platform/http/http-input.ts";
+import { logFault } from "../../platform/http/http-errors.ts";
 import { noteRefusal } from "../../platform/http/refused-answers.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { htmlPage, refusalPages } from "../../platform/http/refusals.ts";
@@ -20,10 +21,12 @@ const AuthorizationForm = Type.Object(authorizationMembers, { required: ["client
 const redirectFaults = [...authorizationFaults, "request_uri_not_supported", "login_required"]
   .map((each) => `\`${each}\``)
   .join(", ");
+/** Elsewhere they are a page. */
+const silentFaults = "with `prompt=none` also `temporarily_unavailable` and `server_error`";
 const authorizationAnswers = {
   200: htmlPage("The page with the QR code."),
   303: Type.Null({
-    description: `To the redirect URI, with \`state\` and \`iss\`: \`code\` from the session, or \`error\`: ${redirectFaults}.`,
+    description: `To the redirect URI, with \`state\` and \`iss\`: \`code\` from the session, or \`error\`: ${redirectFaults}; ${silentFaults}.`,
   }),
   ...refusalPages({
     400: "The client or its redirect URI is wrong, or the pushed request is gone: never a redirect.",
@@ -88,6 +91,7 @@ async function start(
   };
   const outcome = await authorize(ctx, form, browser).catch(loadAgain);
   if (outcome.kind === "page") return showLogin(ctx, outcome, { request, reply });
+  if (outcome.failure !== undefined) logFault(ctx, outcome.failure, request);
   if (outcome.refusal !== undefined) noteRefusal(reply, outcome.refusal);
   return leave(reply, outcome.location);
 }

@@ -1,6 +1,7 @@
 import type { Client } from "../../accounts/index.ts";
 import type { Random } from "../../platform/context.ts";
 import type { Form } from "../../platform/http/http-input.ts";
+import { oauthProblemOf } from "../../platform/http/http-errors.ts";
 import { randomId } from "../../platform/ids.ts";
 import { type OAuthCode, OAuthProblem } from "../../platform/http/problems.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
@@ -41,19 +42,24 @@ export type AuthorizeOutcome =
       readonly client: Client;
       readonly cookies: readonly string[];
     }
-  | {
-      readonly kind: "redirect";
-      readonly location: string;
-      /** Of an error that the client is told there. */
-      readonly refusal?: OAuthCode;
-    };
+  | Redirect;
+
+interface Redirect {
+  readonly kind: "redirect";
+  readonly location: string;
+  /** Of an error that the client is told there. */
+  readonly refusal?: OAuthCode;
+  /** What went wrong here, if it is no row of the tables of errors. */
+  readonly failure?: unknown;
+}
 
 /** How long an attempt's cookie outlives the time in which its code can be fetched. */
 const cookieSlackSeconds = 600;
 
 /**
  * Judges an authorization request and answers it: with a QR page, from the browser's session, or with an error at the
- * client's redirect URI.
+ * client's redirect URI. With `prompt=none` no page may be shown (OpenID Connect Core section 3.1.2.1), so there the
+ * client is also told of what fails here (RFC 6749 section 4.1.2.1).
  *
  * @throws {OAuthProblem} when client or redirect URI are wrong: shown as a page, never sent anywhere
  */
@@ -73,8 +79,12 @@ export async function authorize(
   try {
     return await answer(ctx, { client: current, request: { ...request, ...pushed } }, browser);
   } catch (error) {
-    if (!(error instanceof OAuthProblem)) throw error;
-    return refuse(ctx, given, { redirectUri, fault: error });
+    const known = oauthProblemOf(error);
+    // A person can read the page that says so, and try again.
+    if (!(error instanceof OAuthProblem) && !request.prompt.includes("none")) throw error;
+    const fault = known ?? new OAuthProblem("server_error", "something failed here");
+    const refusal = refuse(ctx, given, { redirectUri, fault });
+    return known === null ? { ...refusal, failure: error } : refusal;
   }
 }
 
@@ -83,7 +93,7 @@ function refuse(
   { config }: Pick<LoginContext, "config">,
   given: Given,
   { redirectUri, fault }: { redirectUri: string | null; fault: OAuthProblem },
-): AuthorizeOutcome {
+): Redirect {
   if (redirectUri === null) throw fault;
   const state = returnableState(given);
   const location = errorLocation(

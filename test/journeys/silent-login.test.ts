@@ -1,0 +1,49 @@
+// What the client of a browser is told when nobody may be asked, and when nobody can be.
+import assert from "node:assert/strict";
+import { after, mock, test } from "node:test";
+import { authorizationUrl, makePkce } from "../login-flow.ts";
+import { openWorld } from "../world.ts";
+
+const world = await openWorld();
+after(async () => world[Symbol.asyncDispose]());
+
+async function ask(prompt: string): Promise<Response> {
+  const changed = { scope: "openid", prompt };
+  return fetch(authorizationUrl(world.baseUrl, world.client, makePkce(), changed), {
+    redirect: "manual",
+  });
+}
+
+/** The error at the redirect URI. */
+function toldBy(response: Response): URLSearchParams {
+  assert.equal(response.status, 303);
+  const url = new URL(response.headers.get("location") ?? "");
+  assert.equal(`${url.origin}${url.pathname}`, world.client.redirectUri);
+  assert.equal(url.searchParams.get("state"), "state-of-the-browser");
+  assert.equal(url.searchParams.get("iss"), world.baseUrl);
+  return url.searchParams;
+}
+
+/** Every statement fails so until the result is disposed of. */
+function failWith(message: string): Disposable {
+  const failing = mock.method(world.ctx.db, "query", async () => {
+    throw new Error(message);
+  });
+  return { [Symbol.dispose]: () => failing.mock.restore() };
+}
+
+const failures: readonly [message: string, code: string, status: number][] = [
+  ["Connection terminated", "temporarily_unavailable", 503],
+  ["nobody foresaw this", "server_error", 500],
+];
+
+for (const [message, code, status] of failures) {
+  void test(`${code} is told at the redirect URI where no page may be shown, and on a page to a person`, async () => {
+    assert.equal(toldBy(await ask("none")).get("error"), "login_required");
+    using _ = failWith(message);
+    assert.equal(toldBy(await ask("none")).get("error"), code);
+    const shown = await ask("login");
+    assert.equal(shown.status, status);
+    assert.match(await shown.text(), /<h1/);
+  });
+}
