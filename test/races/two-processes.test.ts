@@ -244,12 +244,10 @@ test("of two restarts of a login, or two ends of a session, that meet at its row
   };
   const page = await openPage(world.baseUrl, told);
   const restart = async (baseUrl: string): Promise<Response> =>
-    page.jar
-      .copy()
-      .fetch(`${baseUrl}/oauth2/login/${page.loginId}/restart`, {
-        method: "POST",
-        redirect: "manual",
-      });
+    page.jar.copy().fetch(`${baseUrl}/oauth2/login/${page.loginId}/restart`, {
+      method: "POST",
+      redirect: "manual",
+    });
   const restarted = await oneAfterTheOther(
     rowOfLogin(page.loginId),
     async () => restart(world.baseUrl),

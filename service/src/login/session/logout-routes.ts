@@ -1,7 +1,7 @@
 import { Type } from "../../platform/http/schema.ts";
 import { shortAddress } from "@svc/protocol";
-import type { FastifyReply, preValidationHookHandler } from "fastify";
-import type { Http } from "../../platform/http/http.ts";
+import type { FastifyReply } from "fastify";
+import { fillBody, type Http } from "../../platform/http/http.ts";
 import { logFault, oauthProblemOf } from "../../platform/http/http-errors.ts";
 import { noteRefusal } from "../../platform/http/refused-answers.ts";
 import type { Form } from "../../platform/http/http-input.ts";
@@ -49,17 +49,12 @@ export function logoutRoutes(ctx: TokenContext, scope: Http): void {
     tags,
     summary: "Log the browser out, by form",
   };
+  // No parameter is required (OpenID Connect RP-Initiated Logout section 2), so a body is not either.
   const options = { schema: onForm, preValidation: fillBody };
   scope.post(logoutPath, options, async (request, reply) =>
     answer(ctx, "POST", { request, reply, form: request.body }),
   );
 }
-
-/** No parameter is required (OpenID Connect RP-Initiated Logout section 2), so a body is not either. */
-const fillBody: preValidationHookHandler = (request, _reply, done) => {
-  request.body ??= {};
-  done();
-};
 
 async function answer(
   ctx: TokenContext,
