@@ -16,6 +16,7 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Account } from "../process/bound-process.ts";
 
@@ -46,6 +47,10 @@ const fallbackParent = "/var/lib/svc-embedded";
 
 /** `sun_path` holds 104 bytes on macOS and 108 on Linux, the closing zero included. */
 const socketPathBytesMax = 103;
+
+/** A server writes its process id right after it has made its lock file. */
+const pidTriesMax = 10;
+const pidEveryMs = 50;
 
 /** The port only names the socket file; nothing listens on TCP. */
 export const socketPort = 5432;
@@ -240,6 +245,26 @@ export async function removeLeftovers(home: Home): Promise<void> {
   const left = names.filter((name) => name.includes(".new-"));
   const options = { recursive: true, force: true, maxRetries: 10, retryDelay: 100 };
   await Promise.all(left.map(async (name) => rm(join(home.directory, name), options)));
+}
+
+/**
+ * The process id in the lock file of the data, or null without one. A server that was killed before it wrote its id, or a
+ * power cut then, leaves a lock file without an id, beside which PostgreSQL refuses every start: that file is removed. Only
+ * the holder of the home's lock may call it.
+ */
+export async function findServerPid(data: string): Promise<number | null> {
+  const path = join(data, "postmaster.pid");
+  for (let tries = 0; tries < pidTriesMax; tries += 1) {
+    const text = await readIfPresent(path);
+    if (text === null) return null;
+    const pid = Number.parseInt(text, 10);
+    if (pid > 0) return pid;
+    // That of a server in single-user mode, which an operator may use here: PostgreSQL knows whether it lives.
+    if (pid < 0) return null;
+    await delay(pidEveryMs);
+  }
+  await rm(path, { force: true });
+  return null;
 }
 
 /** A name beside `path` that {@link removeLeftovers} recognises. */

@@ -336,6 +336,17 @@ test("a killed server recovers at the next start, though its process id belongs 
   }
 });
 
+for (const [what, text] of [
+  ["an empty lock file", ""],
+  ["a lock file of zeros", "\0".repeat(64)],
+] as const)
+  test(`a server killed before it wrote its process id leaves ${what}, and the next start has the data`, async () => {
+    const directory = await initialised();
+    await writeFile(join(directory, "data/postmaster.pid"), text);
+    await using server = await start(directory);
+    assert.deepEqual(await ask(server.connection, "select word from first"), [{ word: "Zürich" }]);
+  });
+
 test("an initialisation that was killed is done again", async () => {
   const directory = join(await temporary(), "postgres");
   const parent = startElsewhere(directory);

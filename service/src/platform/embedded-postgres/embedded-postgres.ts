@@ -454,9 +454,8 @@ async function tryConnection(connection: Connection): Promise<"ready" | "busy" |
  * @throws {EmbeddedPostgresInUse} when the server on these data was started by other means
  */
 async function waitForOrphan(home: Home, directory: string): Promise<number | null> {
-  const text = await files.readIfPresent(join(home.data, "postmaster.pid"));
-  const pid = Number.parseInt(text ?? "", 10);
-  if (!(pid > 0)) return null;
+  const pid = await files.findServerPid(home.data);
+  if (pid === null) return null;
   for (let tries = 0; tries < orphanTriesMax; tries += 1) {
     const command = await commandOf(pid);
     if (!command.includes(home.data)) return pid;
