@@ -13,6 +13,7 @@ import { findBinaries } from "./embedded-postgres-binaries.ts";
 import * as files from "./embedded-postgres-files.ts";
 import type { Home } from "./embedded-postgres-files.ts";
 import { hasOtherSessions } from "./embedded-postgres-store.ts";
+import { openStartPatience } from "./start-patience.ts";
 
 /**
  * Whether a line of the server's log is about its own starts and stops. A stop ends connections whose goodbye it has not
@@ -62,7 +63,6 @@ export class EmbeddedPostgresInUse extends Error {
 }
 
 const user = "svc";
-const readyWithinMs = 120_000;
 const retryEveryMs = 50;
 const lockTriesMax = 10;
 const restartEveryMs = 1_000;
@@ -385,7 +385,7 @@ async function tryStart(
   log: (line: string) => void,
 ): Promise<BoundProcess | { refused: string }> {
   const ready = Promise.withResolvers<"ready">();
-  const late = new AbortController();
+  using patience = openStartPatience(plan.over);
   const lines: string[] = [];
   // The value is a list whose entries may be quoted; a path may hold a comma.
   const socket = `unix_socket_directories="${plan.connection.host.replaceAll('"', '""')}"`;
@@ -400,24 +400,20 @@ async function tryStart(
         : { environment: { PG_GRANDPARENT_PID: String(plan.stalePid) } }),
       log(line) {
         log(line);
+        patience.hear(line);
         if (lines.length < 20) lines.push(line);
         if (line.includes("database system is ready to accept connections")) ready.resolve("ready");
       },
     },
   );
   try {
-    const ends = [late.signal, ...(plan.over === undefined ? [] : [plan.over])];
-    const timeout = delay(readyWithinMs, "late" as const, { signal: AbortSignal.any(ends) });
-    timeout.catch(() => undefined);
-    const outcome = await Promise.race([ready.promise, server.exited, timeout]);
+    const outcome = await Promise.race([ready.promise, server.exited, patience.late]);
     if (outcome === "ready" && (await tryConnection(plan.connection)) === "ready") return server;
     if (typeof outcome === "string") await server.stop();
     return { refused: `${outcome}: ${lines.join("; ")}` };
   } catch (error) {
     await server.stop().catch(() => undefined);
     throw error;
-  } finally {
-    late.abort();
   }
 }
 
