@@ -104,6 +104,8 @@ export async function openListeningConnection(
   const { onFault, onGap, askEveryMs = askEveryMsDefault } = hearing;
   const company = watchCompany();
   let client: Client | null = null;
+  /** Being ended for a fault: whoever waits for a turn on it is served by the next. */
+  let faulty: Client | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
 
@@ -136,12 +138,13 @@ export async function openListeningConnection(
   const onClient = async (work: (current: Client) => Promise<void>): Promise<void> =>
     turns(async () => {
       const current = client;
-      if (current === null) return;
+      if (current === null || current === faulty) return;
       try {
         await work(current);
       } catch (error) {
         if (isClosed) return;
         onFault(error);
+        faulty = current;
         current.end().catch(onFault);
       }
     });

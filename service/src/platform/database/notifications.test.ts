@@ -265,10 +265,14 @@ async function openProxy(
 }
 
 /** Listens by way of a proxy, to a database that has to answer within 2 s: no machine holds it back for so long. */
-async function openBehind(proxy: Proxy, stack: AsyncDisposableStack): Promise<Notifications> {
+async function openBehind(
+  proxy: Proxy,
+  stack: AsyncDisposableStack,
+  onFault: (error: unknown) => void = () => undefined,
+): Promise<Notifications> {
   const there = { ...database.connection, host: "127.0.0.1", port: proxy.port, connections: 1 };
   const far = stack.use(openDb(there));
-  return stack.use(await openNotifications(far, { onFault: () => undefined, askEveryMs: 2_000 }));
+  return stack.use(await openNotifications(far, { onFault, askEveryMs: 2_000 }));
 }
 
 test("a connection whose other end vanished without a word is given up, and its gap is announced", async () => {
@@ -305,6 +309,27 @@ test("a new connection that cannot listen is ended, and another is opened", asyn
   assert.deepEqual([...proxy.alive], [2]);
   await notify("login", "id 1");
   assert.equal(await inbox.next(), "id 1");
+});
+
+const channelOf = (at: number): string => `channel_${at}`;
+
+test("a connection that fails is ended once, however many wait to listen on it, and the next serves them all", async () => {
+  const faults: unknown[] = [];
+  await using stack = new AsyncDisposableStack();
+  const proxy = stack.use(
+    await openProxy((connection, chunk) =>
+      connection === 0 && chunk.includes("channel_0") ? cancelled : true,
+    ),
+  );
+  const notifications = await openBehind(proxy, stack, (error) => faults.push(error));
+  const inboxes = Array.from({ length: 12 }, openInbox);
+  await Promise.all(
+    inboxes.map(async ({ handler }, at) => notifications.subscribe(channelOf(at), handler)),
+  );
+  assert.equal(faults.length, 1, String(faults));
+  for (const inbox of inboxes) assert.equal(await inbox.next(), "");
+  await Promise.all(inboxes.map(async (_, at) => notify(channelOf(at), `id ${at}`)));
+  for (const [at, inbox] of inboxes.entries()) assert.equal(await inbox.next(), `id ${at}`);
 });
 
 test("a failed attempt to listen that ends late leads to no second connection beside the next", async (t) => {
