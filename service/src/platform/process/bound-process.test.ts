@@ -24,6 +24,21 @@ test("a child that minds no other signal is killed, also where nobody is left to
   assert.equal(await child.stop(), 137);
 });
 
+test("a child that is stopped before it minds signals ends soon after it does", async () => {
+  const started = Promise.withResolvers<string>();
+  // What comes too early is lost.
+  const late = `let signals = 0;
+    process.on("SIGINT", () => (signals += 1) === 2 && process.exit(3));
+    setTimeout(() => undefined, 600_000);
+    console.log("up")`;
+  const child = startBoundProcess([process.execPath, "-e", late], {
+    account: null,
+    log: started.resolve,
+  });
+  assert.equal(await started.promise, "up");
+  assert.equal(await child.stop(), 3, "by SIGINT");
+});
+
 test("after 20 seconds a child that minds nothing is killed with all that it has started", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const started = Promise.withResolvers<string>();

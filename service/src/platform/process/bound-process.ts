@@ -11,7 +11,7 @@ export interface Account {
 export interface BoundProcess {
   /** Settles when the child and everything that holds its output are gone; the exit status, 128 + n after signal n. */
   readonly exited: Promise<number>;
-  /** SIGINT, after 10 s SIGQUIT, after 20 s SIGKILL; settles with {@link exited}. */
+  /** SIGINT, after 10 s SIGQUIT, each once a second, after 20 s SIGKILL; settles with {@link exited}. */
   stop(): Promise<number>;
   /** Lets this process end while the child runs; the child is then stopped by the closing pipe. */
   unref(): void;
@@ -24,8 +24,8 @@ const commandPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
  * Stands between this process and the child. Only this process holds the write end of fd 3, so the kernel closes it
  * whenever this process ends, and the reader wakes up. `trap` keeps the signals of a terminal or a service manager from
  * ending the shell before the child. A background command reads /dev/null, hence the detour over fd 3. It also begins
- * with SIGINT and SIGQUIT ignored: a signal that comes before the child handles them is lost, so SIGKILL is the last
- * resort.
+ * with SIGINT and SIGQUIT ignored: a signal that comes before the child handles them is lost, so each is sent again every
+ * second, and SIGKILL is the last resort.
  */
 const watch = `
 trap '' HUP INT TERM
@@ -35,10 +35,9 @@ child=$!
 {
   while read -r _; do :; done <&3
   for signal in INT QUIT KILL; do
-    kill "-$signal" "$child"
     for _ in 1 2 3 4 5 6 7 8 9 10; do
+      kill "-$signal" "$child" || exit
       sleep 1 3<&-
-      kill -0 "$child" || exit
     done
   done
 } >/dev/null 2>&1 &
