@@ -11,9 +11,9 @@ const recordMax = 512;
 interface Options {
   readonly leaseMs: number;
   /**
-   * Called each time everything that waited has been recorded.
+   * Called after each statement, as its attempts have made room by then: under load further ends may wait without end.
    *
-   * @param isDue whether any of it is due again at once
+   * @param isDue whether any of what it recorded is due again at once
    */
   readonly onRecorded: (isDue: boolean) => void;
 }
@@ -62,11 +62,11 @@ export class AttemptEndQueue {
 
   async #recordWaiting(): Promise<void> {
     await pause(gatherMs);
-    let isDue = false;
     while (this.hasWaiting) {
       const part = this.#waiting.splice(0, recordMax);
+      let isDue: boolean;
       try {
-        if (await recordEnds(this.#ctx, part)) isDue = true;
+        isDue = await recordEnds(this.#ctx, part);
       } catch (error) {
         // They wait until they are asked for again; once a lease is over, the attempt is made again instead.
         const oldestMs = this.#ctx.clock.nowMs() - this.#leaseMs;
@@ -75,7 +75,7 @@ export class AttemptEndQueue {
           this.#ctx.log.error({ err: error }, "ends of webhook attempts could not be kept");
         return;
       }
+      this.#onRecorded(isDue);
     }
-    this.#onRecorded(isDue);
   }
 }
