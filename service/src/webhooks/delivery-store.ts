@@ -89,6 +89,11 @@ type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
  * stream's untried events only the first is taken, and events that were held for an endpoint go out oldest first: the
  * functions of the database that see to it are explained in `migrations/0053_endpoint_resumed.sql`. The row
  * `webhook_turn` lets one claim run at a time, since a claim counts what the others have under way.
+ *
+ * An endpoint's queue is read from its beginning, as far as there is room, by the one index that can do so: a claim that
+ * reads the whole queue of one endpoint, or everybody's for each, makes all others wait. The comparison of both columns
+ * fits no other index. The conditions are wrapped, so that PostgreSQL expects nearly all deliveries to meet them: where it
+ * expects one or none to, it reads and sorts them all.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const rows = await db.query<ClaimRow>(await plannedForSize(db, claimStatement(given)));
@@ -103,12 +108,12 @@ function claimStatement(given: Claim): Statement {
         and (select min(due_at_ms) from webhook_delivery where lease is null and not is_held) <= ${nowMs}
       returning version),
     endpoint as (
-      (select first.endpoint_id as id, 1 as position from turn cross join lateral (
-        select endpoint_id from webhook_delivery where lease is null and not is_held and endpoint_id > ${given.after}::uuid
+      (select first.endpoint_id as id, first.client_domain_id as domain, 1 as position from turn cross join lateral (
+        select endpoint_id, client_domain_id from webhook_delivery where lease is null and not is_held and endpoint_id > ${given.after}::uuid
         order by endpoint_id limit 1) as first)
       union all
-      select following.endpoint_id, e.position + 1 from endpoint e cross join lateral (
-        select endpoint_id from webhook_delivery where lease is null and not is_held and endpoint_id > e.id
+      select following.endpoint_id, following.client_domain_id, e.position + 1 from endpoint e cross join lateral (
+        select endpoint_id, client_domain_id from webhook_delivery where lease is null and not is_held and endpoint_id > e.id
         order by endpoint_id limit 1) as following
       where e.position < ${given.endpointsMax}),
     offered as (
@@ -119,19 +124,19 @@ function claimStatement(given: Claim): Statement {
           then known.next_at_ms else ${nowMs}::bigint end as from_ms,
         case when k.is_resuming then ${resumingIntervalMs}::int else ${intervalMs}::int end as interval_ms) as pace
       cross join lateral (
-        select case when e.id = any(${given.slow}::uuid[]) then 1 else ${slots}::int end - count(*) as free
+        select case when e.domain = any(${given.fullDomains}::uuid[]) then 0 when e.id = any(${given.slow}::uuid[]) then 1
+          else ${slots}::int end - count(*) as free
         from webhook_delivery busy where busy.endpoint_id = e.id and busy.lease is not null) as room
       left join barred_delivery(e.id, k.resumed_at_ms, ${slots}) as barred on true
-      cross join lateral (
-        select waiting.event_id, waiting.is_large, waiting.due_at_ms from webhook_delivery waiting
-        where waiting.endpoint_id = e.id and waiting.lease is null and not waiting.is_held
-          and waiting.due_at_ms <= ${nowMs} and ((waiting.due_at_ms, waiting.event_id) < (barred.due_at_ms, barred.event_id)) is not false
-          and waiting.client_domain_id <> all(${given.fullDomains}::uuid[])
-          and (not waiting.is_large or (${given.largeMax}::int > 0 and waiting.client_domain_id <> all(${given.fullOfLarge}::uuid[])))
-          and (waiting.step > 0 or not exists (
-            select from webhook_delivery earlier where earlier.stream_id = waiting.stream_id
-              and earlier.sequence < waiting.sequence and earlier.step = 0 and not earlier.is_held))
-        order by waiting.due_at_ms, waiting.event_id
+      cross join lateral (select waiting.event_id, waiting.is_large, waiting.due_at_ms from webhook_delivery waiting
+        where waiting.endpoint_id >= e.id and (waiting.endpoint_id, waiting.due_at_ms) <= (e.id, ${nowMs}::bigint)
+          and waiting.lease is null and not waiting.is_held and case
+            when ((waiting.due_at_ms, waiting.event_id) < (barred.due_at_ms, barred.event_id)) is not false
+            and (not waiting.is_large or (${given.largeMax}::int > 0 and waiting.client_domain_id <> all(${given.fullOfLarge}::uuid[])))
+            and (waiting.step > 0 or not exists (
+              select from webhook_delivery earlier where earlier.stream_id = waiting.stream_id
+                and earlier.sequence < waiting.sequence and earlier.step = 0 and not earlier.is_held)) then true end is not null
+        order by waiting.endpoint_id, waiting.due_at_ms, waiting.event_id
         limit greatest(0, least(room.free,
           ${slots}::int - (pace.from_ms - ${nowMs}::bigint + pace.interval_ms - 1) / pace.interval_ms))) as d
       order by e.position limit ${limit}),

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { endpointsMax } from "./claim-round.ts";
+import { claim, firstEndpoint } from "./delivery-store.ts";
+import { analyzeQueue, countIndexReads } from "./test-queue-store.ts";
+import { openTestWebhooks, type TestWebhooks } from "./test-webhooks.ts";
+
+const backlog = 6000;
+const others = 20;
+const slots = 8;
+const limit = 512;
+
+async function enqueue(webhooks: TestWebhooks, count: number, hostOf: (at: number) => string) {
+  const { clientDomainId } = webhooks;
+  const events = Array.from({ length: count }, (_, at) =>
+    webhooks.event({ url: `https://${hostOf(at)}.example/hook`, clientDomainId }),
+  );
+  await webhooks.enqueue(...events);
+}
+
+/** Takes what it may of everybody's queue, and looks at how much of the indexes it reads for that. */
+async function checkReads(
+  { ctx }: TestWebhooks,
+  taken: number,
+  fullDomains: readonly string[] = [],
+): Promise<void> {
+  const nowMs = Math.floor(ctx.clock.nowMs());
+  await ctx.db.transaction(async (tx) => {
+    const { deliveries } = await claim(tx, {
+      nowMs,
+      lease: randomUUID(),
+      leasedUntilMs: nowMs + 30_000,
+      limit,
+      after: firstEndpoint,
+      endpointsMax,
+      slots,
+      slow: [],
+      fullDomains,
+      largeMax: 16,
+      fullOfLarge: [],
+    });
+    assert.equal(deliveries.length, taken);
+    const reads = await countIndexReads(tx);
+    const [due = 0, waiting = 0] = [
+      reads["webhook_delivery_due"],
+      reads["webhook_delivery_waiting"],
+    ];
+    assert.ok(due <= limit + 2, `${due} that are due`);
+    // Each endpoint is found by its first entry, and its part ends with the one that is not taken.
+    assert.ok(waiting <= taken + 2 * (others + 1), `${waiting} that wait`);
+  });
+}
+
+test("a claim reads no more of an endpoint's long queue than it may take where PostgreSQL has found that most are short", async () => {
+  await using webhooks = await openTestWebhooks();
+  await enqueue(webhooks, backlog, () => "long");
+  await enqueue(webhooks, others * 3, (at) => `other-${at % others}`);
+  await analyzeQueue(webhooks.ctx.db);
+  await checkReads(webhooks, slots + others * 3);
+});
+
+test("a claim reads no endpoint's queue for another where PostgreSQL has found that all of it is one endpoint's", async () => {
+  await using webhooks = await openTestWebhooks();
+  await enqueue(webhooks, backlog, () => "long");
+  await analyzeQueue(webhooks.ctx.db);
+  await enqueue(webhooks, others, (at) => `other-${at}`);
+  await checkReads(webhooks, slots + others);
+});
+
+test("a claim reads no queue of a client domain that gets no more for now", async () => {
+  await using webhooks = await openTestWebhooks();
+  await enqueue(webhooks, backlog, () => "long");
+  const another = webhooks.event({
+    url: "https://another.example/hook",
+    clientDomainId: randomUUID(),
+  });
+  await webhooks.enqueue(another);
+  await analyzeQueue(webhooks.ctx.db);
+  await checkReads(webhooks, 1, [webhooks.clientDomainId]);
+});
