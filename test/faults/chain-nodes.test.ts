@@ -59,6 +59,34 @@ test("a call from outside that the node cannot answer fails no call of the servi
   assert.match(JSON.stringify(answer), /the chain cannot answer now/);
 });
 
+test("a contract that is asked for long keeps neither the questions to others nor the service's own calls waiting", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await using process = await installation.openProcess();
+  const { ctx, chain } = process;
+  const slowWallet = `0x${"c2".repeat(20)}` as const;
+  for (const wallet of [contractWallet, slowWallet])
+    await anvil.rpc("anvil_setCode", [wallet, agreeing]);
+  const ask = async (address: typeof contractWallet): Promise<boolean> =>
+    verifySignature(ctx, { address, digest: new Uint8Array(32), signature: "0x01" });
+  // Then the limit is counted without the database, and all that follows is asked in one turn.
+  assert.equal(await ask(contractWallet), true);
+  const isSlow = (params: readonly unknown[]): boolean =>
+    JSON.stringify(params).includes(slowWallet.slice(2));
+  gate.decide((_method, params) => (isSlow(params) ? "hang" : "pass"));
+  const asked = [slowWallet, contractWallet, contractWallet].map(ask);
+  const [slow, ...others] = await Promise.allSettled([
+    ...asked,
+    readBalance(chain, chain.operator).then((balance) => balance > 0n),
+  ]);
+  assert.equal(slow?.status, "rejected");
+  assert.deepEqual(
+    others,
+    others.map(() => ({ status: "fulfilled", value: true })),
+  );
+});
+
 test("what another chain's node says of the account settles nothing", async () => {
   await using anvil = await startAnvil();
   await using other = await startAnvil({ chainId: 32_000 });

@@ -29,6 +29,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const node = stack.use(await openNode(ctx));
   const isEmbedded = ctx.config.chainRpcUrl === null;
   const relayNode = isEmbedded ? node : stack.use(await openNode(ctx));
+  const signatureNode = isEmbedded ? node : stack.use(await openNode(ctx, { batchMax: 1 }));
   const identity =
     (await findIdentity(ctx.db)) ?? (await keepIdentity(ctx.db, await node.readChainId()));
   await addSigner(ctx.db, signer.address);
@@ -39,7 +40,8 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const opened = stack.move();
   const close = async (): Promise<void> => opened.disposeAsync();
   const { chainId } = identity;
-  const chain = chainOver(ctx, { node, relayNode, signer, contracts, chainId, close });
+  const nodes = { node, relayNode, signatureNode };
+  const chain = chainOver(ctx, { ...nodes, signer, contracts, chainId, close });
   const examine = async (): Promise<void> => {
     try {
       refuseOther(await node.readChainId(), identity);
@@ -65,9 +67,12 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   }
 }
 
+/** The ways to the node. */
+type ChainNodes = Pick<Chain, "node" | "relayNode" | "signatureNode">;
+
 function chainOver(
   ctx: Ctx,
-  given: Pick<Chain, "node" | "relayNode" | "signer" | "chainId"> & {
+  given: Pick<Chain, keyof ChainNodes | "signer" | "chainId"> & {
     readonly contracts: Readonly<Record<ContractName, Address>>;
     readonly close: () => Promise<void>;
   },
@@ -83,6 +88,7 @@ function chainOver(
     operator: signer.address,
     node: checked(given.node),
     relayNode: checked(given.relayNode),
+    signatureNode: checked(given.signatureNode),
     isEmbedded,
     confirmations: ctx.config.confirmations,
     signer,
@@ -105,7 +111,13 @@ function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
       throw new NodeAway(error.message, { cause: error });
     }
   });
-  return { ...chain, node: examined(chain.node), relayNode: examined(chain.relayNode) };
+  const { node, relayNode, signatureNode } = chain;
+  return {
+    ...chain,
+    node: examined(node),
+    relayNode: examined(relayNode),
+    signatureNode: examined(signatureNode),
+  };
 }
 
 /** What merchants compare receipts with, and what the operator's account has left. */
@@ -188,11 +200,11 @@ async function againWhenOwnerGoes(isEmbedded: boolean, work: () => Promise<void>
 }
 
 /** Loading the HTTP client takes a tenth of the start-up time, and the embedded chain does not need it. */
-async function openNode(ctx: Ctx): Promise<ChainNode> {
+async function openNode(ctx: Ctx, options: { batchMax?: number } = {}): Promise<ChainNode> {
   const { chainRpcUrl } = ctx.config;
   if (chainRpcUrl === null) return openEmbeddedChain(ctx);
   const { openRemoteNode } = await import("./remote-node.ts");
-  return openRemoteNode(chainRpcUrl);
+  return openRemoteNode(chainRpcUrl, options);
 }
 
 function addressesOf(

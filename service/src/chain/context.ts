@@ -21,6 +21,11 @@ export interface Chain extends AsyncDisposable {
    * answer would fail those as well.
    */
   readonly relayNode: ChainNode;
+  /**
+   * The same node for questions to contracts of anybody's, each in an exchange of its own: what one of them computes
+   * for long would otherwise be waited for by all that were asked beside it.
+   */
+  readonly signatureNode: ChainNode;
   readonly isEmbedded: boolean;
   /** Blocks until a transaction is final, its own included. */
   readonly confirmations: number;

@@ -5,10 +5,15 @@ import { openRpc } from "./rpc.ts";
 /** For one exchange. A slower node is of no use, and the outbox asks again. */
 const timeoutMs = 10_000;
 /** The batch size that public nodes accept. */
-const batchMax = 50;
+const commonBatchMax = 50;
 
-/** A chain reached by JSON-RPC over HTTP (`CHAIN_RPC_URL`). Opening it makes no call. */
-export function openRemoteNode(url: string): ChainNode {
+/**
+ * A chain reached by JSON-RPC over HTTP (`CHAIN_RPC_URL`). Opening it makes no call.
+ *
+ * @param options.batchMax calls in one exchange; 1 where none may wait for another
+ */
+export function openRemoteNode(url: string, options: { batchMax?: number } = {}): ChainNode {
+  const { batchMax = commonBatchMax } = options;
   const rpc = openRpc(url, { timeoutMs, batchMax, name: "the chain's node" });
   return {
     async readChainId() {

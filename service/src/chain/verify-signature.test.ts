@@ -131,14 +131,14 @@ test("however much a contract answers, the node sends one byte of it", async () 
     lengths.push(JSON.stringify(answer).length);
     return answer;
   };
-  const node = {
-    ...ctx.chain.node,
+  const signatureNode = {
+    ...ctx.chain.signatureNode,
     request: async (method: string, params?: readonly unknown[]) =>
-      ctx.chain.node.request(method, params).then(note, (error: unknown) => {
+      ctx.chain.signatureNode.request(method, params).then(note, (error: unknown) => {
         throw note(error);
       }),
   };
-  const noted: ChainContext = { ...ctx, chain: { ...ctx.chain, node } };
+  const noted: ChainContext = { ...ctx, chain: { ...ctx.chain, signatureNode } };
   const verifyNoted = async (address: Address, signature: string): Promise<boolean> =>
     verifySignature(noted, { address, digest, signature });
   for (const [code, isYes] of [

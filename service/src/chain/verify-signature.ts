@@ -133,7 +133,7 @@ async function ask(ctx: ChainContext, data: Hex): Promise<string | null> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Problem("chain_unavailable")), timeoutMs);
   try {
-    const result = await Promise.race([ctx.chain.node.request("eth_call", params), late]);
+    const result = await Promise.race([ctx.chain.signatureNode.request("eth_call", params), late]);
     return typeof result === "string" ? result : null;
   } catch (error) {
     // Reverted, or out of gas: the contract's own answer is no.
