@@ -282,6 +282,21 @@ test("an error of the node is no verdict, one of the contract is", async () => {
   gate.decide(() => "pass");
 });
 
+test("an answer that is neither yes nor no is no verdict", async () => {
+  const address = await place(answering("ffffffff"));
+  for (const result of ["0x", "0x0", "0x1", `0x${"0".repeat(63)}1`, "yes", null, 1, {}, ["0x01"]]) {
+    gate.decide((method) => (method === "eth_call" ? { result } : "pass"));
+    for (const signature of ["0x01", wrap("0x01")])
+      await assert.rejects(
+        verify(address, signature),
+        (error: unknown) => error instanceof Problem && error.reason === "chain_unavailable",
+        JSON.stringify(result),
+      );
+  }
+  gate.decide(() => "pass");
+  assert.equal(await verify(address, "0x01"), false);
+});
+
 test("a contract that may not sign is not asked", async () => {
   const claim = { address: await place(answering("1626ba7e")), digest, signature: "0x01" };
   const before = callsNow();

@@ -21,6 +21,8 @@ const erc1271 = parseAbi([
 ]);
 /** `isValidSignature.selector`, and zeros up to the end of the word. */
 const erc1271Yes = `1626ba7e${"00".repeat(28)}`;
+/** What the node is left to tell. */
+const [yes, no] = ["0x01", "0x00"];
 const erc6492Suffix = "6492".repeat(16);
 const wrapper = parseAbiParameters("address factory, bytes call, bytes signature");
 const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signature)"]);
@@ -30,6 +32,7 @@ const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signa
  * (ERC-6492), also before the contract is deployed. Nothing on the chain changes, no off-chain lookup is followed.
  *
  * @throws {Problem} rate_limited; chain_unavailable when there is no answer in 2 s, or the node could not ask
+ *   or tells neither yes nor no
  */
 export async function isContractSignature(
   ctx: ChainContext,
@@ -46,7 +49,7 @@ export async function isContractSignature(
   if (inner === null || isOfBusiness(inner, hash)) return false;
   const question = { ...given, hash, signature: signature as Hex };
   const code = isWrapped ? await callOfValidator(question) : callOfContract(question);
-  return (await ask(ctx, code)) === "0x01";
+  return ask(ctx, code);
 }
 
 /**
@@ -127,17 +130,18 @@ function askingCode(question: Hex, steps: (length: string) => readonly string[])
   return `0x61${length}60${at}600039${asking}${bytes}`;
 }
 
-/** The result, or null when the call failed there. @throws {Problem} chain_unavailable */
-async function ask(ctx: ChainContext, data: Hex): Promise<string | null> {
+/** Runs what {@link askingCode} made. @throws {Problem} chain_unavailable, also where the answer is none of that code's */
+async function ask(ctx: ChainContext, data: Hex): Promise<boolean> {
   const params = [{ data, gas: `0x${gasMax.toString(16)}` }, "latest"];
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Problem("chain_unavailable")), timeoutMs);
   try {
     const result = await Promise.race([ctx.chain.signatureNode.request("eth_call", params), late]);
-    return typeof result === "string" ? result : null;
+    if (result !== yes && result !== no) throw new Problem("chain_unavailable");
+    return result === yes;
   } catch (error) {
     // Reverted, or out of gas: the contract's own answer is no.
-    if (isOfContract(error)) return null;
+    if (isOfContract(error)) return false;
     throw error instanceof Problem ? error : new Problem("chain_unavailable");
   } finally {
     clearTimeout(timer);
