@@ -1,5 +1,5 @@
 import type { Address } from "@svc/protocol";
-import type { ChainContext } from "../../chain/index.ts";
+import { type ChainContext, NodeAway } from "../../chain/index.ts";
 import type { Ctx } from "../../platform/context.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
@@ -90,6 +90,7 @@ export async function refuseBusinesses(
  * approve, nobody could decide any more. An account that is not deployed yet is not recognised.
  *
  * @throws {Problem} invalid_request
+ * @throws {NodeAway} where the node tells no code
  */
 export async function refuseContracts(
   { chain }: Pick<ChainContext, "chain">,
@@ -98,12 +99,15 @@ export async function refuseContracts(
   const codes = await Promise.all(
     voters.map(async ({ address }) => chain.node.request("eth_getCode", [address, "latest"])),
   );
-  const contract = voters.find((_, at) => !isCodeOfKey(codes[at]));
+  if (!codes.every(isHex)) throw new NodeAway("the chain's node tells no code");
+  const contract = voters.find((_, at) => !isCodeOfKey(codes[at] ?? ""));
   if (contract !== undefined)
     throw invalidRequest(`${contract.address} is a contract: it has no key to approve with`);
 }
 
 /** Whether an account with this code has a key: it has no code, or what the key delegates to (EIP-7702). */
-export function isCodeOfKey(code: unknown): boolean {
-  return typeof code === "string" && /^0x(?:ef0100[0-9a-f]{40})?$/i.test(code);
+export function isCodeOfKey(code: string): boolean {
+  return /^0x(?:ef0100[0-9a-f]{40})?$/i.test(code);
 }
+
+const isHex = (code: unknown): code is string => typeof code === "string" && /^0x/i.test(code);

@@ -5,8 +5,10 @@ import {
   type ChainContext,
   hashOf,
   loadContractRead,
+  NodeAway,
   readHead,
   readTime,
+  RpcError,
 } from "../../chain/index.ts";
 import { type BlockRange, readLogs } from "./event-logs.ts";
 
@@ -111,7 +113,7 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       return { transactionHash, at };
     },
     isRecorded: async ({ chain }, address, hash) =>
-      isFinallyRecorded(chain, views, { address, hash }),
+      ofWallet(async () => isFinallyRecorded(chain, views, { address, hash })),
     protectedUntil: async ({ chain }, address, member) => {
       const call = {
         abi: views.abi,
@@ -119,7 +121,7 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
         functionName: "protectedUntil",
         args: [member],
       } as const;
-      return readContract(chain, call);
+      return ofWallet(async () => readContract(chain, call));
     },
     read: async ({ chain }, wallet) => readWallet(chain, views, wallet),
   };
@@ -168,6 +170,19 @@ async function isFinallyRecorded(
   if (chain.confirmations === 1) return (await readContract(chain, call)) !== 0;
   const block = (await readHead(chain)) - (chain.confirmations - 1);
   return (await readContract(chain, { ...call, block })) !== 0;
+}
+
+/**
+ * The answer of a wallet that is there. That of a node which is behind, and does not have the wallet yet, is empty: such
+ * a node counts as away.
+ */
+async function ofWallet<Answer>(question: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await question();
+  } catch (cause) {
+    if (cause instanceof RpcError || cause instanceof NodeAway) throw cause;
+    throw new NodeAway("the chain's node answered for no wallet of a business", { cause });
+  }
 }
 
 async function readWallet(
