@@ -110,6 +110,29 @@ test("a wallet that is not deployed yet logs in by either way, and declines, wit
   assert.equal(await anvil.rpc("eth_getCode", [address, "latest"]), "0x");
 });
 
+const signatureOf = (kibibytes: number): Hex => `0x${"ab".repeat(kibibytes * 1024)}`;
+
+test("on the same device a contract's signature has room for 7 KiB in the address, by QR code for 16", async () => {
+  const { anvil, world } = unlimited;
+  const contract = { ...newIdentity(), address: `0x${"c3".repeat(20)}` as const };
+  await anvil.rpc("anvil_setCode", [contract.address, answering("1626ba7e")]);
+  for (const [kibibytes, expected] of [
+    [7, 303],
+    [16, 431],
+  ] as const) {
+    const page = await openPage(world.baseUrl, world.client);
+    const url = new URL(sameDeviceReturn(scan(page.sameDevice), contract));
+    url.searchParams.set("signature", signatureOf(kibibytes));
+    const returned = await page.jar.fetch(url.href, { redirect: "manual" });
+    assert.equal(returned.status, expected, await returned.text());
+  }
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), contract);
+  const { digits } = await statusOf(world.baseUrl, page);
+  const body = { ...approvalOf(claimed, String(digits)), signature: signatureOf(16) };
+  assert.equal((await post(claimed.connection, body)).status, 200);
+});
+
 /** Opens a session by a signature that is made of the digest. @returns the status, and the reason of a refusal */
 async function openBySignature(
   { baseUrl }: World,
