@@ -300,6 +300,12 @@ export async function readIfPresent(path: string): Promise<string | null> {
   return readFile(path, "utf8").catch(nullIfAbsent);
 }
 
+/** Whether a directory is there with something in it. */
+export async function isFilled(directory: string): Promise<boolean> {
+  const names = await readdir(directory).catch(nullIfAbsent);
+  return names !== null && names.length > 0;
+}
+
 function nullIfAbsent(error: unknown): null {
   if (
     error instanceof Error &&

@@ -386,6 +386,13 @@ test("a lost password is named, and the data are left as they are", async () => 
   assert.ok(await stat(join(directory, "data", "PG_VERSION")));
 });
 
+test("data that lack their version are no database: that is said, and they are left as they are", async () => {
+  const directory = await initialised();
+  await rm(join(directory, "data", "PG_VERSION"));
+  await assert.rejects(start(directory), /PG_VERSION is missing/);
+  assert.ok(await stat(join(directory, "data", "global", "pg_control")));
+});
+
 test(
   "as root, below a parent closed to others, the data lie where the server's user reaches them, and begin anew nowhere",
   { skip: !isRoot },

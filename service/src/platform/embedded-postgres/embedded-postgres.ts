@@ -313,6 +313,10 @@ async function initialise(home: Home, binaries: string): Promise<string> {
   const passwordFile = join(home.directory, "password");
   const known = await files.readIfPresent(passwordFile);
   const isInitialised = (await files.readIfPresent(join(home.data, "PG_VERSION"))) !== null;
+  if (!isInitialised && (await files.isFilled(home.data)))
+    throw new files.EmbeddedPostgresFault(
+      `${home.data} is no whole database, since its PG_VERSION is missing: restore it, or move it away to begin anew`,
+    );
   if (isInitialised && known === null)
     throw new files.EmbeddedPostgresFault(
       `${passwordFile} is missing, and the database cannot be opened without it`,
