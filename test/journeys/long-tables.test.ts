@@ -151,7 +151,7 @@ test("deliveries that are due are claimed without a look at all that wait", asyn
     claim(db, { ...given, ...none }),
   );
   const plan = plans.at(-1);
-  assert.equal(plan?.indexes.includes("webhook_delivery_due"), true);
+  assert.equal(plan?.indexes.includes("webhook_delivery_due_at"), true);
   assert.equal(plan?.scanned.includes("webhook_delivery"), false);
 });
 

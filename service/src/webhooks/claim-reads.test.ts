@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { endpointsMax } from "./claim-round.ts";
 import { claim, firstEndpoint } from "./delivery-store.ts";
-import { analyzeQueue, countIndexReads } from "./test-queue-store.ts";
+import { analyzeQueue, countIndexReads, holdQueue } from "./test-queue-store.ts";
 import { openTestWebhooks, type TestWebhooks } from "./test-webhooks.ts";
 
 const backlog = 6000;
@@ -43,7 +43,7 @@ async function checkReads(
     assert.equal(deliveries.length, taken);
     const reads = await countIndexReads(tx);
     const [due = 0, waiting = 0] = [
-      reads["webhook_delivery_due"],
+      reads["webhook_delivery_due_at"],
       reads["webhook_delivery_waiting"],
     ];
     assert.ok(due <= limit + 2, `${due} that are due`);
@@ -64,6 +64,16 @@ test("a claim reads no endpoint's queue for another where PostgreSQL has found t
   await using webhooks = await openTestWebhooks();
   await enqueue(webhooks, backlog, () => "long");
   await analyzeQueue(webhooks.ctx.db);
+  await enqueue(webhooks, others, (at) => `other-${at}`);
+  await checkReads(webhooks, slots + others);
+});
+
+test("a claim reads no endpoint's queue for another where PostgreSQL has found that all of it is held", async () => {
+  await using webhooks = await openTestWebhooks();
+  await enqueue(webhooks, backlog, () => "held");
+  await holdQueue(webhooks.ctx.db);
+  await analyzeQueue(webhooks.ctx.db);
+  await enqueue(webhooks, backlog, () => "long");
   await enqueue(webhooks, others, (at) => `other-${at}`);
   await checkReads(webhooks, slots + others);
 });

@@ -92,8 +92,9 @@ type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
  *
  * An endpoint's queue is read from its beginning, as far as there is room, by the one index that can do so: a claim that
  * reads the whole queue of one endpoint, or everybody's for each, makes all others wait. The comparison of both columns
- * fits no other index. The conditions are wrapped, so that PostgreSQL expects nearly all deliveries to meet them: where it
- * expects one or none to, it reads and sorts them all.
+ * fits no other index; the one of all that are due is only for statements that say that a due time is not below zero. The
+ * conditions are wrapped, so that PostgreSQL expects nearly all deliveries to meet them: where it expects one or none to,
+ * it reads and sorts them all.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const rows = await db.query<ClaimRow>(await plannedForSize(db, claimStatement(given)));
@@ -105,7 +106,7 @@ function claimStatement(given: Claim): Statement {
   return sql`
     with recursive turn as (
       update webhook_turn set version = version + 1 where version = (select version from webhook_turn)
-        and (select min(due_at_ms) from webhook_delivery where lease is null and not is_held) <= ${nowMs}
+        and (select min(due_at_ms) from webhook_delivery where lease is null and not is_held and due_at_ms >= 0) <= ${nowMs}
       returning version),
     endpoint as (
       (select first.endpoint_id as id, first.client_domain_id as domain, 1 as position from turn cross join lateral (
@@ -163,7 +164,7 @@ function claimStatement(given: Claim): Statement {
     from (select exists (select from turn) as has_turn, (select count(*) from endpoint) as scanned,
         (select id from endpoint order by position desc limit 1) as last_endpoint,
         (select count(*) from (
-          select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs}
+          select from webhook_delivery where lease is null and not is_held and due_at_ms between 0 and ${nowMs}
           order by due_at_ms limit ${limit + 1}) as due_now) as due) as scan
     left join (taken join picked chosen using (event_id) cross join lateral (
         select channel, key_id, url, body, body_sealed, purge_at, attempts from webhook_event
@@ -218,7 +219,7 @@ function byDueTime(a: ClaimRow, b: ClaimRow): number {
 /** Whether any delivery is due. */
 export async function hasDue(db: Queryable, nowMs: number): Promise<boolean> {
   const rows = await db.query(
-    sql`select from webhook_delivery where lease is null and not is_held and due_at_ms <= ${nowMs}
+    sql`select from webhook_delivery where lease is null and not is_held and due_at_ms between 0 and ${nowMs}
       order by due_at_ms limit 1`,
   );
   return rows.length > 0;
@@ -359,7 +360,8 @@ export async function readBacklog(
   const [row] = await db.query<{ count: number; oldest: number | null }>(
     // One index covers waiting deliveries, another those under way; neither covers held ones.
     sql`select waiting.count + leased.count as count, least(waiting.oldest, leased.oldest) as oldest
-      from (select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where lease is null and not is_held) as waiting,
+      from (select count(*) as count, min(due_at_ms) as oldest from webhook_delivery
+        where lease is null and not is_held and due_at_ms >= 0) as waiting,
         (select count(*) as count, min(due_at_ms) as oldest from webhook_delivery where lease is not null) as leased`,
   );
   return { count: row?.count ?? 0, oldestDueAtMs: row?.oldest ?? null };

@@ -5,6 +5,13 @@ export async function analyzeQueue(db: Db): Promise<void> {
   await db.query(sql`analyze webhook_delivery, webhook_event, webhook_endpoint`);
 }
 
+/** All of it waits for endpoints in quarantine. */
+export async function holdQueue(db: Db): Promise<void> {
+  await db.query(sql`update webhook_delivery set is_held = true`);
+  // What the indexes had of it before would count as read.
+  await db.query(sql`vacuum webhook_delivery`);
+}
+
 /** Entries of the queue's indexes that the transaction has read so far, by the name of the index. */
 export async function countIndexReads(tx: Queryable): Promise<Record<string, number>> {
   const rows = await tx.query<{ name: string; reads: number }>(sql`
