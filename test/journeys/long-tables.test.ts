@@ -40,6 +40,7 @@ import {
   emptyExpired,
   emptyStreams,
 } from "../../service/src/webhooks/retention-store.ts";
+import { deleteSentHints } from "../../service/src/wallets/push-store.ts";
 import { plansAtLength, type QueryPlan } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -55,6 +56,15 @@ type Ask = (db: Queryable) => Promise<unknown>;
 
 const business = `insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt, charter, created_at)
   values ('${address}', 'live', 'A business', 'active', '${address}', '1', 0, sha256(''), '', 0)`;
+const member = `insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
+  values ('${id}', '${address}', '${address}', '', true, true, 0)`;
+const ballot = `insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)
+  values ('a', 'governance', '${address}', 3, 0, array['${address}'], 1, 0, 0, 'open', 0)`;
+const vote = `insert into ballot_vote (ballot_id, epoch, member, approval, created_at)
+  values ('a', 0, '${address}', decode(repeat('00', 65), 'hex'), 0)`;
+const removal = `insert into business_removal (business, member, ends_at, keep_nonce) values ('${address}', '', 0, 0)`;
+const move = `insert into business_move (business, successor, ends_at, keep_nonce, created_at) values ('${address}', '', 0, 0, 0)`;
+const sentHint = `insert into push_sent (subject, member, created_at) values ('ballot:a:0', '${address}', 0)`;
 const login = `insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at)
   values ('a', 'a', '{}', 'gathering', '', '', 0, 0)`;
 const openLogin = `insert into business_login (login_id, member, business, requester, expires_at)
@@ -128,6 +138,11 @@ const works: [name: string, rows: string[], ask: Ask][] = [
     "logins that wait for members are shown",
     [login, openLogin],
     async (db) => listOpenLogins(db, ["a"]),
+  ],
+  [
+    "records of hints go",
+    [business, member, ballot, vote, removal, move, sentHint, "analyze business_member"],
+    async (db) => deleteSentHints(db, 1, limit),
   ],
   [
     "batches are compared with the audit trail",

@@ -149,7 +149,12 @@ export async function takeDueHints(
       from push_subscription p where p.user_address in (select member from taken)`);
 }
 
-/** Deletes hints that were sent before then and that nothing would send again. @returns how many were deleted */
+/**
+ * Deletes hints that were sent before then and that nothing would send again. Each is looked for among what waits in the
+ * businesses of its member; without `offset 0` each would be compared with all that waits anywhere.
+ *
+ * @returns how many were deleted
+ */
 export async function deleteSentHints(
   db: Queryable,
   before: number,
@@ -158,7 +163,11 @@ export async function deleteSentHints(
   const rows = await db.query(sql`
     delete from push_sent where ctid = any(array(
       select s.ctid from push_sent s where created_at < ${before}
-        and not exists (select 1 from push_notice n where n.subject = s.subject and n.member = s.member)
+        and not exists (
+          select 1 from business_member m cross join lateral (
+            select 1 from push_notice n
+            where n.business = m.business and n.member = m.member and n.subject = s.subject offset 0) as kept
+          where m.member = s.member offset 0)
       order by created_at limit ${limit}
       for update skip locked))
     returning 1 as gone`);
