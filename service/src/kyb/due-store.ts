@@ -14,7 +14,7 @@ export interface Due {
 export async function readDue(db: Queryable, now: number): Promise<Due> {
   const [row] = await db.query<Due>(sql`
     select
-      exists (select from ballot where status = 'open' and expires_at < ${now}) as ballots,
+      exists (select from ballot where status = 'open' and expires_at >= 0 and expires_at < ${now}) as ballots,
       exists (select from data_request
         where approved_at is not null and status = 'pending_approval') as approvals,
       exists (select from data_request

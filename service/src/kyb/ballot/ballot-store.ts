@@ -62,7 +62,7 @@ export async function isOfEarlierEpoch(db: Queryable, id: string): Promise<boole
 /** Locks ballots that have expired. Those that somebody is voting on just now are left for later. */
 export async function lockDueBallots(tx: Queryable, now: number, limit: number): Promise<Ballot[]> {
   return tx.query<Ballot>(
-    sql`select ${ballotColumns} from ballot where status = 'open' and expires_at < ${now}
+    sql`select ${ballotColumns} from ballot where status = 'open' and expires_at >= 0 and expires_at < ${now}
       order by expires_at limit ${limit} for update skip locked`,
   );
 }
@@ -212,7 +212,8 @@ interface InboxColumns extends Ballot {
 
 /**
  * Open ballots that the member may vote on and has not, by id: either of businesses that it has agreed to be a member
- * of, by accepting an invitation or by a vote, or of all others.
+ * of, by accepting an invitation or by a vote, or of all others. The `offset 0` has PostgreSQL look at each of the
+ * member's businesses, instead of all ballots that are open where it had found none of them.
  *
  * @param page.after the id they come after; empty begins
  */
@@ -225,14 +226,16 @@ export async function listInbox(
     sql`select ${ballotColumns}, business.name as "businessName", organization.name as "organizationName",
         client_domain.domain, client_domain.proved_at as "provedAt"
       from business_member
-        join ballot on ballot.business = business_member.business and ballot.status = 'open'
+        cross join lateral (
+          select * from ballot
+          where ballot.business = business_member.business and status = 'open' and expires_at >= ${page.now}
+            and id > ${page.after} and ${member} = any(voters) offset 0) as ballot
         join business on business.address = ballot.business
         left join client_domain on client_domain.id = ballot.client_domain_id
         left join organization on organization.id = client_domain.organization_id
-      where business_member.member = ${member} and ${member} = any(ballot.voters)
+      where business_member.member = ${member}
         and (has_voted or invitation_signature is not null) = ${page.hasAgreed}
         and (business.status = 'active' or (business.status = 'moved' and ballot.kind = 'governance'))
-        and ballot.expires_at >= ${page.now} and ballot.id > ${page.after}
         and not exists (select 1 from ballot_vote
           where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch and ballot_vote.member = ${member})
       order by ballot.id limit ${page.limit}`,
