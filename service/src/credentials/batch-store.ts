@@ -24,9 +24,11 @@ export async function hasWaitingRoots(
 ): Promise<boolean> {
   const [row] = await db.query<{ waits: boolean }>(
     sql`select exists (
-        select 1 from credential join issuer on issuer.id = issuer_id
-        where attest_batch_id is null and ended_at is null and role_granted_at is not null
-          and attest_due_at <= ${now}
+        select 1 from issuer cross join lateral (
+          select 1 from credential
+          where issuer_id = issuer.id and attest_batch_id is null and ended_at is null and attest_due_at <= ${now}
+          order by credential.created_at limit 1) as waiting
+        where role_granted_at is not null
       ) or exists (
         select 1 from credential_revocation where batch_id is null and due_at <= ${now}
       ) or exists (
@@ -38,17 +40,27 @@ export async function hasWaitingRoots(
   return row?.waits === true;
 }
 
-/** Locks roots of credentials whose issuer has its role; rows that another process has locked are skipped. */
+/**
+ * Locks the oldest roots of credentials whose issuer has its role, except those that another process has locked. They are
+ * found issuer by issuer: a single look at all that wait would read and sort them for each batch.
+ */
 export async function lockUnattested(
   tx: Queryable,
   { limit, now }: { limit: number; now: number },
 ): Promise<WaitingRoots[]> {
   const rows = await tx.query<WaitingRow>(
-    sql`select issuer_id, address, '0x' || encode(root, 'hex') as root
+    sql`with oldest as (
+        select waiting.id from issuer cross join lateral (
+          select id, created_at from credential
+          where issuer_id = issuer.id and attest_batch_id is null and ended_at is null and attest_due_at <= ${now}
+          order by credential.created_at limit ${limit}) as waiting
+        where role_granted_at is not null order by waiting.created_at limit ${limit}
+      )
+      select issuer_id, address, '0x' || encode(root, 'hex') as root
       from credential join issuer on issuer.id = issuer_id
-      where attest_batch_id is null and ended_at is null and role_granted_at is not null
-        and attest_due_at <= ${now}
-      order by credential.created_at limit ${limit} for update of credential skip locked`,
+      where credential.id = any(array(select id from oldest)) and (attest_batch_id is null) = ${true}
+        and ended_at is null
+      order by credential.created_at for update of credential skip locked`,
   );
   return byIssuer(rows);
 }

@@ -1,0 +1,85 @@
+// What is read of credentials to find those that wait for the chain.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openDb, type Queryable, sql } from "../platform/database/db.ts";
+import { openTestDatabase } from "../platform/database/test-database.ts";
+import { hasWaitingRoots, lockUnattested } from "./batch-store.ts";
+
+const operator = `0x${"11".repeat(20)}` as const;
+const now = 1000;
+const limit = 20;
+const waiting = 2000;
+
+await using database = await openTestDatabase();
+await using db = openDb({ ...database.connection, connections: 2 });
+
+async function addIssuer(name: string, roleGrantedAt: number | null): Promise<void> {
+  await db.query(sql`
+    insert into issuer (id, kind, name, address, environment, created_at, role_requested_at, role_granted_at, role_account)
+    values (md5(${name})::uuid, 'api', ${name}, '0x' || left(encode(sha256(${name}::text::bytea), 'hex'), 40), 'live', 0, 0,
+      ${roleGrantedAt}, ${operator})`);
+}
+
+/** @param from the moment of the first; each is a second younger than the one before */
+async function addWaiting(name: string, from: number, count: number): Promise<void> {
+  await db.query(sql`
+    insert into credential (id, issuer_id, environment, user_address, document, root, tree, created_at, expires_at)
+    select gen_random_uuid(), md5(${name})::uuid, 'live', '0x' || left(encode(sha256(${name}::text::bytea), 'hex'), 40), 'EMAIL',
+      sha256((${name} || n)::bytea), '', ${from}::bigint + n, 1e10
+    from generate_series(1, ${count}::int) as n`);
+  await db.query(sql`analyze issuer, credential`);
+}
+
+/** How many rows and entries of indexes of the credentials the work reads. */
+async function countReads(work: (tx: Queryable) => Promise<unknown>): Promise<number> {
+  return db.transaction(async (tx) => {
+    const earlier = await readsOf(tx);
+    await work(tx);
+    return (await readsOf(tx)) - earlier;
+  });
+}
+
+async function readsOf(tx: Queryable): Promise<number> {
+  const [row] = await tx.query<{ reads: number }>(sql`
+    select sum(pg_stat_get_xact_tuples_returned(read))::int as reads from (
+      select 'credential'::regclass as read
+      union all select indexrelid from pg_index where indrelid = 'credential'::regclass) as each`);
+  return row?.reads ?? 0;
+}
+
+const looksForWork = async (tx: Queryable): Promise<boolean> =>
+  hasWaitingRoots(tx, { now, operator });
+
+await test("of issuers without their role nothing that waits is read", async () => {
+  await addIssuer("without", null);
+  await addWaiting("without", 0, waiting);
+  const reads = await countReads(async (tx) => {
+    assert.equal(await looksForWork(tx), false);
+    assert.deepEqual(await lockUnattested(tx, { limit, now }), []);
+  });
+  assert.equal(reads, 0);
+});
+
+await test("of all that waits a batch reads the oldest, whichever issuers they are of", async () => {
+  await addIssuer("with", 1);
+  await addWaiting("with", 10, waiting);
+  await addIssuer("another", 1);
+  await addWaiting("another", 0, limit);
+  const reads = await countReads(async (tx) => {
+    assert.equal(await looksForWork(tx), true);
+    const found = await lockUnattested(tx, { limit, now });
+    assert.deepEqual(
+      found.map(({ roots }) => roots.length).toSorted((a, b) => a - b),
+      [limit / 4, (limit / 4) * 3],
+    );
+  });
+  assert.ok(reads <= 4 * limit, `${reads} reads`);
+});
+
+await test("what another process has locked is not waited for", async () => {
+  await db.transaction(async (tx) => {
+    assert.equal((await lockUnattested(tx, { limit, now })).length, 2);
+    const beside = await db.transaction(async (other) => lockUnattested(other, { limit, now }));
+    assert.deepEqual(beside, []);
+  });
+});
