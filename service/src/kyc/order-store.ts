@@ -52,6 +52,9 @@ export async function findAskedPackage(
       };
 }
 
+/** Passed as a value where the user finds the row: {@link sql} tells why. */
+const company = "COMPANY";
+
 const bytesOfKey = (referenceKey: string): Buffer => Buffer.from(referenceKey, "hex");
 
 export async function findOrder(db: Queryable, referenceKey: string): Promise<Order | null> {
@@ -102,7 +105,7 @@ export type NewOrder = Omit<
 export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order | null> {
   const [row] = await tx.query<Order>(
     sql`with held as materialized (
-        select from credential where user_address = ${order.user} and document <> 'COMPANY' limit 1 for key share
+        select from credential where user_address = ${order.user} and document <> ${company} limit 1 for key share
       ), ordered as (
         insert into kyc_order (id, reference_key, package_id, client_domain_id, organization_id, environment,
           user_address, required, optional, status, status_at, sequence, callback, expiration, reference, purpose,
