@@ -124,22 +124,36 @@ export async function readWindow(tx: Queryable, horizon: string): Promise<Window
   return { from: isForeign ? "0" : horizon, before: row.before, foreignFrom: row.foreign_from };
 }
 
+/** With the transaction that wrote it (a decimal xid8). */
+export interface UnlinkedRow extends EntryRow {
+  readonly tx: string;
+}
+
 /**
- * By id. Each `offset 0` keeps the look at the window: without the first one PostgreSQL might go through all entries by
- * their ids, and without the second one through all links, as it expects many more entries than a window has.
+ * In the order of the transactions that wrote them, so that nothing before the last one is read again. Only where the
+ * transactions of another cluster may be among them, by id. Each `offset 0` keeps the look at the window: without the
+ * first one PostgreSQL might go through all entries by their ids, and without the others through all links, as it
+ * expects many more entries than a window has.
  */
 export async function listUnlinked(
   tx: Queryable,
   window: Window,
   limit: number,
-): Promise<EntryRow[]> {
-  return tx.query<EntryRow>(sql`
-    select id, at, actor, action, subject, details::text as details from (
-      select * from audit_entry where tx >= ${window.from}::xid8
-        and (tx < ${window.before}::xid8 or (${window.from} = '0' and tx >= ${window.foreignFrom}::xid8))
-      offset 0) as entry
-    where not exists (select from audit_link where entry_id = entry.id offset 0)
-    order by id limit ${limit}`);
+): Promise<UnlinkedRow[]> {
+  return tx.query<UnlinkedRow>(
+    window.from === "0"
+      ? sql`
+        select id, at, actor, action, subject, details::text as details, tx::text as tx from (
+          select * from audit_entry
+          where tx >= '0' and (tx < ${window.before}::xid8 or tx >= ${window.foreignFrom}::xid8) offset 0) as entry
+        where not exists (select from audit_link where entry_id = entry.id offset 0)
+        order by id limit ${limit}`
+      : sql`
+        select id, at, actor, action, subject, details::text as details, tx::text as tx from audit_entry as entry
+        where tx >= ${window.from}::xid8 and tx < ${window.before}::xid8
+          and not exists (select from audit_link where entry_id = entry.id offset 0)
+        order by entry.tx, id limit ${limit}`,
+  );
 }
 
 export async function insertLinks(

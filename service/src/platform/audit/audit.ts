@@ -83,8 +83,8 @@ export const auditRetentionSeconds = 31_536_000;
 const batchMax = 1000;
 
 /**
- * Links the entries that are not in the chain yet, in id order, each with the hash of the one before. Every process
- * runs it at least every second; one at a time does the work, the others return at once.
+ * Links the entries that are not in the chain yet, in the order of their transactions and ids, each with the hash of the
+ * one before. Every process runs it at least every second; one at a time does the work, the others return at once.
  *
  * Ids have gaps and do not commit in order. So an entry is linked when its transaction is older than every one still
  * under way, and the position is the chain's own number.
@@ -94,7 +94,7 @@ const batchMax = 1000;
 export async function chainAudit(ctx: AuditContext): Promise<number> {
   // Most runs find nothing, and cost this one call.
   if (!(await store.hasUnlinked(ctx.db))) return 0;
-  // The batch that is not full moves the horizon: until then every look would read all that was linked since.
+  // The batch that is not full moves the horizon past what it linked, so that it is not looked at again.
   return workInTransactions(ctx.db, batchMax, async (tx) => linkBatch(ctx, tx));
 }
 
@@ -110,13 +110,18 @@ async function linkBatch(ctx: AuditContext, tx: Queryable): Promise<number> {
     links.push({ ...end, entryId: entry.id, seal: sealLink(ctx, "link", end) });
   }
   if (links.length > 0) await store.insertLinks(tx, links, ctx.clock.now());
-  const isDrained = entries.length < batchMax;
   await store.moveHead(tx, {
     ...end,
     seal: sealLink(ctx, "head", end),
-    horizon: isDrained ? window.before : horizon,
+    horizon: horizonAfter(window, entries) ?? horizon,
   });
   return links.length;
+}
+
+/** Before it everything is linked. After a full batch, others of the last one's transaction may wait. */
+function horizonAfter(window: store.Window, linked: readonly store.UnlinkedRow[]): string | null {
+  if (linked.length < batchMax) return window.before;
+  return window.from === "0" ? null : (linked.at(-1)?.tx ?? null);
 }
 
 /**
