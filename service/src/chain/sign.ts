@@ -5,7 +5,7 @@ import { refuseOtherChain } from "./checked-node.ts";
 import type { ChainContext } from "./context.ts";
 import { RpcError } from "./node.ts";
 import { isOfNode, isOutOfFunds, isTooEarly, isUnderpaid } from "./refusal.ts";
-import { shareOfCap, spendOnBump, takeWithinCap } from "./spending-cap.ts";
+import { shareOfCap, spendOnBump, takeWithinCap, unpaidKinds } from "./spending-cap.ts";
 import * as store from "./transaction-store.ts";
 import {
   bumpedFees,
@@ -48,7 +48,8 @@ export async function signDue(
   { only }: { only?: string } = {},
 ): Promise<{ count: number; hasMore: boolean }> {
   const now = ctx.clock.now();
-  const due = await store.listDue(ctx.db, { now, limit: inFlightMax, only: only ?? null });
+  const looked = { now, limit: inFlightMax, only: only ?? null, sharing: unpaidKinds };
+  const due = await store.listDue(ctx.db, looked);
   const prepared = due.length === 0 ? null : await prepare(ctx, due);
   if (prepared === null || prepared.due.length === 0) return { count: 0, hasMore: false };
   const raws = await ctx.db.transaction(async (tx) => signAll(ctx, tx, prepared));

@@ -20,20 +20,20 @@ export interface SpendLimits {
  * Kinds that identities have the service send and that nobody is charged for. There is no end to them: anybody can make
  * identities, verify an e-mail address with each, and withdraw it.
  */
-const unpaidKinds: ReadonlySet<string> = new Set([
+export const unpaidKinds: readonly string[] = [
   "business.create",
   "business.govern",
   "business.keep",
   "business.remove",
   "credential.attest",
   "credential.revoke",
-]);
+];
 
 /**
  * What all transactions of such a kind may cost in a day: what nobody is charged for leaves half of the cap to the rest.
  */
 export function shareOfCap(kind: string, capWei: bigint): bigint {
-  return unpaidKinds.has(kind) ? capWei / 2n : capWei;
+  return unpaidKinds.includes(kind) ? capWei / 2n : capWei;
 }
 
 /**
@@ -54,7 +54,9 @@ export function takeWithinCap<T extends { readonly kind: string }>(
   const waiting: T[] = [];
   for (const each of due) {
     const unpaidCapWei = shareOfCap(each.kind, capWei);
-    const limits = unpaidKinds.has(each.kind) ? { now, capWei, unpaidCapWei } : { now, capWei };
+    const limits = unpaidKinds.includes(each.kind)
+      ? { now, capWei, unpaidCapWei }
+      : { now, capWei };
     const next = spend(spent, costOf(each), limits);
     if (next === null) {
       waiting.push(each);
@@ -75,7 +77,7 @@ export function spendOnBump(
   more: { readonly kind: string; readonly wei: bigint },
   { now, capWei }: { now: number; capWei: bigint },
 ): Spending | null {
-  const limits = unpaidKinds.has(more.kind)
+  const limits = unpaidKinds.includes(more.kind)
     ? { now, capWei, unpaidCapWei: capWei }
     : { now, capWei };
   return spend(spent, more.wei, limits);

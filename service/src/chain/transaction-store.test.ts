@@ -191,13 +191,21 @@ test("what was put off is due then, and not before; the oldest comes first, and 
   const [id, later] = [await queue(), await queue()];
   await store.putOff(db, [id], now + 60);
   const dueAt = async (at: number, only: string | null = null): Promise<string[]> => {
-    const due = await store.listDue(db, { now: at, limit: 100, only });
+    const due = await store.listDue(db, { now: at, limit: 100, only, sharing: [] });
     return due.map((each) => each.id).filter((each) => each === id || each === later);
   };
   assert.deepEqual(await dueAt(now + 59), [later]);
   assert.deepEqual(await dueAt(now + 60), [id, later]);
   assert.deepEqual(await dueAt(now + 60, "test.store"), [id, later]);
   assert.deepEqual(await dueAt(now + 60, "contract.deploy"), []);
+});
+
+test("the oldest comes first also where its number has fewer digits", async () => {
+  await db.query(sql`alter table chain_transaction alter column id restart with 9999`);
+  const ids = [await queue(), await queue()];
+  assert.deepEqual(ids, ["9999", "10000"]);
+  const due = await store.listDue(db, { now, limit: 1000, only: null, sharing: [] });
+  assert.deepEqual(due.map(({ id }) => id).slice(-2), ids);
 });
 
 test("what is queued again is the same also when its bytes are forgotten, and never with another target", async () => {
@@ -219,7 +227,7 @@ test("what is queued again is the same also when its bytes are forgotten, and ne
 test("what is refused at the same moment counts once, and nothing of a transaction that is sent is put off", async () => {
   const [id, other] = [await queue(), await queue()];
   const due = async () => {
-    const all = await store.listDue(db, { now: now + 10, limit: 1000, only: null });
+    const all = await store.listDue(db, { now: now + 10, limit: 1000, only: null, sharing: [] });
     return all.find((each) => each.id === id);
   };
   await store.putOffRefused(db, { id, refusals: 0 }, now + 5);

@@ -93,16 +93,40 @@ export interface DueTransaction {
   readonly refusals: number;
 }
 
-/** Oldest first. */
+/**
+ * The oldest of each kind, in turn, so that whatever waits of one, and for whatever reason, no other waits for all of it.
+ * Kinds that share a turn stay in the order in which they were queued. Each kind is read from its beginning by the one
+ * index that can do so, as far as there is room.
+ */
 export async function listDue(
   db: Queryable,
-  { now, limit, only }: { now: number; limit: number; only: string | null },
+  given: {
+    now: number;
+    limit: number;
+    only: string | null;
+    /** Kinds that have one turn together. */
+    sharing: readonly string[];
+  },
 ): Promise<DueTransaction[]> {
+  const { now, limit, only, sharing } = given;
   return db.query<DueTransaction>(sql`
-    select id::text, kind, to_address as "to", '0x' || encode(data, 'hex') as data, refusals
-    from chain_transaction
-    where status = 'queued' and due_at <= ${now} and (${only}::text is null or kind = ${only})
-    order by id limit ${limit}`);
+    with recursive waiting_kind as (
+      (select kind from chain_transaction where status = 'queued' order by kind limit 1)
+      union all
+      select (select t.kind from chain_transaction t where t.status = 'queued' and t.kind > w.kind order by t.kind limit 1)
+      from waiting_kind w where w.kind is not null),
+    oldest as (
+      select due.id, case when w.kind = any(${sharing}::text[]) then '' else w.kind end as turn
+      from waiting_kind w cross join lateral (
+        select id from chain_transaction t where t.status = 'queued' and t.kind = w.kind and t.due_at <= ${now}
+        order by t.due_at, t.id limit ${limit}) as due
+      where ${only}::text is null or w.kind = ${only}),
+    chosen as (
+      select id, row_number() over (partition by turn order by id) as place from oldest order by place, id limit ${limit})
+    select t.id::text, t.kind, t.to_address as "to", '0x' || encode(t.data, 'hex') as data, t.refusals
+    from chosen cross join lateral (
+      select * from chain_transaction where id = chosen.id offset 0) as t
+    order by chosen.place, chosen.id`);
 }
 
 /** Passed as a value where another column finds the row: {@link sql} tells why. */
