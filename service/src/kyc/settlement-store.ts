@@ -199,8 +199,8 @@ interface InitiatedColumns extends AnchorColumns {
 }
 
 /**
- * Orders to hand over, oldest first and locked: at most `limit` of them, and after the first no more than fit into
- * `bytesMax`.
+ * Orders to hand over, locked: the oldest of each organization first, so that none waits for all of another's, however
+ * large their values are. At most `limit` of them, and after the first no more than fit into `bytesMax`.
  *
  * @param given.except orders that this process cannot hand over now
  * @returns them, and whether there may be more
@@ -210,14 +210,24 @@ export async function takeInitiated(
   { limit, bytesMax, except }: { limit: number; bytesMax: number; except: readonly string[] },
 ): Promise<{ orders: InitiatedOrder[]; hasMore: boolean }> {
   const rows = await tx.query<InitiatedColumns>(
-    sql`with taken as (
-        select id, attempt, reference_key, status_at from kyc_order
-        where status = 'INITIATED' and id <> all(${except}::uuid[])
-        order by status_at limit ${limit}
-        for update skip locked
+    sql`with recursive organization as (
+        (select organization_id as id from kyc_order where status = 'INITIATED' order by organization_id limit 1)
+        union all
+        select (select organization_id from kyc_order where status = 'INITIATED' and organization_id > organization.id
+          order by organization_id limit 1)
+        from organization where organization.id is not null
+      ), held as (
+        select oldest.*, row_number() over (partition by organization.id order by status_at, oldest.id) as turn
+        from organization cross join lateral (
+          select id, attempt, reference_key, status_at from kyc_order
+          where status = 'INITIATED' and organization_id = organization.id and kyc_order.id <> all(${except}::uuid[])
+          order by status_at limit ${limit}
+          for update skip locked) as oldest
+      ), taken as (
+        select * from held order by turn, status_at, id limit ${limit}
       ), measured as (
-        select taken.*, sum(coalesce(octet_length(sealed), 0)) over (order by status_at, id) as bytes_so_far,
-          row_number() over (order by status_at, id) as place
+        select taken.*, sum(coalesce(octet_length(sealed), 0)) over (order by turn, status_at, id) as bytes_so_far,
+          row_number() over (order by turn, status_at, id) as place
         from taken left join kyc_payload on kyc_payload.order_id = taken.id
       )
       select measured.id as order_id, reference_key, measured.attempt, status_at, salt, consent, data_hash, leaves,

@@ -24,7 +24,8 @@ const bytesMax = 16 * 1024 * 1024;
 
 /**
  * Hands over initiated orders, and closes batches of approved ones. Any number of processes may do so at once. Without
- * work it costs one database call.
+ * work it costs one database call. Batches are closed between hand-overs too: where values are large, those that wait
+ * may take minutes.
  *
  * @param deferred orders whose data this process cannot open for now
  */
@@ -32,11 +33,22 @@ export async function settleOrders(
   ctx: KycContext,
   deferred: Deferred = createDeferred(ctx.clock),
 ): Promise<void> {
-  const backlog = await store.readBacklog(ctx.db, batchMax);
-  if (backlog.hasInitiated) await handOverAll(ctx, deferred);
-  if (isBatchDue(backlog, ctx.clock.now() - ctx.config.settlementWindowSeconds)) {
-    await closeBatches(ctx);
+  let sealedElsewhere = 0;
+  for (let hasMore = true; hasMore;) {
+    const backlog = await store.readBacklog(ctx.db, batchMax);
+    hasMore = false;
+    if (backlog.hasInitiated) {
+      const handed = await ctx.db.transaction(async (tx) => handOver(ctx, tx, deferred.ids()));
+      for (const id of handed.waiting) deferred.add(id);
+      sealedElsewhere += handed.waiting.length;
+      hasMore = handed.hasMore;
+    }
+    if (isBatchDue(backlog, ctx.clock.now() - ctx.config.settlementWindowSeconds))
+      await closeBatches(ctx);
   }
+  if (sealedElsewhere === 0) return;
+  const told = { alarm: "payload-key-missing", orders: sealedElsewhere };
+  ctx.log.error(told, "data waits that is sealed with a master key which is not configured here");
 }
 
 function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart: number): boolean {
@@ -110,20 +122,6 @@ const toFinalBatch = (given: FinalTransaction): store.FinalBatch => ({
   blockNumber: given.blockNumber,
   blockTime: given.blockTime,
 });
-
-async function handOverAll(ctx: KycContext, deferred: Deferred): Promise<void> {
-  let sealedElsewhere = 0;
-  let hasMore = true;
-  while (hasMore) {
-    const handed = await ctx.db.transaction(async (tx) => handOver(ctx, tx, deferred.ids()));
-    for (const id of handed.waiting) deferred.add(id);
-    sealedElsewhere += handed.waiting.length;
-    hasMore = handed.hasMore;
-  }
-  if (sealedElsewhere === 0) return;
-  const told = { alarm: "payload-key-missing", orders: sealedElsewhere };
-  ctx.log.error(told, "data waits that is sealed with a master key which is not configured here");
-}
 
 /**
  * Hands over the data of initiated orders whose leaves all still count, and puts these orders into a confirm batch.

@@ -1,0 +1,63 @@
+// Orders with large values that wait to be handed over, and what becomes of the others meanwhile.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { openTestSettlement } from "../../../test/approved-orders.ts";
+import type { TestOrder } from "../../../test/approved-orders-store.ts";
+import { sql } from "../platform/database/db.ts";
+import { settleOrders } from "./settlement.ts";
+import { takeInitiated } from "./settlement-store.ts";
+
+await using settlement = await openTestSettlement({ SETTLEMENT_WINDOW_SECONDS: "0" });
+const { ctx } = settlement;
+/** Two of them are more than one hand-over takes. */
+const large = "A".repeat(9 * 1024 * 1024);
+
+/** Approves orders, of another organization than all others if it is so said. */
+async function approve(count: number, isOfAnother: boolean): Promise<TestOrder[]> {
+  const orders = await settlement.approve(count);
+  const ids = orders.map(({ id }) => id);
+  if (isOfAnother)
+    await ctx.db.query(
+      sql`update kyc_order set organization_id = ${randomUUID()} where id = any(${ids}::uuid[])`,
+    );
+  return orders;
+}
+
+async function initiate(): Promise<void> {
+  await settleOrders(ctx);
+  await settlement.mine();
+}
+
+await test("a batch that is due is closed between hand-overs, however many of them wait", async () => {
+  await settlement.approve(3, { infos: large });
+  await initiate();
+  await approve(1, true);
+  await settleOrders(ctx);
+  const queued = await ctx.db.query<{ kind: string }>(
+    sql`select kind from chain_transaction where status = 'queued' order by id`,
+  );
+  assert.deepEqual(
+    queued.map(({ kind }) => kind),
+    ["kyc.confirm", "kyc.initiate", "kyc.confirm", "kyc.confirm"],
+  );
+  await settlement.mine();
+  await initiate();
+});
+
+await test("the first orders of an organization are handed over before another's hundredth", async () => {
+  await approve(100, false);
+  const later = await approve(2, true);
+  const laterIds = new Set(later.map(({ id }) => id));
+  await initiate();
+  await ctx.db.query(
+    sql`update kyc_order set status_at = status_at + 1 where id = any(${[...laterIds]}::uuid[])`,
+  );
+  const take = async (limit: number) =>
+    ctx.db.transaction(async (tx) => takeInitiated(tx, { limit, bytesMax: 1e9, except: [] }));
+  const [few, all] = [await take(4), await take(200)];
+  const turnsOf = ({ orders }: typeof few) => orders.map(({ id }) => laterIds.has(id));
+  assert.deepEqual(turnsOf(few), [false, true, false, true]);
+  assert.deepEqual(turnsOf(all).slice(0, 5), [false, true, false, true, false]);
+  assert.deepEqual([few.hasMore, all.hasMore], [true, false]);
+});
