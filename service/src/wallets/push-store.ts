@@ -73,6 +73,8 @@ export async function purgeIdle(
 /** A hint that goes to one device. */
 export interface DueHint {
   readonly id: string;
+  /** About which there is something to tell; of several, any. */
+  readonly business: Address;
   readonly subscriptionSealed: Buffer;
 }
 
@@ -132,7 +134,7 @@ export async function takeDueHints(
 ): Promise<DueHint[]> {
   return tx.query<DueHint>(sql`
     with due as (
-      select subject, member
+      select subject, member, looked.address as business
       from unnest(${[...businesses]}::text[]) as looked (address) cross join lateral (
         select n.subject, n.member from push_notice n
         where n.business = looked.address and n.ends_at > ${now}
@@ -145,8 +147,10 @@ export async function takeDueHints(
       insert into push_sent (subject, member, created_at)
       select subject, member, ${now} from due
       on conflict do nothing returning subject, member)
-    select p.id, p.subscription_sealed as "subscriptionSealed"
-      from push_subscription p where p.user_address in (select member from taken)`);
+    select p.id, told.business, p.subscription_sealed as "subscriptionSealed"
+      from (select member, min(business) as business from taken join due using (subject, member) group by member) as told
+      cross join lateral (
+        select id, subscription_sealed from push_subscription where user_address = told.member offset 0) as p`);
 }
 
 /**

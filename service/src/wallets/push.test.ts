@@ -23,6 +23,7 @@ import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
+import { until } from "../../../test/patience.ts";
 import { markLooked, takeDueHints } from "./push-store.ts";
 import { deletePushOf, walletRoutes } from "./index.ts";
 import { purgeDevices, purgeHints, sendHints } from "./push.ts";
@@ -116,9 +117,16 @@ const page = "x".repeat(8_000);
 /** The push service. */
 async function openReceiver() {
   const hints: Hint[] = [];
+  /** What is not answered, until the other side gives up. */
+  const hanging = new Set<ServerResponse>();
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
     hints.push({ path: request.url ?? "", headers: request.headers, body });
+    if (request.url === "/hangs") {
+      hanging.add(response);
+      response.once("close", () => hanging.delete(response));
+      return;
+    }
     response.writeHead(statuses[request.url ?? ""] ?? 201).end(request.url === "/page" ? page : "");
   };
   const server = createServer((request, response) => {
@@ -129,6 +137,7 @@ async function openReceiver() {
   const { port } = server.address() as AddressInfo;
   return {
     hints,
+    hanging,
     url: (path: string) => `http://localhost:${port}${path}`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -342,6 +351,26 @@ await test("a hint that one process takes is not taken by another at the same mo
     return { taking };
   });
   assert.deepEqual(await other.taking, []);
+});
+
+await test("a device that hangs keeps no hint of a later vote from others", async () => {
+  const [hangs, quick] = [newDevice("/hangs").subscription, newDevice("/quick").subscription];
+  for (const device of [hangs, quick]) await subscribe(device);
+  await openVote("62HANGS");
+  let isOver = false;
+  const sending = sendHints(ctx).finally(() => (isOver = true));
+  await until("it hangs", async () => receiver.hanging.size > 0 || null);
+  const [first] = receiver.hanging;
+  await ask("DELETE", "/w/push", { endpoint: hangs.endpoint }, token);
+  receiver.hints.splice(0);
+  await openVote("62QUICK");
+  const wasTold = (): boolean => receiver.hints.some(({ path }) => path === "/quick");
+  await until("the other is told", async () => wasTold() || isOver || null);
+  assert.ok(wasTold() && first?.destroyed === false, "while the first still hangs");
+  for (const each of receiver.hanging) each.end();
+  await sending;
+  await ask("DELETE", "/w/push", { endpoint: quick.endpoint }, token);
+  receiver.hints.splice(0);
 });
 
 await test("what cannot be a device is refused, and nobody subscribes without a session", async () => {

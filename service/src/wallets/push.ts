@@ -1,6 +1,5 @@
 // Web Push (RFC 8030, 8291, 8292): a device is told that something waits, and nothing of what, for whom or by whom.
 import { ECDH } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
 import { type Address, isRecord } from "@svc/protocol";
 import type { PushSubscription, RequestDetails } from "web-push";
 import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
@@ -10,6 +9,7 @@ import { uuidv7 } from "../platform/ids.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
+import { HintLine } from "./hint-line.ts";
 import { pushKeyOf } from "./push-key.ts";
 import * as store from "./push-store.ts";
 
@@ -30,16 +30,11 @@ export interface GivenSubscription {
 const subscriptionsMax = 10;
 /**
  * The most votes, invitations and devices that one round examines, of each; a vote concerns at most 50 members with 10
- * devices each.
+ * devices each, all of which may hang before there is room for the next round.
  */
-const looksPerRound = 20;
-/** The most hints under way at the same time. */
-const placesTotal = 256;
-/**
- * Anybody can name an address that accepts a hint and never answers. Push services answer within a second: a hint that
- * takes longer continues without its place, so that at most five times as many are under way.
- */
-const placeMs = 2_000;
+const looksPerRound = 2;
+/** What becomes due while hints are under way waits no longer than this. */
+const lookAgainMs = 2_000;
 const timeoutMs = 10_000;
 const answerBytesMax = 4096;
 /**
@@ -95,31 +90,25 @@ export async function unsubscribePush(
 
 /**
  * Tells members' devices that something waits: once for each member and vote, and again if the voting starts again,
- * whether or not a hint arrived. Devices that their push service no longer knows are deleted.
+ * whether or not a hint arrived. Devices that their push service no longer knows are deleted. Rounds do not wait for hints
+ * of earlier ones that are under way, so devices that hang keep no hint from others.
  *
- * @param closing no further round begins once it is aborted: devices that hang make each take ten seconds
+ * @param closing no further round begins once it is aborted
  */
 export async function sendHints(ctx: Ctx, closing?: AbortSignal): Promise<void> {
-  for (;;) {
-    if (closing?.aborted === true) return;
-    const { due, isLast } = await takeHints(ctx);
-    await sendAll(ctx, due);
-    if (isLast) return;
-  }
-}
-
-async function sendAll(ctx: Ctx, due: readonly store.DueHint[]): Promise<void> {
-  const waiting = due.values();
-  const sent: Promise<void>[] = [];
-  const fillPlace = async (): Promise<void> => {
-    for (const each of waiting) {
-      const sending = tryHint(ctx, each);
-      sent.push(sending);
-      await Promise.race([sending, delay(placeMs, undefined, { ref: false })]);
+  const line = new HintLine(async (due) => tryHint(ctx, due));
+  try {
+    for (;;) {
+      if (closing?.aborted === true) return;
+      const { due, isLast } = await takeHints(ctx);
+      line.add(due);
+      if (isLast && line.isEmpty) return;
+      if (isLast) await line.untilEmpty(lookAgainMs);
+      else await line.untilRoom();
     }
-  };
-  await Promise.all(Array.from({ length: Math.min(placesTotal, due.length) }, fillPlace));
-  await Promise.all(sent);
+  } finally {
+    await line.untilEmpty();
+  }
 }
 
 /**
