@@ -10,7 +10,9 @@ import fastify, {
 } from "fastify";
 import type { FastifyBaseLogger } from "fastify";
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
+import { createBodyTurns } from "./body-turns.ts";
 import { answerBrokenRequest } from "./broken-requests.ts";
+import { callerAddressOf, limitNetworkOf } from "./client-address.ts";
 import type { Ctx } from "../context.ts";
 import { answerEnvelopeError, hasOAuthErrors, oauthProblemOf } from "./http-errors.ts";
 import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
@@ -92,25 +94,7 @@ export function createHttp(ctx: Ctx): Http {
       plugins: [countWhereNeeded],
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
-  http.removeAllContentTypeParsers();
-  http.addContentTypeParser<Buffer>(
-    "application/json",
-    { parseAs: "buffer" },
-    (request, body, done) =>
-      settle(() => {
-        refuseCoding(request.headers["content-encoding"]);
-        return body.length === 0 ? null : parseJson(body);
-      }, done),
-  );
-  http.addContentTypeParser(
-    "application/x-www-form-urlencoded",
-    { parseAs: "string" },
-    (request, body, done) =>
-      settle(() => {
-        refuseCoding(request.headers["content-encoding"]);
-        return parseForm(String(body));
-      }, done),
-  );
+  addParsers(ctx, http);
   http.setErrorHandler((error, request, reply) =>
     answerEnvelopeError(ctx, { error, request, reply }),
   );
@@ -127,6 +111,36 @@ export function createHttp(ctx: Ctx): Http {
   describeRoutes(http, ctx);
   prepareServer(http.server);
   return http;
+}
+
+/**
+ * Bodies are parsed as they come, large ones in turns: parsing one, and what its route does with it, may keep the process
+ * busy for tenths of a second.
+ */
+function addParsers(ctx: Ctx, http: Http): void {
+  const takeTurn = createBodyTurns();
+  http.removeAllContentTypeParsers();
+  http.addContentTypeParser<Buffer>(
+    "application/json",
+    { parseAs: "buffer" },
+    (request, body, done) => {
+      const parse = (): unknown => {
+        refuseCoding(request.headers["content-encoding"]);
+        return body.length === 0 ? null : parseJson(body);
+      };
+      if (body.length <= bodyBytesMax) settle(parse, done);
+      else takeTurn(limitNetworkOf(callerAddressOf(ctx, request)), () => settle(parse, done));
+    },
+  );
+  http.addContentTypeParser(
+    "application/x-www-form-urlencoded",
+    { parseAs: "string" },
+    (request, body, done) =>
+      settle(() => {
+        refuseCoding(request.headers["content-encoding"]);
+        return parseForm(String(body));
+      }, done),
+  );
 }
 
 /** RFC 9112 section 3.2: HTTP/1.1 has a `Host`, and no request has two. */
