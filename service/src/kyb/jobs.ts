@@ -5,6 +5,7 @@ import type { Job } from "../platform/jobs.ts";
 import { expireBallots, purgeBallots } from "./ballot/ballots.ts";
 import { watchWallets } from "./business/chain-watch.ts";
 import { announceDataRefusals } from "./request/data-requests.ts";
+import { type DueKind, runDueKinds } from "./due-runs.ts";
 import { readDue } from "./due-store.ts";
 import { forgetLapsed, lapseFoundings } from "./business/founding.ts";
 import { purgeProposals } from "./business/governance.ts";
@@ -43,7 +44,7 @@ export function kybJobs(ctx: KybContext): Job[] {
       run: async () => ctx.attestationKeys.rotate(),
     },
     ...requestJobs(ctx, deferred),
-    { name: "kyb-due", everySeconds: 1, run: async () => runDue(ctx, deferred) },
+    { name: "kyb-due", everySeconds: 1, run: async (closing) => runDue(ctx, deferred, closing) },
     { name: "kyb-ballots", everySeconds: 3600, run: async () => purgeBallots(ctx) },
     { name: "kyb-idempotency", everySeconds: 3600, run: async () => purgeIdempotencyKeys(ctx) },
   ];
@@ -82,23 +83,19 @@ function chainJobs(ctx: KybContext): Job[] {
   ];
 }
 
-/** Does the work that is due. A kind of work that fails does not hold up the others. */
-async function runDue(ctx: KybContext, deferred: Deferred): Promise<void> {
-  const due = await readDue(ctx.db, ctx.clock.now());
+/** Does the work that is due. */
+async function runDue(ctx: KybContext, deferred: Deferred, closing: AbortSignal): Promise<void> {
   const hasChain = ctx.config.chain !== "off";
-  const runs: readonly (readonly [boolean, (ctx: KybContext) => Promise<void>])[] = [
-    [due.ballots, expireBallots],
-    [due.approvals, async () => releaseApproved(ctx, deferred)],
-    [due.dataRefusals, announceDataRefusals],
-    [due.signatureRefusals, announceSignatureRefusals],
-    [
-      due.failedRecordings && hasChain,
-      async () => alarmWhileAway(ctx, async () => mendRecordings(ctx)),
-    ],
-    [due.removals && hasChain, finishRemovals],
+  const kinds: readonly DueKind[] = [
+    { isDue: (due) => due.ballots, run: async () => expireBallots(ctx) },
+    { isDue: (due) => due.approvals, run: async () => releaseApproved(ctx, deferred) },
+    { isDue: (due) => due.dataRefusals, run: async () => announceDataRefusals(ctx) },
+    { isDue: (due) => due.signatureRefusals, run: async () => announceSignatureRefusals(ctx) },
+    {
+      isDue: (due) => due.failedRecordings && hasChain,
+      run: async () => alarmWhileAway(ctx, async () => mendRecordings(ctx)),
+    },
+    { isDue: (due) => due.removals && hasChain, run: async () => finishRemovals(ctx) },
   ];
-  const faults: unknown[] = [];
-  for (const [isDue, run] of runs)
-    if (isDue) await run(ctx).catch((error: unknown) => faults.push(error));
-  if (faults.length > 0) throw new AggregateError(faults, "work on businesses failed");
+  await runDueKinds(async () => readDue(ctx.db, ctx.clock.now()), kinds, closing);
 }
