@@ -55,9 +55,10 @@ await test("the first orders of an organization are handed over before another's
   );
   const take = async (limit: number) =>
     ctx.db.transaction(async (tx) => takeInitiated(tx, { limit, bytesMax: 1e9, except: [] }));
-  const [few, all] = [await take(4), await take(200)];
+  const [one, few, all] = [await take(1), await take(4), await take(202)];
   const turnsOf = ({ orders }: typeof few) => orders.map(({ id }) => laterIds.has(id));
+  assert.deepEqual(turnsOf(one), [false]);
   assert.deepEqual(turnsOf(few), [false, true, false, true]);
   assert.deepEqual(turnsOf(all).slice(0, 5), [false, true, false, true, false]);
-  assert.deepEqual([few.hasMore, all.hasMore], [true, false]);
+  assert.deepEqual([one.hasMore, few.hasMore, all.hasMore], [true, true, false]);
 });

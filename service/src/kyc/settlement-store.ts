@@ -196,11 +196,13 @@ interface InitiatedColumns extends AnchorColumns {
   leaves: Buffer[];
   sealed: Buffer | null;
   taken: number;
+  has_whole_share: boolean;
 }
 
 /**
  * Orders to hand over, locked: the oldest of each organization first, so that none waits for all of another's, however
- * large their values are. At most `limit` of them, and after the first no more than fit into `bytesMax`.
+ * large their values are. At most `limit` of them, of which each organization has a share, and after the first no more
+ * than fit into `bytesMax`.
  *
  * @param given.except orders that this process cannot hand over now
  * @returns them, and whether there may be more
@@ -216,27 +218,27 @@ export async function takeInitiated(
         select (select organization_id from kyc_order where status = 'INITIATED' and organization_id > organization.id
           order by organization_id limit 1)
         from organization where organization.id is not null
-      ), held as (
+      ), share as (
+        select ceil(${limit}::numeric / greatest(1, count(id)))::bigint as size from organization
+      ), taken as (
         select oldest.*, row_number() over (partition by organization.id order by status_at, oldest.id) as turn
         from organization cross join lateral (
           select id, attempt, reference_key, status_at from kyc_order
           where status = 'INITIATED' and organization_id = organization.id and kyc_order.id <> all(${except}::uuid[])
-          order by status_at limit ${limit}
+          order by status_at limit (select size from share)
           for update skip locked) as oldest
-      ), taken as (
-        select * from held order by turn, status_at, id limit ${limit}
       ), measured as (
         select taken.*, sum(coalesce(octet_length(sealed), 0)) over (order by turn, status_at, id) as bytes_so_far,
           row_number() over (order by turn, status_at, id) as place
         from taken left join kyc_payload on kyc_payload.order_id = taken.id
       )
       select measured.id as order_id, reference_key, measured.attempt, status_at, salt, consent, data_hash, leaves,
-        sealed,
-        (select count(*) from taken) as taken
+        sealed, (select count(*) from taken) as taken,
+        exists (select from taken join share on turn = size) as has_whole_share
       from measured
         join kyc_consent on kyc_consent.order_id = measured.id and kyc_consent.attempt = measured.attempt
         left join kyc_payload on kyc_payload.order_id = measured.id
-      where place = 1 or bytes_so_far <= ${bytesMax}
+      where place <= ${limit} and (place = 1 or bytes_so_far <= ${bytesMax})
       order by place`,
   );
   const orders = rows.map((row) =>
@@ -246,8 +248,9 @@ export async function takeInitiated(
       sealed: row.sealed,
     }),
   );
-  const taken = rows[0]?.taken ?? 0;
-  return { orders, hasMore: taken > orders.length || taken === limit };
+  const [row] = rows;
+  const hasMore = row !== undefined && (row.taken > orders.length || row.has_whole_share);
+  return { orders, hasMore };
 }
 
 /**
