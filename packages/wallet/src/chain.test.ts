@@ -39,3 +39,15 @@ await test("no chain has the id zero, which a wallet would keep as the broker's 
   const chain = openChain({ fetch: async () => Response.json(answer) }, "http://localhost:1");
   await refuses(chain.readChainId(), "chain_refused", /eth_chainId with zero/);
 });
+
+async function estimateOf(result: string): Promise<bigint> {
+  const answer = { jsonrpc: "2.0", id: 1, result };
+  const chain = openChain({ fetch: async () => Response.json(answer) }, "http://localhost:1");
+  return chain.estimateGas({});
+}
+
+await test("an estimate below what every transaction takes is none", async () => {
+  for (const small of ["0x0", "0x1", "0x5207"])
+    await refuses(estimateOf(small), "chain_refused", /less gas than any call takes/);
+  assert.equal(await estimateOf("0x5208"), 21_000n);
+});

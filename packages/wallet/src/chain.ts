@@ -43,7 +43,7 @@ export interface ChainClient {
    * @throws {WalletRefusal} unreachable
    */
   readFate(sender: Address, hash: Hex32): Promise<Fate>;
-  /** @returns units of gas @throws {WalletRefusal} chain_refused when the transaction would fail */
+  /** @returns units of gas @throws {WalletRefusal} chain_refused when the transaction would fail, and for no estimate */
   estimateGas(tx: Readonly<Record<string, string>>): Promise<bigint>;
   /**
    * Sends it; it is not an error if the chain has it already.
@@ -55,6 +55,8 @@ export interface ChainClient {
   waitFor(hash: Hex32): Promise<Inclusion>;
 }
 
+/** What a transaction takes before any code runs (EIP-2028); with a smaller limit it is never mined. */
+const gasMin = 21_000n;
 const waitMsMax = 120_000;
 /** Between two looks: short at first, for chains that mine at once. */
 const pauseMs = { first: 25, max: 500 };
@@ -106,7 +108,7 @@ export function openChain(
         isKnown: !isSaid || isRecord(transaction?.result),
       };
     },
-    estimateGas: async (tx) => number("eth_estimateGas", [tx]),
+    estimateGas: async (tx) => gasOf(await number("eth_estimateGas", [tx])),
     async send(raw, hash) {
       try {
         await ask("eth_sendRawTransaction", [raw]);
@@ -184,6 +186,11 @@ function quantityOf(value: unknown, method: string): bigint {
 function idOf(value: bigint): number {
   if (value > 0n) return countOf(value, "eth_chainId");
   throw new WalletRefusal("chain_refused", "the chain answers eth_chainId with zero");
+}
+
+function gasOf(value: bigint): bigint {
+  if (value >= gasMin) return value;
+  throw new WalletRefusal("chain_refused", "the chain estimates less gas than any call takes");
 }
 
 function countOf(value: bigint, method: string): number {
