@@ -136,19 +136,19 @@ export const jsonValuesMax = 65_536;
 const [quote, backslash, comma, bracket, brace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b] as const;
 
 /**
- * Whether a JSON text holds more than `jsonValuesMax` values. Call it before parsing: 8 MiB of nothing but empty
+ * Whether a JSON text holds more than `valuesMax` values. Call it before parsing: 8 MiB of nothing but empty
  * objects take seconds and hundreds of MiB to parse. The answer means nothing if the text is not JSON.
  */
-export function hasTooManyValues(json: Uint8Array): boolean {
+export function hasTooManyValues(json: Uint8Array, valuesMax: number = jsonValuesMax): boolean {
   // Every value but the first is preceded by a byte of its own.
-  if (json.length <= jsonValuesMax) return false;
+  if (json.length <= valuesMax) return false;
   let count = 0;
-  for (let at = 0; at < json.length && count <= jsonValuesMax; at += 1) {
+  for (let at = 0; at < json.length && count <= valuesMax; at += 1) {
     const byte = json[at];
     if (byte === quote) at = endOfText(json, at + 1);
     else if (byte === comma || byte === bracket || byte === brace) count += 1;
   }
-  return count > jsonValuesMax;
+  return count > valuesMax;
 }
 
 /** Where a JSON string that begins here ends: at the first quote after an even number of backslashes. */

@@ -42,6 +42,19 @@ await test("a call takes no cookies and no referrer along, and follows nothing",
   }
 });
 
+async function isRead(json: string): Promise<boolean> {
+  const bytesMax = 8 * 1024 * 1024;
+  const { text } = await call(async () => new Response(json), { url, bytesMax });
+  return text !== null;
+}
+
+await test("an answer of more than a million values is not read: each takes dozens of bytes of memory", async () => {
+  const million = 2 ** 20;
+  assert.equal(await isRead(`[${"0,".repeat(million - 1)}0]`), true);
+  assert.equal(await isRead(`[${"{},".repeat(million / 2 + 2)}0]`), false);
+  assert.equal(await isRead(`["${"{},".repeat(million)}"]`), true);
+});
+
 const nested = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(levels)}`;
 
 await test("an answer that nests deeper than 64 levels holds nothing", () => {

@@ -1,10 +1,15 @@
-import { isRecord } from "@svc/protocol";
+import { bytesOfText, hasTooManyValues, isRecord } from "@svc/protocol";
 import { WalletRefusal } from "./refusal.ts";
 
 /** A person waits for the answer. */
 const timeoutMs = 15_000;
 /** Request objects and acknowledgements are a few kilobytes; a page of logins is the largest. */
 const answerBytesMax = 256 * 1024;
+/**
+ * Only the longest lists, those with images, may be longer than this, and their values take dozens of bytes each. 24 MiB
+ * of empty objects would take 1 GiB of memory.
+ */
+const valuesMax = 2 ** 20;
 /**
  * Documents nest at most 32 deep, and are contained in lists. A value with unlimited nesting could not be serialised
  * again.
@@ -23,7 +28,7 @@ export interface Call {
 
 export interface CallAnswer {
   readonly status: number;
-  /** Null if the answer is longer than the call allows. */
+  /** Null if the answer is longer than the call allows, or holds more than a million values. */
   readonly text: string | null;
 }
 
@@ -151,5 +156,6 @@ async function readText(response: Response, bytesMax: number): Promise<string | 
     }
     text += decoder.decode(part.value, { stream: true });
   }
-  return text + decoder.decode();
+  text += decoder.decode();
+  return text.length > valuesMax && hasTooManyValues(bytesOfText(text), valuesMax) ? null : text;
 }
