@@ -127,14 +127,17 @@ await test("a list of businesses without end is not read for ever", async () => 
   assert.ok(broker.paths().filter((each) => each.includes("cursor=c")).length < 60);
 });
 
-const many = (each: object) => ({ status: 200, body: { items: Array(250).fill(each) } });
+const many = (each: object) => ({
+  status: 200,
+  body: { items: Array.from({ length: 250 }, (_, at) => ({ id: `id-${at}`, ...each })) },
+});
 
 await test("of a page of a list no more is taken than a page holds", async () => {
   broker.reset();
   const wallet = await walletOf("alice", [broker.url]);
   broker.answers.set(path, many(itemOf("a1")));
-  broker.answers.set("/w/inbox?limit=100", many({ id: "01J", kind: "something_new" }));
-  broker.answers.set("/w/logins?limit=100", many({ id: "one", clientName: "Shop", at: 5 }));
+  broker.answers.set("/w/inbox?limit=100", many({ kind: "something_new" }));
+  broker.answers.set("/w/logins?limit=100", many({ clientName: "Shop", at: 5 }));
   const lists = [await wallet.businesses(), await wallet.inbox(), await wallet.logins()];
   assert.deepEqual(
     lists.map(({ length }) => length),

@@ -68,17 +68,18 @@ export async function findItem(
   return (await readInbox(ctx, broker)).find((each) => each.id === id) ?? null;
 }
 
+/** The items by their order, one under each id: a vote names nothing but the id, and so decides on what was shown. */
 async function readInbox(ctx: WalletContext, broker: string): Promise<readonly FoundItem[]> {
-  const found: FoundItem[] = [];
+  const found = new Map<string, FoundItem>();
   for await (const { items } of readPages(ctx, broker, list))
     for (const value of items) {
       const { id, kind } = isRecord(value) ? value : {};
       // The id becomes part of a URL, and of what a refusal signs.
       if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || typeof kind !== "string")
         continue;
-      found.push({ id, kind, broker, item: readInboxItem(value) });
+      if (!found.has(id)) found.set(id, { id, kind, broker, item: readInboxItem(value) });
     }
-  return found;
+  return [...found.values()];
 }
 
 function entryOf(ctx: WalletContext, found: FoundItem, origin: Origin): InboxEntry {

@@ -57,22 +57,43 @@ await test("nothing is approved once its time is over", async () => {
   assert.equal((await approve(dataRequestItem, expiresAt)).status, "open");
 });
 
+const { requestId: _requestId, ...terms } = dataRequestItem;
+const login = {
+  ...terms,
+  kind: "business_login",
+  category: businessCategory.login,
+  issuer: broker.url,
+  clientId: "c1",
+  clientName: "Shop",
+  scope: "openid business",
+  actingMember: addressOf("bob"),
+};
+
 await test("a vote on a login is on that login: its session is the id of the vote", async () => {
   fake.reset();
-  const { requestId: _, ...terms } = dataRequestItem;
-  const login = {
-    ...terms,
-    kind: "business_login",
-    category: businessCategory.login,
-    issuer: broker.url,
-    clientId: "c1",
-    clientName: "Shop",
-    scope: "openid business",
-    actingMember: addressOf("bob"),
-  };
   await refuses(approve({ ...login, session: "01K" }), "invalid_request", /another than the vote/);
   assert.deepEqual(fake.votes, []);
   assert.equal((await approve({ ...login, session: "01J" })).status, "open");
+});
+
+await test("under one id one thing is shown, and a vote is on that", async () => {
+  broker.reset();
+  fake.reset();
+  const other = { ...dataRequestItem, purpose: "To do something else." };
+  fake.items = [dataRequestItem, other];
+  const wallet = await walletOf("alice", [broker.url]);
+  const shown = await wallet.inbox();
+  assert.deepEqual(
+    shown.map(({ words }) => words[1]),
+    [`Purpose: ${JSON.stringify(dataRequestItem.purpose)}.`],
+  );
+  for (const items of [[other], [other, dataRequestItem]]) {
+    fake.items = items;
+    await refuses(wallet.vote("01J", { vote: "approve" }), "invalid_request", /not what was shown/);
+  }
+  assert.deepEqual(fake.votes, []);
+  fake.items = [dataRequestItem, other];
+  assert.equal((await wallet.vote("01J", { vote: "approve" })).status, "open");
 });
 
 /** A request to sign a document whose domain names its chain so. */
