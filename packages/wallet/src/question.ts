@@ -12,7 +12,6 @@ import {
   refusalOfMessage,
   refusalOfTypedData,
   releaseHash,
-  shortAddress,
   TypedDataFault,
   warningsOfMessage,
   warningsOfTypedData,
@@ -194,7 +193,7 @@ function loginQuestion(item: BusinessLoginItem, { broker }: Origin): Question {
   const isOther = session !== id || issuer !== broker;
   return {
     words: [
-      `${shortAddress(actingMember)} wants to log in for ${sayBusiness(item)} at ${sayVouched(clientName, { ...requester, broker })}.`,
+      `${actingMember} wants to log in for ${sayBusiness(item)} at ${sayVouched(clientName, { ...requester, broker })}.`,
       `It asks for: ${scope}.`,
       quietWords,
     ],

@@ -76,6 +76,21 @@ await test("a vote on a login is on that login: its session is the id of the vot
   assert.equal((await approve({ ...login, session: "01J" })).status, "open");
 });
 
+await test("who logs in for a business is shown by the whole address, and has a vote in it", async () => {
+  fake.reset();
+  const bob = addressOf("bob");
+  const alike = `${bob.slice(0, 6)}${"0".repeat(32)}${bob.slice(-4)}`;
+  const observer = charter.members.find(({ isVoting }) => !isVoting)?.address;
+  for (const actingMember of [alike, observer, bob]) {
+    const item = { ...login, session: "01J", actingMember };
+    fake.items = [item];
+    const [entry] = await (await walletOf("alice", [broker.url])).inbox();
+    assert.ok(entry?.words[0]?.startsWith(`${actingMember} wants to log in`), entry?.words[0]);
+    if (actingMember === bob) assert.equal((await approve(item)).status, "open");
+    else await refuses(approve(item), "invalid_request", new RegExp(`${actingMember} has no vote`));
+  }
+});
+
 await test("under one id one thing is shown, and a vote is on that", async () => {
   broker.reset();
   fake.reset();

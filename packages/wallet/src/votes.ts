@@ -4,7 +4,6 @@ import {
   invitationDigest,
   isRecord,
   parseAddress,
-  shortAddress,
   type Address,
   type Charter,
   type Hex,
@@ -201,7 +200,10 @@ function checkWithheld(item: InboxItem, without: readonly string[]): void {
     );
 }
 
-/** Checks on the chain, not by what the item says, that this identity has a vote in the business now. */
+/**
+ * Checks on the chain, not by what the item says, that this identity has a vote in the business now, and so has the
+ * member whose login it decides on.
+ */
 async function checkMembership(
   ctx: WalletContext,
   broker: string,
@@ -209,17 +211,19 @@ async function checkMembership(
 ): Promise<void> {
   const { address } = item.business;
   const { charter, epoch, nonce } = await readBusiness(ctx, broker, address);
-  const own = charter.members.find((member) => member.address === ctx.identity.address);
-  if (own?.isVoting !== true)
-    throw new WalletRefusal(
-      "invalid_request",
-      `${shortAddress(ctx.identity.address)} has no vote in ${address}`,
-    );
+  requireVote(charter, ctx.identity.address, address);
+  if (item.kind === "business_login") requireVote(charter, item.actingMember, address);
   const isStale = epoch !== item.epoch;
   const isOtherAct =
     item.kind === "governance" && (nonce !== item.nonce || !isCurrent(item, charter));
   if (isStale || isOtherAct)
     throw new WalletRefusal("invalid_request", "the business has changed: look at the inbox again");
+}
+
+/** @throws {WalletRefusal} invalid_request */
+function requireVote({ members }: Charter, member: Address, business: Address): void {
+  if (members.some(({ address, isVoting }) => isVoting && address === member)) return;
+  throw new WalletRefusal("invalid_request", `${member} has no vote in ${business}`);
 }
 
 /** Whether the charter that was shown as the present one is what the chain has. */
