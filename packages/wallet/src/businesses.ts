@@ -115,6 +115,11 @@ export interface Proposed {
 }
 
 const foundingSeconds = 7 * 86_400;
+/**
+ * A proposer signs before anybody was shown an end, so an approval that would count for longer than this is not given:
+ * by then members have decided, or the proposal is over.
+ */
+const votingSecondsMax = 30 * 86_400;
 const list = { path: "/w/businesses", bytesMax: 2 * 1024 * 1024 };
 
 /** The businesses of this identity, at every broker on the list. @throws {WalletRefusal} */
@@ -278,7 +283,8 @@ export async function propose(
     item?.kind === "governance" &&
     item.business.address === address &&
     item.operation.split("(", 1)[0] === operation &&
-    item.arguments === actOf(proposal).arguments;
+    item.arguments === actOf(proposal).arguments &&
+    item.expiresAt <= (await ctx.now()) + votingSecondsMax;
   if (!isOwn) {
     // A proposal that the wallet refuses must not stay open at the broker. A broker that lies may keep it, but without
     // this member's approval.

@@ -6,6 +6,7 @@ import {
   encodeCharter,
   governanceActs,
   governanceHash,
+  type Address,
   type Charter,
   type Hex32,
 } from "@svc/protocol";
@@ -140,4 +141,23 @@ await test("a broker that asks for another vote than was proposed gets no approv
   const proposed = wallet.propose(own, { operation: "startRemoval", member: addressOf("bob") });
   await refuses(proposed, "broker_refused", /another vote/);
   assert.deepEqual([fake.proposed.length, fake.retracted, fake.votes], [1, ["p"], []]);
+});
+
+await test("a proposer, who is shown no end of the vote, approves for 30 days at most", async () => {
+  const successor: Address = `0x${"5c".repeat(20)}`;
+  const month = 30 * 86_400;
+  for (const [votingSeconds, votes] of [
+    [month, 1],
+    [month + 1, 0],
+    [253_402_000_000, 0],
+  ] as const) {
+    const wallet = await fresh();
+    const own = await wallet.chooseBusiness(business);
+    fake.votingSeconds = votingSeconds;
+    const proposed = wallet.propose(own, { operation: "moveTo", successor });
+    if (votes === 1) assert.equal((await proposed).status, "open");
+    else await refuses(proposed, "broker_refused", /another vote/);
+    assert.equal(fake.votes.length, votes);
+    assert.deepEqual(fake.retracted, votes === 1 ? [] : ["p"]);
+  }
 });

@@ -209,6 +209,21 @@ await test("a member without a vote logs in for no business", async () => {
   assert.equal((await wallet.approve(broker.qrLink(), { business })).kind, "delivered");
 });
 
+await test("no approval of a login for a business counts for longer than a day and an hour", async () => {
+  const day = now + 86_400;
+  for (const exp of [day, day + 1, 253_402_000_000]) {
+    broker.reset();
+    fake.reset();
+    broker.numberMatching = false;
+    const asked = { scopes: ["openid", "business"], client_id: "c1" };
+    broker.claims = { ...asked, exp, valid_until: exp + 3600 };
+    const wallet = await walletOf("alice", [broker.url]);
+    const approved = wallet.approve(broker.qrLink(), { business });
+    if (exp === day) assert.equal((await approved).kind, "delivered");
+    else await refuses(approved, "forged_request", /longer than logins do/);
+  }
+});
+
 await test("an invitation whose members are called otherwise than it was shown is looked at again", async () => {
   broker.reset();
   fake.reset();

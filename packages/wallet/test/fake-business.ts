@@ -76,6 +76,8 @@ export function serveBusiness(broker: FakeBroker) {
     retracted: [] as string[],
     /** Moves that were proposed. */
     proposed: [] as Record<string, unknown>[],
+    /** How long members are asked about what was proposed. */
+    votingSeconds: 600,
     /** What the broker tells of members and rules, where that is not what the chain has. */
     told: null as Charter | null,
     abandoned: 0,
@@ -86,7 +88,7 @@ export function serveBusiness(broker: FakeBroker) {
       Object.assign(fake, { items: [], votes: [], claims: [], founded: [], chainId, charter });
       Object.assign(fake, { epoch: 3, nonce: 7, removal: null, kept: [] });
       Object.assign(fake, { blocks: [], blocked: [], released: [], retracted: [], abandoned: 0 });
-      Object.assign(fake, { proposed: [], told: null, status: "inviting" });
+      Object.assign(fake, { proposed: [], told: null, status: "inviting", votingSeconds: 600 });
     },
   };
   broker.more = (request, isInSession) => route(fake, request, isInSession);
@@ -150,7 +152,7 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
 
 /** The vote on a move. */
 function moveVote(
-  { epoch, nonce }: FakeBusiness,
+  { epoch, nonce, votingSeconds }: FakeBusiness,
   successor: Address | null,
 ): Record<string, unknown> {
   return {
@@ -163,8 +165,8 @@ function moveVote(
     epoch,
     nonce,
     ...governanceActs.moveTo(successor ?? business),
-    validUntil: now + 4200,
-    expiresAt: now + 600,
+    validUntil: now + votingSeconds + 3600,
+    expiresAt: now + votingSeconds,
   };
 }
 

@@ -93,6 +93,9 @@ async function openClaimed(ctx: WalletContext, login: BrokerLogin): Promise<Open
 /** The scope with which a person logs in for a business, as one of its voting members. */
 const businessScope = "business";
 
+/** A login lives for minutes: whatever its request object says, no approval of it counts for much longer than a day. */
+const loginSecondsMax = 86_400;
+
 /** The acting member's approval, the first vote on the login (decisions, sections 2 and 6). */
 async function approveForBusiness(
   ctx: WalletContext,
@@ -103,7 +106,8 @@ async function approveForBusiness(
   const { client_id: clientId, valid_until: validUntil } = object;
   if (clientId === undefined || validUntil === undefined)
     throw new WalletRefusal("forged_request", "the request object does not say what is approved");
-  if (validUntil > object.exp + chainGraceSeconds)
+  const latest = Math.min(object.exp, (await ctx.now()) + loginSecondsMax);
+  if (validUntil > latest + chainGraceSeconds)
     throw new WalletRefusal("forged_request", "the approval would last longer than logins do");
   const { address } = await chooseBusiness(ctx, named, login.broker);
   const { chainId, charter, epoch, removal } = await readBusiness(ctx, login.broker, address);
