@@ -144,3 +144,23 @@ await test("of a page of a list no more is taken than a page holds", async () =>
     [100, 100, 100],
   );
 });
+
+await test("of a removal and a move the list has what the broker says of them, and nothing that nests", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const removal = { member: addressOf("alice"), endsAt: 5, hasAnswered: false };
+  const nested = { ...removal, more: [[1]], others: { a: 1 } };
+  const items = [
+    { ...itemOf("a1"), removal: nested, move: { keepNonce: 3, more: {} } },
+    { ...itemOf("b2"), removal: [[1]], move: null },
+  ];
+  broker.answers.set(path, { status: 200, body: { items } });
+  const listed = await wallet.businesses();
+  assert.deepEqual(
+    listed.map((each) => [each.removal, each.move]),
+    [
+      [removal, { keepNonce: 3 }],
+      [null, null],
+    ],
+  );
+});

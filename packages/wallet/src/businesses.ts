@@ -36,9 +36,9 @@ export interface OwnBusiness {
   readonly status: string;
   readonly charter: NamedCharter;
   /** The removal of a member that is under way, as the broker reports it; null if there is none. */
-  readonly removal: unknown;
+  readonly removal: Readonly<Record<string, unknown>> | null;
   /** A move to another wallet by the operator, which any member can end; null if there is none. */
-  readonly move: unknown;
+  readonly move: Readonly<Record<string, unknown>> | null;
   /** What its members were asked to decide about it in the last 30 days, newest first. */
   readonly proposals: readonly ListedProposal[];
 }
@@ -373,13 +373,19 @@ function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
       environment: typeof environment === "string" ? environment : "live",
       status,
       charter,
-      removal: removal ?? null,
-      move: move ?? null,
+      removal: flatOf(removal),
+      move: flatOf(move),
       proposals: Array.isArray(proposals)
         ? proposals.flatMap((each) => proposalOf(each, charter))
         : [],
     },
   ];
+}
+
+/** What a broker reports besides, without what nests in it; null if it is no object. */
+function flatOf(value: unknown): Readonly<Record<string, unknown>> | null {
+  if (!isRecord(value)) return null;
+  return Object.fromEntries(Object.entries(value).filter(([, each]) => typeof each !== "object"));
 }
 
 function proposalOf(value: unknown, current: NamedCharter): readonly ListedProposal[] {

@@ -30,6 +30,12 @@ export interface InboxEntry extends FoundItem {
   readonly refusal?: string;
 }
 
+/**
+ * What comes after pages of so many characters, 10,000 ordinary questions or 250 of the longest documents, can be
+ * rejected, and is read once there is less before it: read all together, 100 pages would take gigabytes of memory.
+ */
+const readLengthMax = 16 * 1024 * 1024;
+
 /** A page is about 1 MiB, even if it holds documents of 64 KiB each; all pages are kept until they are shown. */
 const list = { path: "/w/inbox?limit=100", bytesMax: 2 * 1024 * 1024, pagesMax: 100 };
 
@@ -71,14 +77,19 @@ export async function findItem(
 /** The items by their order, one under each id: a vote names nothing but the id, and so decides on what was shown. */
 async function readInbox(ctx: WalletContext, broker: string): Promise<readonly FoundItem[]> {
   const found = new Map<string, FoundItem>();
-  for await (const { items } of readPages(ctx, broker, list))
+  let readLength = 0;
+  for await (const { items, length } of readPages(ctx, broker, list)) {
+    readLength += length;
+    const isRead = readLength <= readLengthMax;
     for (const value of items) {
       const { id, kind } = isRecord(value) ? value : {};
       // The id becomes part of a URL, and of what a refusal signs.
       if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || typeof kind !== "string")
         continue;
-      if (!found.has(id)) found.set(id, { id, kind, broker, item: readInboxItem(value) });
+      const item = isRead ? readInboxItem(value) : null;
+      if (!found.has(id)) found.set(id, { id, kind, broker, item });
     }
+  }
   return [...found.values()];
 }
 

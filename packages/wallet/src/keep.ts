@@ -1,4 +1,4 @@
-import { isRecord, keepDigest, type Address } from "@svc/protocol";
+import { keepDigest, type Address } from "@svc/protocol";
 import { chainIdOf, readBusiness } from "./business-wallet.ts";
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
@@ -18,10 +18,10 @@ export interface KeptBusiness {
  */
 export async function keepMembership(
   ctx: WalletContext,
-  business: KeptBusiness & { readonly move: unknown },
+  business: KeptBusiness & { readonly move: Readonly<Record<string, unknown>> | null },
 ): Promise<{ ended: string }> {
   if (await endRemoval(ctx, business)) return { ended: "removal" };
-  const nonce = isRecord(business.move) ? business.move["keepNonce"] : null;
+  const nonce = business.move?.["keepNonce"];
   if (typeof nonce !== "number" || !Number.isSafeInteger(nonce) || nonce < 0)
     throw new WalletRefusal("not_found", "there is no removal of this identity, and no move");
   await sendKeep(ctx, business, nonce);

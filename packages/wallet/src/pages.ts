@@ -15,6 +15,8 @@ interface Page {
   readonly items: readonly unknown[];
   /** The members beside the items. */
   readonly members: Readonly<Record<string, unknown>>;
+  /** Of its text, in characters. */
+  readonly length: number;
 }
 
 /** Items of one page of a list (decisions, section 1, bounds). */
@@ -51,7 +53,7 @@ export async function* readPages(
     const isEnded = typeof nextCursor !== "string" || nextCursor === "";
     if (!Array.isArray(items) || (!isEnded && !nextCursor.isWellFormed()))
       throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
-    yield { items: items.slice(0, pageItemsMax), members };
+    yield { items: items.slice(0, pageItemsMax), members, length: answer.text?.length ?? 0 };
     if (isEnded) return;
     pagePath = `${path}${path.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(nextCursor)}`;
   }

@@ -235,3 +235,31 @@ await test("an invitation whose members are called otherwise than it was shown i
   fake.items = [invite(charter)];
   assert.equal((await wallet.vote("01J", { vote: "approve" })).status, "open");
 });
+
+await test("of an inbox without end no more is read than a wallet can hold: the rest can be rejected, or waits", async () => {
+  broker.reset();
+  fake.reset();
+  const path = "/w/inbox?limit=100";
+  const serve = (ids: readonly string[], length: number): void => {
+    for (const [at, id] of ids.entries()) {
+      const item = { ...dataRequestItem, id, requestId: id, purpose: "x".repeat(length) };
+      const nextCursor = ids[at + 1];
+      const body = { items: [item], ...(nextCursor === undefined ? {} : { nextCursor }) };
+      broker.answers.set(at === 0 ? path : `${path}&cursor=${id}`, { status: 200, body });
+    }
+  };
+  const ids = Array.from({ length: 18 }, (_, at) => `q-${at}`);
+  serve(ids, 1024 * 1024);
+  const wallet = await walletOf("alice", [broker.url]);
+  const shown = await wallet.inbox();
+  assert.deepEqual(
+    shown.map(({ id, item }) => [id, item !== null]),
+    ids.map((id, at) => [id, at < 15]),
+  );
+  await refuses(wallet.vote("q-17", { vote: "approve" }), "invalid_request", /cannot read/);
+  assert.equal((await wallet.vote("q-16", { vote: "reject" })).status, "open");
+  serve(["q-17"], 1024 * 1024);
+  await refuses(wallet.vote("q-17", { vote: "approve" }), "invalid_request", /not what was shown/);
+  await wallet.inbox();
+  assert.equal((await wallet.vote("q-17", { vote: "approve" })).status, "open");
+});
