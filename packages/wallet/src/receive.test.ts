@@ -57,6 +57,42 @@ await test("what became of one document says nothing of another under the same i
   assert.deepEqual(await statuses(), ["revoked"]);
 });
 
+await test("of two documents that a broker lists under one id the first is kept", async () => {
+  fresh();
+  const [first, second] = [card(), card()];
+  fields.issued = [first, { ...second, id: first.id }];
+  const wallet = await walletOf("alice", [broker.url]);
+  const { root, id } = first;
+  assert.deepEqual((await wallet.receive()).refused, [{ id, broker: broker.url }]);
+  assert.deepEqual(
+    (await wallet.credentials()).map((each) => each.root),
+    [root],
+  );
+});
+
+/** As much as a page of a list can hold. */
+const offerMuch = (): Issued[] =>
+  Array.from({ length: 3 }, () => issue(alice, { EMAIL: "x".repeat(7 * 1024 * 1024) }));
+
+await test("a broker fills no wallet with documents: what comes after 64 million characters is left", async () => {
+  fresh();
+  const wallet = await walletOf("alice", [broker.url]);
+  const counts: number[][] = [];
+  for (let round = 0; round < 4; round += 1) {
+    fields.issued = offerMuch();
+    const { received, refused } = await wallet.receive();
+    counts.push([received.length, refused.length]);
+  }
+  assert.deepEqual(counts, [
+    [3, 0],
+    [3, 0],
+    [3, 0],
+    [0, 3],
+  ]);
+  fields.issued = [card()];
+  assert.equal((await wallet.receive()).received.length, 1);
+});
+
 await test("what became of one broker's document is not for another broker to say", async () => {
   fresh();
   await using other = await openFakeBroker();

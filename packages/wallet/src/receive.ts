@@ -14,12 +14,21 @@ import { refusalOfAnswer } from "./transport.ts";
 export interface Collection {
   /** Collected now: from here on only the wallet has their values. */
   readonly received: readonly HeldCredential[];
-  /** Offered with values that their issuer did not commit to, or in place of a held one: neither stored nor collected. */
+  /**
+   * Offered with values that their issuer did not commit to, in place of a held one, or beyond what the wallet holds:
+   * neither stored nor collected.
+   */
   readonly refused: readonly { readonly id: string; readonly broker: string }[];
 }
 
 /** Images are large: a broker ends a page at 8 MiB of values, and their proofs come on top. */
 const list = { path: "/w/credentials?limit=100", bytesMax: 24 * 1024 * 1024 };
+
+/**
+ * Several times what a person's documents take, images included. All that is held is in memory at once when a request
+ * is answered, so a broker must not be able to fill it.
+ */
+const heldLengthMax = 64 * 1024 * 1024;
 
 /**
  * Collects the identity's credentials from a broker, and updates the status of those collected before. A value is
@@ -31,6 +40,7 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
   const held = new Map(
     (await listHeld(ctx)).filter((each) => each.broker === broker).map((each) => [each.id, each]),
   );
+  let heldLength = [...held.values()].reduce((sum, each) => sum + lengthOf(each), 0);
   const received: HeldCredential[] = [];
   const refused: { id: string; broker: string }[] = [];
   for await (const listed of listOffered(ctx, broker)) {
@@ -44,16 +54,21 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
     if (listed.fields.every(({ data }) => data === undefined)) continue;
     const checked =
       known === undefined ? checkValues(ctx.identity.address, listed) : heldStill(known, listed);
-    if (checked === null) {
+    const added = checked === null || known !== undefined ? 0 : lengthOf(checked);
+    if (checked === null || heldLength + added > heldLengthMax) {
       refused.push({ id: listed.id, broker });
       continue;
     }
+    heldLength += added;
     await keepCredential(ctx, checked);
+    held.set(checked.id, checked);
     await confirmCollected(ctx, broker, listed.id);
     received.push(checked);
   }
   return { received, refused };
 }
+
+const lengthOf = (held: HeldCredential): number => JSON.stringify(held).length;
 
 /** This wallet has the only copy of what it holds: nothing takes its place. Null for another document under its id. */
 function heldStill(known: HeldCredential, listed: ListedCredential): HeldCredential | null {

@@ -73,7 +73,7 @@ export const credentialVerbs: readonly Verb[] = [
 function replyOf({ received, refused }: Collection, held: readonly HeldCredential[]): Reply {
   const value = { received: received.map(({ id }) => id), items: held.map(withoutValues), refused };
   if (refused.length === 0) return { value };
-  const line = `${refused.length} credential(s) are not what their issuer committed to, or not the held ones of their id, and were left`;
+  const line = `${refused.length} credential(s) are not what their issuer committed to, not the held ones of their id, or more than a wallet holds, and were left`;
   return { value, status: 1, line };
 }
 
