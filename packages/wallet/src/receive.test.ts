@@ -70,6 +70,24 @@ await test("of two documents that a broker lists under one id the first is kept"
   );
 });
 
+await test("a broker that takes its time to confirm each document holds a person up for a minute, and none is lost", async () => {
+  fresh();
+  fields.issued = Array.from({ length: 8 }, () => card());
+  let at = now;
+  const storage = memoryStorage();
+  const slow: typeof fetch = async (url, init) => {
+    if (typeof url === "string" && url.endsWith("/collected")) at += 14;
+    return fetch(url, init);
+  };
+  const changed = { storage, fetch: slow, now: async () => at };
+  const wallet = await walletOf("alice", [broker.url], changed);
+  const missing = (): number => fields.issued.filter(({ collected }) => !collected).length;
+  await refuses(wallet.receive(), "unreachable", /takes too long/);
+  assert.deepEqual([at - now, missing()], [70, 3]);
+  assert.equal((await wallet.receive()).received.length, 3);
+  assert.deepEqual([(await wallet.credentials()).length, missing()], [8, 0]);
+});
+
 /** As much as a page of a list can hold. */
 const offerMuch = (): Issued[] =>
   Array.from({ length: 3 }, () => issue(alice, { EMAIL: "x".repeat(7 * 1024 * 1024) }));

@@ -8,6 +8,7 @@ import {
   type ListedCredential,
 } from "./held-credential.ts";
 import { readPages } from "./pages.ts";
+import { WalletRefusal } from "./refusal.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
 /** The result of asking a broker for credentials. */
@@ -30,6 +31,9 @@ const list = { path: "/w/credentials?limit=100", bytesMax: 24 * 1024 * 1024 };
  */
 const heldLengthMax = 64 * 1024 * 1024;
 
+/** As long as a broker may take over the pages of a list; what is not confirmed in it is confirmed the next time. */
+const confirmSecondsMax = 60;
+
 /**
  * Collects the identity's credentials from a broker, and updates the status of those collected before. A value is
  * stored before the broker is told to forget it, and only once it is proved to belong to its root.
@@ -43,6 +47,7 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
   let heldLength = [...held.values()].reduce((sum, each) => sum + lengthOf(each), 0);
   const received: HeldCredential[] = [];
   const refused: { id: string; broker: string }[] = [];
+  let secondsLeft = confirmSecondsMax;
   for await (const listed of listOffered(ctx, broker)) {
     const known = held.get(listed.id);
     if (listed.collected) {
@@ -55,14 +60,18 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
     const checked =
       known === undefined ? checkValues(ctx.identity.address, listed) : heldStill(known, listed);
     const added = checked === null || known !== undefined ? 0 : lengthOf(checked);
-    if (checked === null || heldLength + added > heldLengthMax) {
+    if (checked === null || (added > 0 && heldLength + added > heldLengthMax)) {
       refused.push({ id: listed.id, broker });
       continue;
     }
     heldLength += added;
     await keepCredential(ctx, checked);
     held.set(checked.id, checked);
+    if (secondsLeft < 0)
+      throw new WalletRefusal("unreachable", `${broker} takes too long over what it hands over`);
+    const askedAt = await ctx.now();
     await confirmCollected(ctx, broker, listed.id);
+    secondsLeft -= (await ctx.now()) - askedAt;
     received.push(checked);
   }
   return { received, refused };
