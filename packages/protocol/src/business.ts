@@ -35,8 +35,8 @@ export type BusinessCategory = (typeof businessCategory)[keyof typeof businessCa
 const ruleNames = ["signature_requests", "data_requests", "governance"] as const;
 const rulesLength = 3;
 const memberLength = 21;
-/** As the contract takes them. */
-const membersMax = 100;
+/** The most members that the contract takes. */
+export const charterMembersMax = 100;
 
 /**
  * The charter as the contract keeps it, members in the order of their addresses.
@@ -60,7 +60,7 @@ export function decodeCharter(charter: Hex): Charter | null {
   const bytes = bytesOfHex(charter);
   if (bytes === null) return null;
   const count = (bytes.length - rulesLength) / memberLength;
-  if (!Number.isInteger(count) || count < 1 || count > membersMax) return null;
+  if (!Number.isInteger(count) || count < 1 || count > charterMembersMax) return null;
   const rules = Array.from(bytes.subarray(0, rulesLength), ruleOfByte);
   const [signatures, data, governance] = rules;
   if (!signatures || !data || !governance) return null;

@@ -28,6 +28,7 @@ export {
   businessCategory,
   businessLoginHash,
   decodeCharter,
+  charterMembersMax,
   defaultGovernanceRule,
   encodeCharter,
   governanceActs,

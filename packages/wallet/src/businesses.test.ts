@@ -164,3 +164,27 @@ await test("of a removal and a move the list has what the broker says of them, a
     ],
   );
 });
+
+const membersOf = (count: number): object[] =>
+  Array.from({ length: count }, (_, at) => ({
+    address: `0x${String(at).padStart(40, "a")}`,
+    votingRights: true,
+  }));
+
+await test("a business has 100 members at most, and of its proposals 100 are said", async () => {
+  broker.reset();
+  const wallet = await walletOf("alice", [broker.url]);
+  const proposals = Array.from({ length: 250 }, (_, at) => ({
+    id: `p-${at}`,
+    operation: "moveTo(address)",
+    status: "refused",
+  }));
+  const items = [
+    { ...itemOf("a1"), members: membersOf(100), proposals },
+    { ...itemOf("b2"), members: membersOf(101) },
+  ];
+  broker.answers.set(path, { status: 200, body: { items } });
+  const [only, ...others] = await wallet.businesses();
+  assert.deepEqual([only?.charter.members.length, others], [100, []]);
+  assert.deepEqual([only?.proposals.length, only?.proposals.at(-1)?.id], [100, "p-99"]);
+});

@@ -114,6 +114,8 @@ export interface Proposed {
   readonly words: readonly string[];
 }
 
+/** Of a business a broker tells 20; each is said with all members, so that thousands would take minutes. */
+const proposalsMax = 100;
 const foundingSeconds = 7 * 86_400;
 /**
  * A proposer signs before anybody was shown an end, so an approval that would count for longer than this is not given:
@@ -376,7 +378,7 @@ function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
       removal: flatOf(removal),
       move: flatOf(move),
       proposals: Array.isArray(proposals)
-        ? proposals.flatMap((each) => proposalOf(each, charter))
+        ? proposals.slice(0, proposalsMax).flatMap((each) => proposalOf(each, charter))
         : [],
     },
   ];

@@ -1,5 +1,6 @@
 import {
   businessCategory,
+  charterMembersMax,
   governanceFunctions,
   isBusinessField,
   isHexOf,
@@ -270,6 +271,7 @@ export function readNamedCharter(value: unknown): NamedCharter | null {
 function readCharter(value: unknown): NamedCharter {
   if (!isRecord(value) || !isRecord(value["rules"]) || !Array.isArray(value["members"]))
     throw new Unreadable();
+  if (value["members"].length > charterMembersMax) throw new Unreadable();
   const { rules } = value;
   const rule = (name: keyof Charter["rules"]): Charter["rules"][typeof name] => {
     const given = rules[name];
