@@ -21,21 +21,31 @@ interface Shown {
   readonly optional: readonly string[];
 }
 
+/** More than a person looks at while a list is read again. */
+const goneMax = 1000;
+
 /**
- * Remembers what is shown now, in place of what was shown before.
+ * Remembers what is shown now. What was shown before and is not on the list any more stays, the latest of it: somebody
+ * may be looking at it still, and a broker could send something else under its id afterwards.
  *
- * @param known.away brokers that did not answer: what they showed before stays
+ * @param known.away brokers that did not answer: all that they showed before stays
  */
 export async function rememberShown(
   ctx: RecordContext,
   items: readonly SentItem[],
   { away }: { away: readonly string[] },
 ): Promise<void> {
-  const record = away.length === 0 ? null : await getMended(ctx, keyOf(ctx));
-  const kept = Object.entries(isRecord(record) ? record : {}).filter(([name]) =>
-    away.some((broker) => name.startsWith(`${broker} `)),
-  );
-  await putRecord(ctx, keyOf(ctx), { ...shownOfAll(items), ...Object.fromEntries(kept) });
+  const shown = shownOfAll(items);
+  const record = await getMended(ctx, keyOf(ctx));
+  const before = Object.entries(isRecord(record) ? record : {});
+  const isAway = (name: string): boolean => away.some((broker) => name.startsWith(`${broker} `));
+  const ids = new Set(items.map(({ id }) => id));
+  const kept = before.filter(([name]) => isAway(name));
+  const gone = before.filter(([name]) => !isAway(name) && !ids.has(name.split(" ")[1] ?? ""));
+  await putRecord(ctx, keyOf(ctx), {
+    ...shown,
+    ...Object.fromEntries([...kept, ...gone.slice(0, goneMax)]),
+  });
 }
 
 /**
