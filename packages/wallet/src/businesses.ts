@@ -387,7 +387,9 @@ function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
 /** What a broker reports besides, without what nests in it; null if it is no object. */
 function flatOf(value: unknown): Readonly<Record<string, unknown>> | null {
   if (!isRecord(value)) return null;
-  return Object.fromEntries(Object.entries(value).filter(([, each]) => typeof each !== "object"));
+  return Object.fromEntries(
+    Object.entries(value).filter(([, each]) => each === null || typeof each !== "object"),
+  );
 }
 
 function proposalOf(value: unknown, current: NamedCharter): readonly ListedProposal[] {
