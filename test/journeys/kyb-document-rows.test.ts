@@ -344,7 +344,7 @@ const memberRows: readonly Row[] = [
       [
         memberRoutes,
         "400: no contract gets a vote, which it could never give; without one it may be a member",
-        "503: nothing that only the chain knows is proposed while its node is away or refuses",
+        "503: nothing that only the chain knows is proposed while its node is away, refuses or does not have it",
       ],
       [
         governance,
