@@ -31,11 +31,13 @@ const patienceMs = 60_000;
 /**
  * Starts one that mines by itself until told otherwise, and that keeps the state of 64 blocks. A block is final once two
  * epochs lie above it, each of so many slots.
+ *
+ * @param options.behind another node of the same chain: it has the blocks that this one has now, and goes its own way
  */
 export async function startAnvil(
-  options: { chainId?: number; slotsPerEpoch?: number } = {},
+  options: { chainId?: number; slotsPerEpoch?: number; behind?: Pick<Anvil, "url"> } = {},
 ): Promise<Anvil> {
-  const { chainId = 31_999, slotsPerEpoch = 32 } = options;
+  const { chainId = 31_999, slotsPerEpoch = 32, behind } = options;
   const { promise: listening, resolve, reject } = Promise.withResolvers<string>();
   const late = setTimeout(() => reject(new Error("anvil does not listen")), patienceMs);
   const child = startBoundProcess(
@@ -43,6 +45,7 @@ export async function startAnvil(
       [binary(), "--host", "127.0.0.1", "--port", "0", "--no-cors", "--chain-id", String(chainId)],
       ["--accounts", "1", "--hardfork", "osaka", "--order", "fifo", "--prune-history", "64"],
       ["--enable-tx-gas-limit", "--slots-in-an-epoch", String(slotsPerEpoch)],
+      behind === undefined ? [] : ["--fork-url", behind.url],
     ].flat(),
     {
       account: null,

@@ -9,7 +9,7 @@ import { verifySignature } from "../../service/src/chain/index.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
 import { answerCall } from "../../service/src/chain/relay.ts";
 import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
-import { openGate, startAnvil } from "../anvil.ts";
+import { type Anvil, openGate, startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
 import { openInstallation } from "../chain-processes.ts";
 
@@ -85,6 +85,43 @@ test("a contract that is asked for long keeps neither the questions to others no
     others,
     others.map(() => ({ status: "fulfilled", value: true })),
   );
+});
+
+test("what only a node has that stands still on a replaced block is not final", async () => {
+  await using anvil = await startAnvil();
+  // Calls go to either of two nodes.
+  let asked: Anvil = anvil;
+  await using gate = await openGate({
+    ...anvil,
+    get url() {
+      return asked.url;
+    },
+  });
+  await using installation = await openInstallation(gate, { CONFIRMATIONS: "3" });
+  await using process = await installation.openProcess();
+  await using other = await startAnvil({ behind: anvil });
+  for (const node of [anvil, other]) await node.setAutomine(false);
+  gate.decide((method) => {
+    asked = method === "eth_sendRawTransaction" ? other : anvil;
+    return "pass";
+  });
+  await process.queue("a");
+  await process.work();
+  // One has a block with the transaction, and no other. The other has three instead, none of them with it.
+  await other.mine();
+  await anvil.mine(3);
+  gate.decide((_method, [name]) => {
+    asked = name === "latest" ? anvil : other;
+    return "pass";
+  });
+  installation.advance(4);
+  await process.work();
+  assert.equal(process.done.length, 0);
+  gate.decide(() => "pass");
+  asked = anvil;
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 1);
+  assert.equal(await settledOn(anvil, process), 1);
 });
 
 test("what another chain's node says of the account settles nothing", async () => {

@@ -31,7 +31,7 @@ export async function readView(
 ): Promise<ChainView & { nonces: number }> {
   const head = await readBlock(chain, "latest");
   const deep = chain.confirmations - 1;
-  const final = deep === 0 ? head : await findBlock(chain, head.number - deep);
+  const final = deep === 0 ? head : await findFinal(chain, head.number - deep);
   const [nonces, finalNonces, receipts] = await Promise.all([
     countNonces(chain, signer, "latest"),
     countFinalNonces(chain, signer, final),
@@ -40,14 +40,17 @@ export async function readView(
   const found = receipts.filter((receipt) => receipt !== null);
   // Read after the receipts: if one of these blocks was replaced meanwhile, its hash differs from the receipt's.
   const numbers = [...new Set(found.map((receipt) => receipt.blockNumber))];
-  const blocks = await Promise.all(
-    numbers.map(async (number) =>
+  const [seen, ...blocks] = await Promise.all([
+    // In one turn, so that the node that tells how deep these blocks lie is the one that has them: a node that stands
+    // still may hold blocks that the others have replaced.
+    deep === 0 || numbers.length === 0 ? head.number : readHead(chain),
+    ...numbers.map(async (number) =>
       chain.isEmbedded && number === head.number ? head : findBlock(chain, number),
     ),
-  );
+  ]);
   const held = blocks.filter((block) => block !== null);
-  // Blocks may have come since the head was read; these are there, so they count.
-  const newest = Math.max(head.number, ...held.map((block) => block.number));
+  // Where a block is final at once, each that is there counts, also one that came since the head was read.
+  const newest = deep === 0 ? Math.max(head.number, ...held.map((block) => block.number)) : seen;
   return {
     nonces,
     finalNumber: newest - deep,
@@ -186,6 +189,12 @@ async function findBlock(
     time: Number(quantityOf(block["timestamp"])),
     baseFee: quantityOf(block["baseFeePerGas"] ?? "0x0"),
   };
+}
+
+/** A block, from a node that has enough others on it for it to be final. */
+async function findFinal(chain: Readable, number: number): Promise<Block | null> {
+  const [seen, block] = await Promise.all([readHead(chain), findBlock(chain, number)]);
+  return seen - (chain.confirmations - 1) < number ? null : block;
 }
 
 async function findReceipt(chain: Readable, hash: Hex32): Promise<Receipt | null> {

@@ -10,6 +10,7 @@ import { signerKeyColumn } from "./signer-key-store.ts";
 export type { Chain, ChainContext } from "./context.ts";
 export { enqueueTransaction } from "./enqueue.ts";
 export { hashOf, readHead, readTime } from "./chain-view.ts";
+export { readFinal } from "./final-read.ts";
 export { refuseOtherChain } from "./checked-node.ts";
 export { alarmWhileAway, chainJobs } from "./jobs.ts";
 export { AnswerTooLong, NodeAway, RpcError, throwGravest } from "./node.ts";

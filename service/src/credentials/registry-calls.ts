@@ -1,5 +1,5 @@
 import type { Address, Hex, Hex32 } from "@svc/protocol";
-import { type ChainContext, loadContractRead, readHead } from "../chain/index.ts";
+import { type ChainContext, loadContractRead, readFinal } from "../chain/index.ts";
 
 /** The calls of `CredentialRegistry` that this slice makes, encoded (Solidity ABI). */
 export interface RegistryCalls {
@@ -58,16 +58,15 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
       return (await readContract(chain, call)).toLowerCase() as Address;
     },
     distrustedFrom: async ({ chain }, issuer) => {
-      // A chain whose blocks are final at once may have only the newest state.
-      const place =
-        chain.confirmations === 1
-          ? {}
-          : { block: (await readHead(chain)) - (chain.confirmations - 1) };
       // For no root in particular.
       const args = [issuer, padHex("0x", { size: 32 })] as const;
       const address = chain.contracts.registry;
-      const call = { abi, address, functionName: "statusOf", args, ...place } as const;
-      const [, , from] = await readContract(chain, call);
+      const call = { abi, address, functionName: "statusOf", args } as const;
+      const read = async (block?: number) =>
+        readContract(chain, block === undefined ? call : { ...call, block });
+      // A chain whose blocks are final at once may have only the newest state.
+      const [, , from] =
+        chain.confirmations === 1 ? await read() : (await readFinal(chain, read)).answer;
       return from === 0 ? null : from;
     },
   };

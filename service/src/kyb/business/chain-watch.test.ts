@@ -92,11 +92,12 @@ const chain = {
       await ask();
       return chainId;
     },
-    request: async (method: string, [call]: readonly unknown[] = []) => {
+    request: async (method: string, [call, block]: readonly unknown[] = []) => {
       const head = await ask();
       if (method === "eth_blockNumber") return `0x${head.toString(16)}`;
       if (method === "eth_call") await whileAsked();
-      if (method === "eth_call") return answer((call as { data: Hex }).data, head >= changedIn);
+      const hasChanged = Math.min(head, Number(block)) >= changedIn;
+      if (method === "eth_call") return answer((call as { data: Hex }).data, hasChanged);
       const { fromBlock, toBlock } = call as { fromBlock: string; toBlock: string };
       if (Number(fromBlock) <= fullBlock && fullBlock <= Number(toBlock)) throw fullFault;
       const isAsked = Number(fromBlock) <= changedIn && changedIn <= Number(toBlock);
@@ -165,6 +166,20 @@ await test("what a node that lags says of a wallet does not pass for what anothe
   await begin();
   heads = [changedIn, changedIn, changedIn, changedIn - 1, changedIn];
   assert.equal(await followFor(5), 1);
+});
+
+await test("what a node that lags says of members and events does not count before it is final there", async () => {
+  await begin();
+  await requestLook(ctx.db, business);
+  chain.confirmations = 3;
+  // Both have this block, but only the one that lags has the change in it: the other has replaced it.
+  for (const follow of [watchWallets, followChain]) {
+    heads = [changedIn + 2, changedIn];
+    await follow(ctx);
+  }
+  chain.confirmations = 1;
+  assert.equal(await findWatchedBlock(ctx.db), changedIn - 1);
+  assert.equal(await countMembers(), 2);
 });
 
 await test("a wallet that something becomes of while it is looked at is looked at again", async () => {

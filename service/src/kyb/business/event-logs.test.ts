@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type Chain, NodeAway, RpcError } from "../../chain/index.ts";
 import { readLogs } from "./event-logs.ts";
 
-type Node = Pick<Chain, "node" | "isEmbedded">;
+type Node = Pick<Chain, "node" | "isEmbedded" | "confirmations">;
 
 const tooMany = new RpcError(-32_005, "too many blocks");
 
@@ -12,7 +12,11 @@ const range = { first: 7, last: 4_500 };
 /** A chain with one event in each block, whose node serves this many blocks at once. */
 function openNode(
   blocksMax: number,
-  { fault = tooMany, head = range.last + 1 }: { fault?: Error; head?: number } = {},
+  {
+    fault = tooMany,
+    head = range.last + 1,
+    confirmations = 1,
+  }: { fault?: Error; head?: number; confirmations?: number } = {},
 ): { chain: Node; asked: () => number } {
   let calls = 0;
   const request = async (method: string, params?: readonly unknown[]): Promise<unknown> => {
@@ -24,7 +28,8 @@ function openNode(
     const blocks = Array.from({ length: count }, (_, at) => ({ block: Number(fromBlock) + at }));
     return blocks.filter(({ block }) => block <= head);
   };
-  return { chain: { node: { request }, isEmbedded: false } as unknown as Node, asked: () => calls };
+  const chain = { node: { request }, isEmbedded: false, confirmations } as unknown as Node;
+  return { chain, asked: () => calls };
 }
 
 async function blocksOf(chain: Node): Promise<unknown[]> {
@@ -78,7 +83,7 @@ test("a node that is away is asked four times at most, one that answers no list 
     asked += 1;
     return null;
   };
-  const odd = { node: { request }, isEmbedded: false } as unknown as Node;
+  const odd = { node: { request }, isEmbedded: false, confirmations: 1 } as unknown as Node;
   await assert.rejects(blocksOf(odd), /no list of events/);
   assert.equal(asked, 1);
 });
@@ -92,3 +97,12 @@ for (const head of [6, 7, 2_006, 2_007, 4_499]) {
     assert.deepEqual([blocks, parts.at(-1)?.until], [expected, expected.at(-1)]);
   });
 }
+
+test("of a node that lags no block counts as read that is not final there", async () => {
+  const { chain } = openNode(10_000, { head: 2_006, confirmations: 12 });
+  const parts = await Array.fromAsync(readLogs(chain, { topics: [] }, range));
+  assert.deepEqual(
+    parts.map(({ until }) => until),
+    [1_995],
+  );
+});

@@ -27,14 +27,14 @@ interface LogPart {
  * Reads events. A part that the node refuses is asked for again by halves, down to one block, and the parts after it
  * are no longer than that: nodes bound blocks or results, each in its own words. Where a call breaks off, or its answer
  * is longer than we read, the next part is a sixteenth, since each try may last as long as a call may. The embedded
- * chain answers for all blocks at once. The range ends early at what the node has: one that lags knows of no events in
- * later blocks.
+ * chain answers for all blocks at once. The range ends early at what is final at the node that answers: one that lags
+ * knows of no events in later blocks, and may hold newer blocks that the others have replaced.
  *
  * @yields what the node serves at once
  * @throws {RpcError} when the node refuses one block; {@link NodeAway} when it does not answer for one
  */
 export async function* readLogs(
-  chain: Pick<Chain, "node" | "isEmbedded">,
+  chain: Pick<Chain, "node" | "isEmbedded" | "confirmations">,
   filter: LogFilter,
   { first, last }: BlockRange,
 ): AsyncGenerator<LogPart> {
@@ -54,8 +54,9 @@ export async function* readLogs(
       continue;
     }
     const [head, logs] = answer;
-    if (head >= next) yield { logs: listOf(logs), until: Math.min(until, head) };
-    if (head < until) return;
+    const final = head - (chain.confirmations - 1);
+    if (final >= next) yield { logs: listOf(logs), until: Math.min(until, final) };
+    if (final < until) return;
     next = until + 1;
   }
 }

@@ -11,10 +11,19 @@ const hash = `0x${"cd".repeat(32)}` as const;
 /** When a block was, of a chain with four blocks a second. */
 const timeOf = (block: number): number => Math.floor(block / 4);
 
-/** A chain of 100 blocks, where a block is final with the eleventh after it, that recorded the hash in this one. */
-function chainOf(recordedIn: number): ChainContext {
+/**
+ * A chain of 100 blocks, where a block is final with the eleventh after it, that recorded the hash in this one.
+ *
+ * @param heads as nodes tell them one after the other; the last one goes on
+ */
+function chainOf(recordedIn: number, heads: readonly number[] = [100]): ChainContext {
+  let told = 0;
   const request = async (method: string, [, block]: readonly unknown[] = []) => {
-    if (method === "eth_blockNumber") return Promise.resolve("0x64");
+    if (method === "eth_blockNumber") {
+      const head = heads[Math.min(told, heads.length - 1)] ?? 0;
+      told += 1;
+      return Promise.resolve(`0x${head.toString(16)}`);
+    }
     const isRecorded = (block === "latest" ? 100 : Number(block)) >= recordedIn;
     return Promise.resolve(`0x${(isRecorded ? 1_700_000_000 : 0).toString(16).padStart(64, "0")}`);
   };
@@ -26,15 +35,23 @@ await test("what the business signed counts once its block is final", async () =
   const calls = await loadWalletCalls();
   assert.equal(await calls.isRecorded(chainOf(89), wallet, hash), true);
   assert.equal(await calls.isRecorded(chainOf(90), wallet, hash), false);
-  const asked = { hash, since: 100 };
+  const asked = { hash, since: 89 };
   await assert.rejects(calls.findRecording(chainOf(90), wallet, asked), /not final yet/);
   assert.equal(await calls.findRecording(chainOf(101), wallet, asked), null);
 });
 
-await test("a node that lacks the block in question does not say that nothing was signed", async () => {
+await test("a node that lacks the block in question, or has too few on it, does not say that nothing was signed", async () => {
   const calls = await loadWalletCalls();
-  const asked = { hash, since: 101 };
-  assert.equal(await calls.findRecording(chainOf(101), wallet, asked), "behind");
+  for (const since of [90, 101]) {
+    const asked = { hash, since };
+    assert.equal(await calls.findRecording(chainOf(101), wallet, asked), "behind");
+  }
+});
+
+await test("what a node that lags has recorded does not count before it is final there", async () => {
+  const calls = await loadWalletCalls();
+  assert.equal(await calls.isRecorded(chainOf(89, [100, 100]), wallet, hash), true);
+  assert.equal(await calls.isRecorded(chainOf(89, [100, 99]), wallet, hash), false);
 });
 
 await test("what was recorded is found also where the node has forgotten its oldest blocks, in few calls", async () => {

@@ -6,6 +6,7 @@ import {
   hashOf,
   loadContractRead,
   NodeAway,
+  readFinal,
   readHead,
   readTime,
   RpcError,
@@ -101,7 +102,8 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       const call = { abi: views.abi, address, functionName: "recordedAt", args: [hash] } as const;
       // In one turn, so that one node answers both.
       const [at, head] = await Promise.all([readContract(chain, call), readHead(chain)]);
-      if (at === 0) return head < since ? "behind" : null;
+      // A node that lags may hold another block in place of the one asked for.
+      if (at === 0) return head - (chain.confirmations - 1) < since ? "behind" : null;
       if (!(await isFinallyRecorded(chain, views, { address, hash })))
         throw new Error(`what ${address} recorded is not final yet`);
       const filter = { address, topics: [viem.toEventSelector(recordedEvent), hash] };
@@ -168,8 +170,10 @@ async function isFinallyRecorded(
 ): Promise<boolean> {
   const call = { abi, address, functionName: "recordedAt", args: [hash] } as const;
   if (chain.confirmations === 1) return (await readContract(chain, call)) !== 0;
-  const block = (await readHead(chain)) - (chain.confirmations - 1);
-  return (await readContract(chain, { ...call, block })) !== 0;
+  const { answer: at } = await readFinal(chain, async (block) =>
+    readContract(chain, { ...call, block }),
+  );
+  return at !== 0;
 }
 
 /**
@@ -185,41 +189,44 @@ async function ofWallet<Answer>(question: () => Promise<Answer>): Promise<Answer
   }
 }
 
-async function readWallet(
-  chain: Chain,
-  { abi, readContract }: Views,
-  address: Address,
-): Promise<WalletState> {
-  const { confirmations } = chain;
+async function readWallet(chain: Chain, views: Views, address: Address): Promise<WalletState> {
+  const read = async (block?: number): Promise<Omit<WalletState, "block">> =>
+    readState(chain, views, { address, block });
+  if (!chain.isEmbedded) {
+    const { block, answer } = await readFinal(chain, read);
+    return { block, ...answer };
+  }
+  // This chain keeps no state but the newest; that is read again when a block came between.
   for (let tries = 0; tries < readsMax; tries += 1) {
-    const head = await readHead(chain);
-    const block = head - (confirmations - 1);
-    // The embedded chain keeps no state but the newest; that is read again when a block came between.
-    const place = chain.isEmbedded ? { abi, address } : { abi, address, block };
-    // In one turn, so that one node answers all: it may have fewer blocks than the one that was asked before.
-    const [charter, epoch, nonce, removal, successor, seen] = await Promise.all([
-      readContract(chain, { ...place, functionName: "charter" }),
-      readContract(chain, { ...place, functionName: "epoch" }),
-      readContract(chain, { ...place, functionName: "nonce" }),
-      readContract(chain, { ...place, functionName: "removal" }),
-      readContract(chain, { ...place, functionName: "successor" }),
-      readHead(chain),
-    ]);
-    const isOne = chain.isEmbedded
-      ? seen === head && (await readHead(chain)) === head
-      : seen >= block;
-    if (!isOne) continue;
-    const [member, endsAt, keepNonce] = removal;
-    return {
-      block,
-      charter,
-      epoch: Number(epoch),
-      nonce: Number(nonce),
-      removal: isZero(member) ? null : { member: addressOf(member), endsAt, keepNonce },
-      successor: isZero(successor) ? null : addressOf(successor),
-    };
+    const block = await readHead(chain);
+    const state = await read();
+    if ((await readHead(chain)) === block) return { block, ...state };
   }
   throw new Error(`the chain went on whenever the wallet ${address} was read`);
+}
+
+/** As of the block, or else the newest; all calls are made in one turn. */
+async function readState(
+  chain: Chain,
+  { abi, readContract }: Views,
+  { address, block }: { address: Address; block: number | undefined },
+): Promise<Omit<WalletState, "block">> {
+  const place = block === undefined ? { abi, address } : { abi, address, block };
+  const [charter, epoch, nonce, removal, successor] = await Promise.all([
+    readContract(chain, { ...place, functionName: "charter" }),
+    readContract(chain, { ...place, functionName: "epoch" }),
+    readContract(chain, { ...place, functionName: "nonce" }),
+    readContract(chain, { ...place, functionName: "removal" }),
+    readContract(chain, { ...place, functionName: "successor" }),
+  ]);
+  const [member, endsAt, keepNonce] = removal;
+  return {
+    charter,
+    epoch: Number(epoch),
+    nonce: Number(nonce),
+    removal: isZero(member) ? null : { member: addressOf(member), endsAt, keepNonce },
+    successor: isZero(successor) ? null : addressOf(successor),
+  };
 }
 
 /**
