@@ -44,6 +44,27 @@ test("a node that breaks, or answers for another chain, gets nothing and loses n
   assert.equal(await settledOn(anvil, process), 1);
 });
 
+test("an answer that is none holds transactions up with an alarm, and loses nothing", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await using process = await installation.openProcess();
+  await process.queue("a");
+  let alarms = 0;
+  for (const method of ["eth_getBlockByNumber", "eth_getTransactionCount", "eth_estimateGas"])
+    for (const result of [null, "0x", {}]) {
+      gate.decide((called) => (called === method ? { result } : "pass"));
+      await process.work();
+      alarms += 1;
+      const told = `${method} ${JSON.stringify(result)}`;
+      assert.equal(await alarmsOf(process, "node_unreachable"), alarms, told);
+    }
+  gate.decide(() => "pass");
+  await settle(anvil, installation, [process]);
+  assert.equal(process.done.length, 1);
+  assert.equal(await settledOn(anvil, process), 1);
+});
+
 test("a call from outside that the node cannot answer fails no call of the service's own", async () => {
   await using anvil = await startAnvil();
   await using gate = await openGate(anvil);

@@ -1,5 +1,5 @@
 import { type Address, type Hex, type Hex32, isRecord } from "@svc/protocol";
-import { NodeAway, RpcError } from "./node.ts";
+import { NoAnswer, NodeAway, RpcError } from "./node.ts";
 import type { Chain } from "./context.ts";
 import { type ChainView, type Fees, feesAt, type Receipt } from "./transaction.ts";
 
@@ -78,7 +78,7 @@ export async function isInFinalBlock(
     const held: unknown = isRecord(told) ? told["transactions"] : null;
     return Array.isArray(held) && held.some((hash) => given.hashes.includes(hashOf(hash)));
   } catch (error) {
-    if (error instanceof NodeAway) throw error;
+    if (error instanceof NodeAway && !(error instanceof NoAnswer)) throw error;
     return false;
   }
 }
@@ -125,7 +125,7 @@ export async function readHead(chain: Pick<Chain, "node">): Promise<number> {
   return Number(await readQuantity(chain, "eth_blockNumber", []));
 }
 
-/** The time of a block, Unix seconds. @throws when the node does not have it */
+/** The time of a block, Unix seconds. @throws {NodeAway} when the node does not have it */
 export async function readTime(chain: Pick<Chain, "node">, block: number): Promise<number> {
   return (await readBlock(chain, block)).time;
 }
@@ -171,7 +171,7 @@ export async function estimateGas(
 
 async function readBlock(chain: Pick<Chain, "node">, tag: "latest" | number): Promise<Block> {
   const block = await findBlock(chain, tag);
-  if (block === null) throw new Error(`the chain's node does not know its block ${tag}`);
+  if (block === null) throw new NoAnswer(`the chain's node does not know its block ${tag}`);
   return block;
 }
 
@@ -220,13 +220,13 @@ const hexOf = (number: number): string => `0x${number.toString(16)}`;
 
 function quantityOf(value: unknown): bigint {
   if (typeof value !== "string" || !/^0x[0-9a-fA-F]{1,64}$/.test(value))
-    throw new Error("the chain's node answered with something else than a number");
+    throw new NoAnswer("the chain's node answered with something else than a number");
   return BigInt(value);
 }
 
-/** A hash in an answer of the node. @throws for anything else */
+/** A hash in an answer of the node. @throws {NodeAway} for anything else */
 export function hashOf(value: unknown): Hex32 {
   if (typeof value !== "string" || !/^0x[0-9a-f]{64}$/i.test(value))
-    throw new Error("the chain's node answered with something else than a hash");
+    throw new NoAnswer("the chain's node answered with something else than a hash");
   return value.toLowerCase() as Hex32;
 }

@@ -3,7 +3,7 @@ import type { Address, Hex, Hex32 } from "@svc/protocol";
 import { concat, formatEther, getCreate2Address, keccak256 } from "viem/utils";
 import { readBalance } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
-import { WrongChain } from "./node.ts";
+import { NoAnswer, WrongChain } from "./node.ts";
 import { workOutbox } from "./outbox.ts";
 import * as store from "./transaction-store.ts";
 import { ownKinds } from "./transaction.ts";
@@ -124,6 +124,6 @@ function withoutImmutables(code: Hex, starts: readonly number[]): Uint8Array {
 async function codeAt({ chain }: ChainContext, address: Address): Promise<Hex> {
   const code = await chain.node.request("eth_getCode", [address, "latest"]);
   if (typeof code !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(code))
-    throw new Error("the chain's node answered with something else than code");
+    throw new NoAnswer("the chain's node answered with something else than code");
   return code as Hex;
 }

@@ -52,6 +52,9 @@ export class NodeAway extends Error {
 /** Its answer was too long to be read; a call that asks for less would succeed. */
 export class AnswerTooLong extends NodeAway {}
 
+/** It answered with something that answers no such call, as a node may that has just begun to follow its chain. */
+export class NoAnswer extends NodeAway {}
+
 /**
  * Throws the gravest of several failures: that the node is away counts only if nothing else failed.
  *

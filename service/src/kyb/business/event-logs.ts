@@ -69,6 +69,6 @@ function divisorFor(error: unknown): number | null {
 const quantity = (block: number): string => `0x${block.toString(16)}`;
 
 function listOf(logs: unknown): Record<string, unknown>[] {
-  if (!Array.isArray(logs)) throw new Error("the chain's node answered with no list of events");
+  if (!Array.isArray(logs)) throw new NodeAway("the chain's node answered with no list of events");
   return logs.filter(isRecord);
 }

@@ -111,7 +111,7 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       for await (const { logs } of readLogs(chain, filter, await blocksAt(chain, at)))
         for (const log of logs) transactionHash = hashOf(log["transactionHash"]);
       if (transactionHash === null)
-        throw new Error(`the chain's node has no event for what ${address} recorded`);
+        throw new NodeAway(`the chain's node has no event for what ${address} recorded`);
       return { transactionHash, at };
     },
     isRecorded: async ({ chain }, address, hash) =>
