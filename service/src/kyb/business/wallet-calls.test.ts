@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { businessWallet } from "@svc/contracts";
 import { type Abi, decodeFunctionData, encodeFunctionResult, type Hex } from "viem";
-import { type ChainContext, RpcError } from "../../chain/index.ts";
+import { type ChainContext, NodeAway, RpcError } from "../../chain/index.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 const wallet = `0x${"ab".repeat(20)}` as const;
@@ -46,6 +46,14 @@ await test("a node that lacks the block in question, or has too few on it, does 
     const asked = { hash, since };
     assert.equal(await calls.findRecording(chainOf(101), wallet, asked), "behind");
   }
+});
+
+await test("a node that does not have the wallet yet counts as away", async () => {
+  const calls = await loadWalletCalls();
+  const request = async (method: string) =>
+    Promise.resolve(method === "eth_blockNumber" ? "0x64" : "0x");
+  const chain = { node: { request }, confirmations: 12, isEmbedded: false };
+  await assert.rejects(calls.read({ chain } as unknown as ChainContext, wallet), NodeAway);
 });
 
 await test("what a node that lags has recorded does not count before it is final there", async () => {

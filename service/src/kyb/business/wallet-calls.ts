@@ -189,9 +189,15 @@ async function ofWallet<Answer>(question: () => Promise<Answer>): Promise<Answer
   }
 }
 
+/** The answer of a node that is behind, and does not have the wallet yet, is empty. */
+function emptyAsAway(cause: unknown): never {
+  if (!(cause instanceof Error) || cause.name !== "AbiDecodingZeroDataError") throw cause;
+  throw new NodeAway("the chain's node does not have the wallet of a business yet", { cause });
+}
+
 async function readWallet(chain: Chain, views: Views, address: Address): Promise<WalletState> {
   const read = async (block?: number): Promise<Omit<WalletState, "block">> =>
-    readState(chain, views, { address, block });
+    readState(chain, views, { address, block }).catch(emptyAsAway);
   if (!chain.isEmbedded) {
     const { block, answer } = await readFinal(chain, read);
     return { block, ...answer };
