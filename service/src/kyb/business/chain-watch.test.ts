@@ -41,13 +41,19 @@ const changedIn = 10;
 let heads: readonly number[] = [];
 let exchange: Promise<number> | null = null;
 
+/** How much was asked in this turn, and in any. */
+let [asked, askedMost] = [0, 0];
+
 /** What is asked in one turn goes to one node. @returns the newest block that it has */
 async function ask(): Promise<number> {
   if (isAway) throw new NodeAway("the node did not answer");
+  asked += 1;
+  askedMost = Math.max(askedMost, asked);
   exchange ??= new Promise((resolve) => {
     setImmediate(() => {
       const [head = 0, ...later] = heads;
       if (later.length > 0) heads = later;
+      asked = 0;
       exchange = null;
       resolve(head);
     });
@@ -131,12 +137,7 @@ async function begin(): Promise<void> {
   await ctx.db.query(sql`delete from business_member`);
   await ctx.db.query(sql`delete from business`);
   await ctx.db.query(sql`delete from business_watch`);
-  await ctx.db.query(
-    sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
-        charter, created_at)
-      values (${business}, 'live', 'Test Ltd', 'active', ${anna.address}, 'invitation', 0, ${Buffer.alloc(32)},
-        ${Buffer.from(charterOf(anna, bela).slice(2), "hex")}, 0)`,
-  );
+  await insertBusiness(business);
   for (const { address } of [anna, bela])
     await ctx.db.query(
       sql`insert into business_member (id, business, member, name_sealed, is_voting, is_creator, joined_at)
@@ -145,6 +146,14 @@ async function begin(): Promise<void> {
   heads = [changedIn - 1];
   assert.equal(await followFor(0), 2);
 }
+
+const insertBusiness = async (address: Address): Promise<unknown> =>
+  ctx.db.query(
+    sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
+        charter, created_at)
+      values (${address}, 'live', 'Test Ltd', 'active', ${anna.address}, ${address}, 0, ${Buffer.alloc(32)},
+        ${Buffer.from(charterOf(anna, bela).slice(2), "hex")}, 0)`,
+  );
 
 await test("a member who was voted out leaves also where the node that is looked at has the block later than that of the events", async () => {
   await begin();
@@ -180,6 +189,25 @@ await test("what a node that lags says of members and events does not count befo
   chain.confirmations = 1;
   assert.equal(await findWatchedBlock(ctx.db), changedIn - 1);
   assert.equal(await countMembers(), 2);
+});
+
+await test("what is asked of many wallets at once fits into one exchange with the node, so that one node answers", async () => {
+  await begin();
+  const others = Array.from(
+    { length: 20 },
+    (_, at): Address => `0x${String(at).padStart(40, "0")}`,
+  );
+  for (const address of others) {
+    await insertBusiness(address);
+    await requestLook(ctx.db, address);
+  }
+  askedMost = 0;
+  await followChain(ctx);
+  assert.equal(
+    (await ctx.db.query(sql`select from business where look_due_at is not null`)).length,
+    0,
+  );
+  assert.ok(askedMost > 0 && askedMost <= 50, `${askedMost} calls`);
 });
 
 await test("a wallet that something becomes of while it is looked at is looked at again", async () => {

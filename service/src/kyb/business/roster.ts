@@ -24,7 +24,11 @@ import * as store from "./roster-store.ts";
 import { stopBusiness } from "./standing.ts";
 import { loadWalletCalls, type WalletState } from "./wallet-calls.ts";
 
-const looksMax = 20;
+/**
+ * Each asks six things in one turn, and one exchange with the chain's node holds 50 calls: what one look asks must not be
+ * parted, for another node may answer the rest.
+ */
+const looksMax = 8;
 /** After this long, another process takes over from one that died. */
 const claimSeconds = 30;
 /** After a look that failed. */
