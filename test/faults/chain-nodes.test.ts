@@ -65,6 +65,24 @@ test("an answer that is none holds transactions up with an alarm, and loses noth
   assert.equal(await settledOn(anvil, process), 1);
 });
 
+test("what a node estimates at less than any chain takes is mined, and keeps nothing else waiting", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await using process = await installation.openProcess();
+  gate.decide((method) => (method === "eth_estimateGas" ? { result: "0x5208" } : "pass"));
+  await process.queue("a", { extraBytes: 1_000 });
+  await process.work();
+  gate.decide(() => "pass");
+  await process.queue("b");
+  await settle(anvil, installation, [process]);
+  assert.deepEqual(
+    process.done.map(({ subjectId }) => subjectId),
+    ["a", "b"],
+  );
+  assert.equal(process.done[1]?.status, "succeeded");
+});
+
 test("a call from outside that the node cannot answer fails no call of the service's own", async () => {
   await using anvil = await startAnvil();
   await using gate = await openGate(anvil);

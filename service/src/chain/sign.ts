@@ -11,6 +11,7 @@ import {
   bumpedFees,
   costOf,
   type Fees,
+  gasAtLeast,
   isOverpaid,
   noncesFrom,
   refusalPauseSeconds,
@@ -86,7 +87,10 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
   try {
     const estimate = await estimateGas(ctx.chain, { from: ctx.chain.operator, to, data });
     const roomy = estimate + estimate / 4n;
-    return roomy > gasMax ? gasMax : roomy;
+    if (roomy > gasMax) return gasMax;
+    // With less no node ever takes it, and all that is sent later waits for its nonce.
+    const least = gasAtLeast(data);
+    return roomy < least ? least : roomy;
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
     const { metrics, operator } = ctx.chain;

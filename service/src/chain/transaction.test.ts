@@ -4,6 +4,7 @@ import {
   bumpedFees,
   type ChainView,
   feesAt,
+  gasAtLeast,
   isOverpaid,
   judge,
   noncesFrom,
@@ -188,4 +189,10 @@ test("holes are filled before new nonces are given out", () => {
 
 test("what would revert waits 1, 2, 4, 8, 16 s and then always 16", () => {
   assert.deepEqual([0, 1, 2, 3, 4, 5, 9].map(refusalPauseSeconds), [1, 2, 4, 8, 16, 16, 16]);
+});
+
+test("data have a price below which no chain takes them: a zero byte a quarter of that of another", () => {
+  assert.equal(gasAtLeast("0x"), 21_000n);
+  assert.equal(gasAtLeast("0x0000"), 21_020n);
+  assert.equal(gasAtLeast("0x00ff"), 21_050n);
 });

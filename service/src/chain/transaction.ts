@@ -1,4 +1,5 @@
-import type { Hex32 } from "@svc/protocol";
+import type { Hex, Hex32 } from "@svc/protocol";
+import { bufferOfHex } from "../platform/hex.ts";
 
 /** How long a sent transaction is left alone, in seconds. */
 export interface Patience {
@@ -165,6 +166,12 @@ export const refusalsMax = 5;
  */
 export function refusalPauseSeconds(refusals: number): number {
   return 2 ** Math.min(refusals, 4);
+}
+
+/** Gas below which no chain takes a transaction with these data, whatever it does with them (EIP-7623). */
+export function gasAtLeast(data: Hex): bigint {
+  const tokens = bufferOfHex(data).reduce((sum, byte) => sum + (byte === 0 ? 1 : 4), 0);
+  return 21_000n + 10n * BigInt(tokens);
 }
 
 /** Kinds of this slice's own; no handler is called when they are final. */
