@@ -196,4 +196,26 @@ test("a document that somebody else recorded is found by a node that serves few 
   await world.reach(id, "signed");
 });
 
+test("a document is signed also where the removal of a member who approves it begins just before", async () => {
+  await using stack = new AsyncDisposableStack();
+  const stage = await openStage(stack);
+  const { world, gate } = stage;
+  // Both are estimated before either is mined.
+  gate.decide((method) => (method === "eth_estimateGas" ? "broken" : "pass"));
+  const body = { operation: "startRemoval", member: world.person("alice").address };
+  const path = `/w/businesses/${world.business.address}/proposals`;
+  const proposed = await world.walletCall("bob", "POST", path, { body });
+  assert.equal(proposed.status, 201, JSON.stringify(proposed.body));
+  for (const name of ["bob", "carol"])
+    await world.voteAs(name, String(proposed.body["proposalId"]));
+  const signature = await world.begin();
+  for (const name of ["alice", "bob"]) await world.voteAs(name, signature);
+  gate.decide(() => "pass");
+  const ended = await world.until("the request has ended", async () => {
+    const found = await world.call("GET", `/api/v1/kyb/signature-requests/${signature}`);
+    return found.body["status"] === "pending_approval" ? null : found.body["status"];
+  });
+  assert.equal(ended, "signed");
+});
+
 run(4);
