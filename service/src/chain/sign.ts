@@ -25,6 +25,13 @@ const inFlightMax = 32;
 const gasMax = 16_777_216n;
 /** For a transaction that is sent although the chain says that it would revert: enough gas to find out. */
 const gasOfRefused = 3_000_000n;
+/** Kinds that hand approvals of members to the wallet of a business. */
+const approvedKinds: ReadonlySet<string> = new Set(["business.record", "business.govern"]);
+/**
+ * Those may cost more than they were estimated at: if the removal of a member who approved begins in between, the
+ * approval ends it (three slots and an event, 32,000 gas).
+ */
+const gasOfEndedRemoval = 40_000n;
 const spendPauseSeconds = 60;
 /** The rules of a remote signer are changed by hand, so there is no point in asking again sooner. */
 const signerPauseSeconds = 15;
@@ -86,7 +93,7 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
   const { to, data } = due;
   try {
     const estimate = await estimateGas(ctx.chain, { from: ctx.chain.operator, to, data });
-    const roomy = estimate + estimate / 4n + roomFor(due.kind);
+    const roomy = estimate + estimate / 4n + (approvedKinds.has(due.kind) ? gasOfEndedRemoval : 0n);
     if (roomy > gasMax) return gasMax;
     // With less no node ever takes it, and all that is sent later waits for its nonce.
     const least = gasAtLeast(data);
@@ -107,14 +114,6 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
     await store.putOffRefused(ctx.db, due, until);
     return null;
   }
-}
-
-/**
- * What a wallet does may cost more than it was estimated at: if the removal of a member who approved it begins in
- * between, the approval ends that (three slots and an event, 32,000 gas).
- */
-function roomFor(kind: string): bigint {
-  return kind.startsWith("business.") ? 40_000n : 0n;
 }
 
 async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Promise<Hex[]> {

@@ -50,10 +50,11 @@ await test("a node that lacks the block in question, or has too few on it, does 
 
 await test("a node that does not have the wallet yet counts as away", async () => {
   const calls = await loadWalletCalls();
-  const request = async (method: string) =>
-    Promise.resolve(method === "eth_blockNumber" ? "0x64" : "0x");
-  const chain = { node: { request }, confirmations: 12, isEmbedded: false };
-  await assert.rejects(calls.read({ chain } as unknown as ChainContext, wallet), NodeAway);
+  const { chain } = chainOf(101);
+  const request = async (method: string): Promise<unknown> =>
+    method === "eth_call" ? "0x" : chain.node.request(method);
+  const empty = { chain: { ...chain, node: { request } } } as unknown as ChainContext;
+  await assert.rejects(calls.read(empty, wallet), NodeAway);
 });
 
 await test("what a node that lags has recorded does not count before it is final there", async () => {
