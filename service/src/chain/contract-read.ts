@@ -10,6 +10,7 @@ import type {
 } from "viem";
 import { decodeFunctionResult, encodeFunctionData } from "viem/utils";
 import type { Chain } from "./context.ts";
+import { NoAnswer } from "./node.ts";
 
 type View = "pure" | "view";
 
@@ -17,8 +18,8 @@ type View = "pure" | "view";
  * Calls a view function of a contract, as of the newest block or the given one. It never follows an off-chain lookup
  * (EIP-3668), which could lead anywhere.
  *
- * @throws {RpcError} where it reverts, or the node refuses; {@link NodeAway}; an error of the library where the answer
- * is none of this function: no contract is there, or another one
+ * @throws {RpcError} where it reverts, or the node refuses; {@link NodeAway}, also for an answer that is no bytes; an
+ * error of the library where the answer is none of this function: no contract is there, or another one
  */
 export async function readContract<
   const abi extends Abi,
@@ -31,6 +32,8 @@ export async function readContract<
   const data = encodeFunctionData(call as EncodeFunctionDataParameters);
   const block = call.block === undefined ? "latest" : `0x${call.block.toString(16)}`;
   const answer = await node.request("eth_call", [{ to: call.address, data }, block]);
+  if (typeof answer !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(answer))
+    throw new NoAnswer("the chain's node answered with something else than bytes");
   const given = { ...call, data: answer as Hex } as DecodeFunctionResultParameters;
   return decodeFunctionResult(given) as ContractFunctionReturnType<abi, View, name, args>;
 }

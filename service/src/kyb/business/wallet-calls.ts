@@ -9,7 +9,6 @@ import {
   readFinal,
   readHead,
   readTime,
-  RpcError,
 } from "../../chain/index.ts";
 import { type BlockRange, readLogs } from "./event-logs.ts";
 
@@ -115,7 +114,7 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       return { transactionHash, at };
     },
     isRecorded: async ({ chain }, address, hash) =>
-      ofWallet(async () => isFinallyRecorded(chain, views, { address, hash })),
+      isFinallyRecorded(chain, views, { address, hash }).catch(undecodableAsAway),
     protectedUntil: async ({ chain }, address, member) => {
       const call = {
         abi: views.abi,
@@ -123,7 +122,7 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
         functionName: "protectedUntil",
         args: [member],
       } as const;
-      return ofWallet(async () => readContract(chain, call));
+      return readContract(chain, call).catch(undecodableAsAway);
     },
     read: async ({ chain }, wallet) => readWallet(chain, views, wallet),
   };
@@ -176,28 +175,15 @@ async function isFinallyRecorded(
   return at !== 0;
 }
 
-/**
- * The answer of a wallet that is there. That of a node which is behind, and does not have the wallet yet, is empty: such
- * a node counts as away.
- */
-async function ofWallet<Answer>(question: () => Promise<Answer>): Promise<Answer> {
-  try {
-    return await question();
-  } catch (cause) {
-    if (cause instanceof RpcError || cause instanceof NodeAway) throw cause;
-    throw new NodeAway("the chain's node answered for no wallet of a business", { cause });
-  }
-}
-
-/** The answer of a node that is behind, and does not have the wallet yet, is empty. */
-function emptyAsAway(cause: unknown): never {
-  if (!(cause instanceof Error) || cause.name !== "AbiDecodingZeroDataError") throw cause;
+/** Of a wallet that is there: a node that is behind, and does not have it yet, answers with nothing, or too little. */
+function undecodableAsAway(cause: unknown): never {
+  if (!(cause instanceof Error) || !cause.name.startsWith("AbiDecoding")) throw cause;
   throw new NodeAway("the chain's node does not have the wallet of a business yet", { cause });
 }
 
 async function readWallet(chain: Chain, views: Views, address: Address): Promise<WalletState> {
   const read = async (block?: number): Promise<Omit<WalletState, "block">> =>
-    readState(chain, views, { address, block }).catch(emptyAsAway);
+    readState(chain, views, { address, block }).catch(undecodableAsAway);
   if (!chain.isEmbedded) {
     const { block, answer } = await readFinal(chain, read);
     return { block, ...answer };
