@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { type Job, startJobs } from "./jobs.ts";
 import { createLog } from "./telemetry/log.ts";
 import type { NotificationHandler, Notifications } from "./database/notifications.ts";
@@ -193,37 +193,108 @@ test("a job that fails again and again is logged at once, then once a minute, an
   assert.ok(jobs);
 });
 
-test("jobs of one period begin apart from each other, after half of it at least", async (t) => {
+/** Holds the time of this process. @returns what lets it pass, a millisecond after the other unless told otherwise */
+function holdTime(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const names = Array.from({ length: 20 }, (_, at) => `job ${at}`);
-  const starts = new Map<string, number>();
   let nowMs = 0;
-  const run = (name: string) => async (): Promise<void> => void starts.set(name, nowMs);
-  const jobs = names.map((name): Job => ({ name, everySeconds: 1, run: run(name) }));
+  t.mock.method(performance, "now", () => nowMs);
+  const pass = async (ms: number, stepMs = 1): Promise<void> => {
+    for (const endMs = nowMs + ms; nowMs < endMs;) {
+      nowMs += stepMs;
+      t.mock.timers.tick(stepMs);
+      await new Promise(setImmediate);
+    }
+  };
+  return { pass, nowMs: () => nowMs };
+}
+
+test("jobs of one period share the moments at which they run, and begin one after the other", async (t) => {
+  const { pass, nowMs } = holdTime(t);
+  const runs: number[] = [];
+  let underWay = 0;
+  const run = async (): Promise<void> => {
+    underWay += 1;
+    assert.equal(underWay, 1, "one at a time");
+    await Promise.resolve();
+    underWay -= 1;
+    runs.push(nowMs());
+  };
+  const jobs = Array.from({ length: 20 }, (_, at): Job => ({
+    name: `job ${at}`,
+    everySeconds: 1,
+    run,
+  }));
   await using running = startJobs({ log, notifications: openBell() }, jobs);
-  for (; nowMs < 1000; nowMs += 1) t.mock.timers.tick(1);
-  const times = [...starts.values()].toSorted((a, b) => a - b);
-  assert.equal(times.length, names.length, "each begins within its period");
-  assert.ok((times[0] ?? 0) >= 499);
-  const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
-  assert.ok(Math.min(...gaps) >= 10, `gaps in ms: ${gaps.join(" ")}`);
+  await pass(1000);
+  assert.deepEqual(
+    [...new Set(runs)],
+    [500, 1000],
+    "the first run comes after half of the period at least",
+  );
+  assert.equal(runs.length, jobs.length);
+  await pass(10_000);
+  assert.equal(runs.length, 11 * jobs.length, "each once a second");
+  assert.ok(runs.every((at) => at % 500 === 0));
+  assert.ok(running);
+});
+
+test("a job that takes long holds up those of the same moment for 5 ms", async (t) => {
+  const { pass, nowMs } = holdTime(t);
+  const gate = Promise.withResolvers<void>();
+  const runs: number[] = [];
+  const long: Job = { name: "long", everySeconds: 0.5, run: async () => gate.promise };
+  const short: Job = { name: "short", everySeconds: 0.5, run: async () => void runs.push(nowMs()) };
+  await using running = startJobs({ log, notifications: openBell() }, [long, short]);
+  await pass(1600);
+  assert.deepEqual(runs, [505, 1000, 1500], "and none while it goes on");
+  gate.resolve();
+  assert.ok(running);
+});
+
+test("a job that waits for another of the same moment begins no more when the process ends", async (t) => {
+  const { pass } = holdTime(t);
+  const gate = Promise.withResolvers<void>();
+  let runs = 0;
+  const long: Job = { name: "long", everySeconds: 0.5, run: async () => gate.promise };
+  const short: Job = { name: "short", everySeconds: 0.5, run: async () => void (runs += 1) };
+  const jobs = startJobs({ log, notifications: openBell() }, [long, short]);
+  await pass(500);
+  const closed = jobs[Symbol.asyncDispose]();
+  gate.resolve();
+  await closed;
+  await pass(10);
+  assert.equal(runs, 0);
+});
+
+test("the pause after a run that took long is not cut short by more than a quarter of a second", async (t) => {
+  const { pass, nowMs } = holdTime(t);
+  const starts: number[] = [];
+  const run = async (): Promise<void> => {
+    starts.push(nowMs());
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  };
+  await using running = startJobs({ log, notifications: openBell() }, [
+    { name: "test", everySeconds: 0.5, run },
+  ]);
+  await pass(3000);
+  assert.deepEqual(starts, [500, 1500, 2500]);
   assert.ok(running);
 });
 
 test("a job of a long period has its first run within 10 minutes, and the next after its period", async (t) => {
-  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { pass } = holdTime(t);
   let runs = 0;
   const run = async (): Promise<void> => {
     runs += 1;
   };
   const job: Job = { name: "test", everySeconds: 24 * hour, run };
   await using running = startJobs({ log, notifications: openBell() }, [job]);
-  t.mock.timers.tick(600_000);
+  await pass(600_000, 600_000);
   assert.equal(runs, 1);
-  await new Promise(setImmediate);
-  t.mock.timers.tick(24 * hour * 1000 - 1);
+  const almostMs = 24 * hour * 1000 - 1;
+  await pass(almostMs, almostMs);
   assert.equal(runs, 1);
-  t.mock.timers.tick(1);
+  await pass(1);
   assert.equal(runs, 2);
   assert.ok(running);
 });
