@@ -105,6 +105,33 @@ for (const [what, listener] of silences) {
   });
 }
 
+test("a server that quotes the key or the password it is called with is repeated without them", async () => {
+  const said: string[] = [];
+  await using server = await serve(
+    (_request, response) => void response.end(said.shift() ?? assert.fail()),
+  );
+  const place = new URL(server.url);
+  place.password = "a%2Fcanary-password";
+  place.pathname = "/v3/canary-in-path";
+  place.search = "?chain=1&key=canary-in-query";
+  const rpc = openRpc(place.href, options);
+  const ask = async (answer: unknown): Promise<unknown> => {
+    said.push(typeof answer === "string" ? answer : JSON.stringify(answer));
+    return rpc.request("one", []).catch((error: unknown) => error);
+  };
+  const words = "no key canary-in-path or canary-in-query for a/canary-password on v3 chain 1";
+  const hidden = "no key [hidden] or [hidden] for [hidden] on v3 chain 1";
+  const error = { code: -32_600, message: words, data: { see: [words], rate: 1 } };
+  const refused = await ask({ jsonrpc: "2.0", id: 0, error });
+  assert.deepEqual(refused, new RpcError(-32_600, hidden, { see: [hidden], rate: 1 }));
+  const limited = await ask({ error: { code: 429, message: words } });
+  assert.ok(limited instanceof NodeAway && limited.message.endsWith(hidden), String(limited));
+  const unread = await ask("canary-in-path is no key");
+  assert.ok(unread instanceof NodeAway);
+  assert.equal(unread.message, "the node did not answer: its answer is no JSON");
+  await rpc.close();
+});
+
 const answers: [what: string, answer: object, expected: unknown][] = [
   ["its id as text", { jsonrpc: "2.0", id: "0", result: "0x7" }, "0x7"],
   ["no error beside the result", { jsonrpc: "2.0", id: 0, error: null, result: "0x7" }, "0x7"],

@@ -1,3 +1,4 @@
+import { unescape } from "node:querystring";
 import { isRecord } from "@svc/protocol";
 import { Agent, errors, request as send } from "undici";
 import { AnswerTooLong, NodeAway, RpcError } from "./node.ts";
@@ -31,6 +32,7 @@ interface RpcOptions {
  */
 export function openRpc(url: string, options: RpcOptions): Rpc {
   const { origin, pathname, search, username, password } = new URL(url);
+  const hide = openHiding(url);
   const headers: Record<string, string> = { "content-type": "application/json" };
   if (username !== "" || password !== "") {
     const secret = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
@@ -56,13 +58,38 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
       const cause = error instanceof Error ? error : new Error("unknown");
       const isTooLong = cause instanceof errors.ResponseExceededMaxSizeError;
       const Fault = isTooLong ? AnswerTooLong : NodeAway;
-      throw new Fault(`${options.name} did not answer: ${cause.message}`, { cause });
+      // A parser quotes what it cannot read.
+      const fault = cause instanceof SyntaxError ? "its answer is no JSON" : cause.message;
+      throw new Fault(`${options.name} did not answer: ${fault}`, { cause });
     }
   };
-  return { request: openBatches(exchange, options), close: async () => agent.destroy() };
+  const request = openBatches(exchange, { ...options, hide });
+  return { request, close: async () => agent.destroy() };
+}
+
+/** Shorter parts of an address are words, such as a version or the name of a network. */
+const secretLengthMin = 8;
+
+/**
+ * Servers quote the key that they do not accept, and what they say is logged, and told to whoever asks the chain through
+ * the service.
+ *
+ * @returns takes the secrets of an address, as far as they are in it, out of a text
+ */
+function openHiding(url: string): (text: string) => string {
+  const { pathname, searchParams, username, password } = new URL(url);
+  const parts = [...pathname.split("/"), ...searchParams.values(), username, password];
+  const spellings = parts.flatMap((part) => [part, unescape(part)]);
+  const secrets = spellings.filter((part) => part.length >= secretLengthMin);
+  return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "[hidden]"), text);
 }
 
 type Exchange = (body: unknown) => Promise<unknown>;
+
+interface Peer extends RpcOptions {
+  /** See {@link openHiding}. */
+  readonly hide: (text: string) => string;
+}
 
 interface Call {
   readonly method: string;
@@ -72,13 +99,14 @@ interface Call {
 }
 
 /** Gathers what is asked in one turn of the event loop. */
-function openBatches(exchange: Exchange, { batchMax, name }: RpcOptions): Rpc["request"] {
+function openBatches(exchange: Exchange, peer: Peer): Rpc["request"] {
+  const { batchMax } = peer;
   let gathered: Call[] = [];
   const flush = (): void => {
     const calls = gathered;
     gathered = [];
     for (let from = 0; from < calls.length; from += batchMax)
-      void exchangeBatch(exchange, calls.slice(from, from + batchMax), name);
+      void exchangeBatch(exchange, calls.slice(from, from + batchMax), peer);
   };
   return async (method, params) =>
     new Promise((resolve, reject) => {
@@ -90,7 +118,7 @@ function openBatches(exchange: Exchange, { batchMax, name }: RpcOptions): Rpc["r
 async function exchangeBatch(
   exchange: Exchange,
   calls: readonly Call[],
-  name: string,
+  peer: Peer,
 ): Promise<void> {
   const bodies = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
   try {
@@ -99,7 +127,7 @@ async function exchangeBatch(
     // Some servers answer with the id as text.
     const byId = new Map(answers.filter(isRecord).map((each) => [String(each["id"]), each]));
     calls.forEach((call, id) =>
-      settle(call, byId.get(`${id}`) ?? answers.find(isErrorForAll), name),
+      settle(call, byId.get(`${id}`) ?? answers.find(isErrorForAll), peer),
     );
   } catch (error) {
     for (const call of calls) call.reject(error);
@@ -111,11 +139,16 @@ function isErrorForAll(answer: unknown): answer is Record<string, unknown> {
   return isRecord(answer) && (answer["id"] ?? null) === null && isRecord(answer["error"]);
 }
 
-function settle(call: Call, answer: Record<string, unknown> | undefined, name: string): void {
+function settle(
+  call: Call,
+  answer: Record<string, unknown> | undefined,
+  { name, hide }: Peer,
+): void {
   const error = answer?.["error"];
   if (isRecord(error)) {
     const message = typeof error["message"] === "string" ? error["message"] : "unknown";
-    const cause = new RpcError(Number(error["code"]), message.slice(0, 500), error["data"]);
+    const data = hideIn(error["data"], hide);
+    const cause = new RpcError(Number(error["code"]), hide(message).slice(0, 500), data);
     const isLimit = isOfLimit(cause);
     call.reject(
       isLimit ? new NodeAway(`${name} did not answer: ${cause.message}`, { cause }) : cause,
@@ -125,4 +158,11 @@ function settle(call: Call, answer: Record<string, unknown> | undefined, name: s
   } else {
     call.reject(new NodeAway(`${name} did not answer as JSON-RPC`));
   }
+}
+
+function hideIn(data: unknown, hide: Peer["hide"]): unknown {
+  if (data === undefined) return undefined;
+  return JSON.parse(JSON.stringify(data), (_, value: unknown) =>
+    typeof value === "string" ? hide(value) : value,
+  );
 }
