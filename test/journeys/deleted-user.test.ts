@@ -75,14 +75,12 @@ test("a deleted user's orders go with what was on its way, and merchants hear th
   const events = await eventsOf(ids);
   const waiting = events.filter((event) => event.is_waiting).map(({ kind }) => kind);
   assert.ok(waiting.includes("data.invalidated"), waiting.join());
-  assert.deepEqual(
-    events.filter(({ kind, has_body: hasBody }) => kind === "data.transferred" && hasBody),
-    [],
+  assert.ok(
+    events.every(({ kind }) => kind !== "data.transferred"),
     "the values are gone, delivered or not",
   );
-  assert.deepEqual(
-    events.filter((event) => event.has_body && !event.is_waiting),
-    [],
+  assert.ok(
+    events.every((event) => event.has_body && event.is_waiting),
     "what is left is still to be told",
   );
   const [held] = await rowsOf<{ transfers_held: number }>(

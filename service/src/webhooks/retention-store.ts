@@ -36,23 +36,32 @@ export async function emptyExpired(
       select emptied.id || '.' || number from emptied cross join generate_series(1, attempts) as number))`);
 }
 
+/** Deletes those of these events that are forgotten and have no body any more, with their attempts. */
+export async function deleteForgotten(tx: Queryable, ids: readonly string[]): Promise<void> {
+  await tx.query(sql`
+    with gone as (
+      delete from webhook_event where id = any(${ids}::text[]) and is_forgotten and purge_at is null
+      returning id, attempts)
+    delete from webhook_attempt where id = any(array(
+      select gone.id || '.' || number from gone cross join generate_series(1, attempts) as number))`);
+}
+
 /**
- * Purges the bodies of these streams, with the answers of receivers: personal ones in any case, others unless they are
- * still to be delivered. Deliveries are locked first, as by the recording of attempts.
+ * Deletes the events of these streams with their attempts: personal ones in any case, others unless they are still to be
+ * delivered. Deliveries are locked first, as by the recording of attempts.
  */
-export async function emptyStreams(tx: Queryable, streamIds: readonly string[]): Promise<void> {
+export async function deleteStreams(tx: Queryable, streamIds: readonly string[]): Promise<void> {
   await tx.query(sql`
     select from webhook_delivery where stream_id = any(${streamIds}::text[]) order by event_id for update`);
   await tx.query(sql`
-    with emptied as (
-      update webhook_event e set body = null, body_sealed = null, purge_at = null
-      where stream_id = any(${streamIds}::text[]) and purge_at is not null
+    with gone as (
+      delete from webhook_event e
+      where stream_id = any(${streamIds}::text[])
         and (is_personal or not exists (select from webhook_delivery d where d.event_id = e.id))
       returning e.id, e.attempts),
-    dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id)
-    update webhook_attempt set answer_sealed = null
-    where answer_sealed is not null and id = any(array(
-      select emptied.id || '.' || number from emptied cross join generate_series(1, attempts) as number))`);
+    dropped as (delete from webhook_delivery d using gone where d.event_id = gone.id)
+    delete from webhook_attempt where id = any(array(
+      select gone.id || '.' || number from gone cross join generate_series(1, attempts) as number))`);
 }
 
 /** The bodies that these streams still have, of events without personal data. */
@@ -65,14 +74,14 @@ export async function listBodies(
     order by id for no key update`);
 }
 
-/** Makes these events with personal data, whose bodies are purged at that time at the latest. */
-export async function makePersonal(
+/** Makes these events with personal data, which go with their bodies, at that time at the latest. */
+export async function markForgotten(
   tx: Queryable,
   sealed: readonly { id: string; bodySealed: Buffer }[],
   purgeAt: number,
 ): Promise<void> {
   await tx.query(sql`
-    update webhook_event e set is_personal = true, body = null, body_sealed = given.body_sealed,
+    update webhook_event e set is_forgotten = true, is_personal = true, body = null, body_sealed = given.body_sealed,
       purge_at = least(e.purge_at, ${purgeAt})
     from unnest(${sealed.map(({ id }) => id)}::text[], ${sealed.map(({ bodySealed }) => bodySealed)}::bytea[])
       as given (id, body_sealed)

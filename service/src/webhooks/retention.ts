@@ -16,31 +16,38 @@ const idPrefixes = ["", "evt_"];
 
 type RetentionContext = Pick<Ctx, "db" | "clock">;
 
-/** Purges bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data). */
+/**
+ * Purges bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data), except those of
+ * forgotten streams.
+ */
 export async function purgeBodies(ctx: RetentionContext): Promise<void> {
   const now = ctx.clock.now();
   await purgeInBatches(async (limit) => {
     const ids = await store.listExpired(ctx.db, { now, limit });
     if (ids.length > 0)
-      await ctx.db.transaction(async (tx) => store.emptyExpired(tx, { ids, now }));
+      await ctx.db.transaction(async (tx) => {
+        await store.emptyExpired(tx, { ids, now });
+        await store.deleteForgotten(tx, ids);
+      });
     return ids.length;
   }, batch);
 }
 
 /**
  * Forgets these streams in the caller's transaction. Nobody can ask for their events any more, so bodies that are still
- * to be delivered are from now on treated as personal data: sealed, and purged a day after their 2xx.
+ * to be delivered are from now on treated as personal data: sealed, and deleted with their events a day after their 2xx.
+ * Everything else goes at once: the address of an event may say whose order it is.
  */
 export async function forgetStreams(
   ctx: Pick<Ctx, "clock" | "seal">,
   tx: Queryable,
   streamIds: readonly string[],
 ): Promise<void> {
-  await store.emptyStreams(tx, streamIds);
+  await store.deleteStreams(tx, streamIds);
   const left = await store.listBodies(tx, streamIds);
   if (left.length === 0) return;
   const sealed = left.map((event) => ({ id: event.id, bodySealed: sealBody(ctx, event) }));
-  await store.makePersonal(tx, sealed, ctx.clock.now() + forgottenSeconds);
+  await store.markForgotten(tx, sealed, ctx.clock.now() + forgottenSeconds);
 }
 
 /** Attempts are kept for 30 days, tombstones for a year. */
