@@ -171,8 +171,9 @@ export async function lockSigner(tx: Queryable, address: Address): Promise<Locke
 }
 
 /**
- * The caller holds the signer, so nobody else changes what is read here. `offset 0` has each nonce looked up by itself:
- * a join would read all transactions that the signer ever sent.
+ * The caller holds the signer, so nobody else changes its nonces, and gets those that are still due to itself: while the
+ * operator's account is changed, a process with the other one holds another signer. `offset 0` has each nonce looked up
+ * by itself: a join would read all transactions that the signer ever sent.
  */
 export async function readNonces(
   tx: Queryable,
@@ -182,7 +183,7 @@ export async function readNonces(
   const [row] = await tx.query<{ still_due: string[]; in_flight: number; holes: number[] }>(sql`
     select
       array(select id::text from chain_transaction
-        where id = any(${given.ids}::bigint[]) and status = ${queued} order by id) as still_due,
+        where id = any(${given.ids}::bigint[]) and status = ${queued} order by id for update skip locked) as still_due,
       (select count(*) from chain_transaction where status = 'sent' and signer = ${signer}) as in_flight,
       array(select n::int from generate_series(${given.chainCount}::bigint, ${given.nextNonce - 1}::bigint) as n
         where not exists (select from chain_transaction where signer = ${signer} and nonce = n offset 0)
