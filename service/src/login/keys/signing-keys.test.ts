@@ -130,8 +130,8 @@ test("the published successor takes over without a restart, and the old key stay
   await own.ctx.signingKeys.refresh();
   const isPublished = async (): Promise<boolean> =>
     (await publishedOf(own, "jwks")).some((key) => key.kid === current.kid);
-  own.clock.advance(3600 + 899);
-  assert.ok(await isPublished(), "its tokens live");
+  own.clock.advance(day + 899);
+  assert.ok(await isPublished(), "its tokens may live");
   own.clock.advance(1);
   assert.ok(!(await isPublished()), "its tokens are dead");
   const isKept = async (): Promise<boolean> => {
@@ -156,8 +156,22 @@ test("a key stays as long as what it signed for wallets, however short tokens li
     (await publishedOf(own, "wallet-jwks")).some((key) => key.kid === kid);
   own.clock.advance(3600 + 899);
   assert.ok(await isPublished(), "wallets whose clocks run behind may still take an offer");
+});
+
+test("a token is verifiable until its end where tokens have been given a shorter life since", async () => {
+  const environment = { ACCESS_TOKEN_LIFETIME_SECONDS: String(day) };
+  await using before = await openTestLogin({ environment });
+  await using own = await openTestLogin({ with: before });
+  const shop = await addClient(before);
+  const tokens = (await redeem(before, shop, await addCode(before, shop))).body;
   own.clock.advance(1);
-  assert.ok(!(await isPublished()));
+  await rotateSigningKey(own.ctx, "login-rs256", "test");
+  await own.ctx.signingKeys.refresh();
+  own.clock.advance(day - 2);
+  const set = createLocalJWKSet({ keys: await publishedOf(own, "jwks") });
+  const currentDate = new Date(own.clock.nowMs());
+  const { payload } = await jwtVerify(String(tokens["access_token"]), set, { currentDate });
+  assert.equal(payload.exp, own.clock.now() + 1);
 });
 
 test("a revoked key is gone everywhere at once and its tokens count no more", async () => {

@@ -5,6 +5,7 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import { isClockRight } from "../../platform/clock.ts";
+import { accessTokenSecondsMax } from "../../platform/config/config.ts";
 import type { Ctx } from "../../platform/context.ts";
 import { randomId } from "../../platform/ids.ts";
 import { currentOf, planKeys, publishedOf } from "../../platform/cryptography/key-schedule.ts";
@@ -45,8 +46,11 @@ const modulusBits = 2048;
 const kidBytes = 16;
 /** Verifiers whose clock runs behind. */
 const retentionSlackSeconds = 900;
-/** The longest life of a request object, which wallets verify: an offer is open for an hour at most. */
-const requestObjectSecondsMax = 3600;
+/**
+ * Whatever the lifetime is here, a token may have been given the longest one, by a process with another setting. Request
+ * objects, which wallets verify, live less: an offer is open for an hour at most.
+ */
+const retentionSeconds = accessTokenSecondsMax + retentionSlackSeconds;
 
 /** What is derived from the keys, until the next of them starts or retires. */
 interface Snapshot {
@@ -82,7 +86,7 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
   const present = (): Snapshot => {
     const now = ctx.clock.now();
     if (snapshot === null || now < snapshot.validFrom || now >= snapshot.validUntil)
-      snapshot = takeSnapshot(keys, { now, retentionSeconds: retentionSeconds(ctx) });
+      snapshot = takeSnapshot(keys, { now, retentionSeconds });
     return snapshot;
   };
   const unsubscribe = await ctx.notifications.subscribe(channel, refresh);
@@ -125,7 +129,7 @@ export async function ensureKeys(ctx: KeyContext): Promise<void> {
   // The first id token of a login is a hint for as long as its session or its tokens last, though expired by then.
   const { refreshAbsoluteSeconds, sessionAbsoluteSeconds } = ctx.config;
   const hintSeconds = Math.max(refreshAbsoluteSeconds, sessionAbsoluteSeconds);
-  await store.purgeKeys(ctx.db, now - retentionSeconds(ctx) - hintSeconds);
+  await store.purgeKeys(ctx.db, now - retentionSeconds - hintSeconds);
 }
 
 export const signingKeyColumn: SealedColumn = {
@@ -133,11 +137,6 @@ export const signingKeyColumn: SealedColumn = {
   idColumn: "kid",
   column: "private_sealed",
 };
-
-function retentionSeconds(ctx: KeyContext): number {
-  const signedSeconds = Math.max(ctx.config.accessTokenLifetimeSeconds, requestObjectSecondsMax);
-  return signedSeconds + retentionSlackSeconds;
-}
 
 async function makeKey(
   ctx: KeyContext,

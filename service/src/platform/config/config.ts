@@ -22,6 +22,8 @@ import {
 
 const portMax = 65_535;
 const metricsPortOffset = 9;
+/** The longest life that an access token can be given. */
+export const accessTokenSecondsMax = 86_400;
 
 /** Every setting of the service. The reference page is generated from this table. */
 export const settings = {
@@ -156,7 +158,7 @@ export const settings = {
     env: "ACCESS_TOKEN_LIFETIME_SECONDS",
     unit: "seconds",
     fallback: "3600",
-    parse: whole(60, 86_400),
+    parse: whole(60, accessTokenSecondsMax),
     description: "Life of an access token and of an id token.",
   }),
   refreshGraceSeconds: setting({
