@@ -8,7 +8,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { openContext } from "../../service/src/compose.ts";
+import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { compose, openContext } from "../../service/src/compose.ts";
 import { parseConfig } from "../../service/src/platform/config/config.ts";
 import { openDb, sql } from "../../service/src/platform/database/db.ts";
 import { openDemoPlace } from "../demo-world.ts";
@@ -66,6 +67,27 @@ test("npm start is refused in one line where another master key sealed what is i
   await (await openContext(before))[Symbol.asyncDispose]();
   const after = { ...place.environment, MASTER_KEY: "22".repeat(32) };
   await refuses(after, /its master key is not configured/);
+});
+
+test("npm start is refused with the old or the new master key alone while a rewrap is not at its end", async (t) => {
+  await using place = await openDemoPlace();
+  const [older, newer] = ["11".repeat(32), "22".repeat(32)];
+  const on = (keys: string) => ({ ...place.environment, CHAIN: "off", MASTER_KEY: keys });
+  await (await compose(parseConfig(on(older)))).close();
+  let now = 0;
+  t.mock.method(performance, "now", () => (now += 1000));
+  const status = await runCommandLine(["key", "rewrap"], {
+    out: () => undefined,
+    err: () => undefined,
+    watched(line) {
+      if (line.includes("webhook_attempt")) throw new Error("the terminal is gone");
+    },
+    environment: on(`${newer},${older}`),
+  });
+  assert.equal(status, 1);
+  t.mock.restoreAll();
+  for (const alone of [newer, older])
+    await refuses(on(alone), /its master key is not configured \(MASTER_KEY\)/);
 });
 
 test("npm start is refused in one line where the embedded database is not where it was", async () => {

@@ -340,7 +340,7 @@ await test("after a rewrap the old master key is needed no longer", async () => 
   const touched = done.filter(({ checked }) => checked > 0);
   assert.deepEqual(
     touched.map((each) => each.table),
-    ["installation_key", "signing_key"],
+    ["signing_key", "installation_key"],
   );
   for (const each of done) assert.equal(each.rewrapped, each.checked);
   assert.equal((await call(["key", "list"], on(newer))).status, 0);

@@ -22,9 +22,11 @@ import { walletSealedColumns } from "../wallets/index.ts";
 import { webhookSealedColumns } from "../webhooks/index.ts";
 import { actor, choiceOf, type Verb } from "./verb.ts";
 
-/** Everything that is sealed under the master key; a slice that seals adds its columns here. */
+/**
+ * Everything that is sealed under the master key; a slice that seals adds its columns here. A start opens what is first and
+ * what is last: with the old or the new key alone, it is refused from the beginning of a rewrap to its end.
+ */
 const sealedColumns: readonly SealedColumn[] = [
-  ...platformSealedColumns,
   signingKeyColumn,
   ...chainSealedColumns,
   ...credentialSealedColumns,
@@ -33,6 +35,7 @@ const sealedColumns: readonly SealedColumn[] = [
   ...kybSealedColumns,
   ...walletSealedColumns,
   ...webhookSealedColumns,
+  ...platformSealedColumns,
 ];
 
 const rewrapBatch = 500;

@@ -103,7 +103,9 @@ export function createSeal(masterKeys: readonly string[]): Seal {
     if (sealed.length < overheadBytes || sealed[0] !== version) throw new SealBroken(where);
     const master = byId.get(sealed.readUInt32BE(keyIdAt));
     if (master === undefined)
-      throw new SealBroken(`${where}, its master key is not configured`, { isKeyMissing: true });
+      throw new SealBroken(`${where}, its master key is not configured (MASTER_KEY)`, {
+        isKeyMissing: true,
+      });
     const aad = aadOf(place);
     const parts = {
       nonce: sealed.subarray(nonceAt, wrappedAt),
