@@ -68,6 +68,7 @@ import {
   noteRestore,
   purgeAudit,
 } from "./platform/audit/audit.ts";
+import { noteBaseUrl } from "./platform/base-url.ts";
 import {
   isClockMoved,
   isClockRight,
@@ -344,6 +345,7 @@ export async function compose(config: Config): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const base = stack.use(await openContext(config, { mayShare: false }));
   await refuseSharedSessions(base.db);
+  await noteBaseUrl(base);
   const slices = await openSlices(stack, base);
   const { login, credentials, kyc, kyb } = slices;
   // The operator's verbs need no HTTP server, and loading it would take a sixth of their time.

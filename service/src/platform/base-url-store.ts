@@ -1,0 +1,11 @@
+import { type Queryable, sql } from "./database/db.ts";
+
+/** Keeps the address in place of the one before. @returns the one before; null at the first start */
+export async function replaceBaseUrl(db: Queryable, url: string): Promise<string | null> {
+  const [row] = await db.query<{ url: string }>(sql`
+    with kept as (
+      insert into base_url (url) values (${url})
+      on conflict (single) do update set url = excluded.url where base_url.url <> excluded.url)
+    select url from base_url`);
+  return row?.url ?? null;
+}

@@ -1,0 +1,17 @@
+import { replaceBaseUrl } from "./base-url-store.ts";
+import type { Ctx } from "./context.ts";
+
+/**
+ * Warns of an address that is another than at the last start of any process. Merchants refuse tokens of another issuer, and
+ * wallets give another broker nothing of what they collected, so a mistake in one process shows only at theirs.
+ */
+export async function noteBaseUrl({
+  db,
+  config,
+  log,
+}: Pick<Ctx, "db" | "config" | "log">): Promise<void> {
+  const { baseUrl } = config;
+  const before = await replaceBaseUrl(db, baseUrl);
+  if (before !== null && before !== baseUrl)
+    log.warn({ baseUrl, before }, "BASE_URL is another than at the last start");
+}
