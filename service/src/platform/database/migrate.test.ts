@@ -46,7 +46,7 @@ test("a migration takes the time that it takes, and whoever waits for it waits f
   await using db = openDb({ ...database.connection, connections: 1, query_timeout: 100 });
   await holder.query(sql`create function refuse() returns event_trigger language plpgsql as $$ begin
     assert current_setting('statement_timeout') = '0', 'a statement is bounded';
-    assert current_setting('lock_timeout') = '30s', 'how long a table is waited for is not';
+    assert current_setting('lock_timeout') = '2s', 'how long a table is waited for is not';
   end $$`);
   await holder.query(
     sql`create event trigger bounded on ddl_command_start execute function refuse()`,
@@ -76,6 +76,28 @@ test("a migration takes the time that it takes, and whoever waits for it waits f
     await waiting,
     listMigrations().map(({ name }) => name),
   );
+});
+
+test("where somebody has its table in use a migration waits, and all others get on between its tries", async () => {
+  await using database = await openTestDatabase();
+  await using holder = openDb({ ...database.connection, connections: 1 });
+  await using db = openDb({ ...database.connection, connections: 3 });
+  await db.query(sql`delete from migration where number = 44`);
+  await db.query(sql`alter table oauth_client drop column pushed_request_required`);
+  const queued = sql`
+    select from pg_locks where relation = 'oauth_client'::regclass and not granted
+      and mode = 'AccessExclusiveLock'`;
+  const { migrating } = await holder.transaction(async (tx) => {
+    await tx.query(sql`lock table oauth_client in access share mode`);
+    const running = migrate(db);
+    running.catch(() => undefined);
+    await until("the migration waits for the table", async () =>
+      (await db.query(queued)).length > 0 ? true : null,
+    );
+    await db.query(sql`select from oauth_client`);
+    return { migrating: running };
+  });
+  assert.deepEqual(await migrating, ["0044_pushed_requests_required.sql"]);
 });
 
 test("a migrated database is left alone", async () => {

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Db, openDb, type Queryable } from "./db.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Db, openDb, type Queryable, sqlState } from "./db.ts";
 import * as store from "./migration-store.ts";
 import { refuseUnfit } from "./requirements.ts";
 
@@ -35,13 +36,32 @@ class OtherVersion extends Error {
   override name = "OtherVersion";
 }
 
+/** Somebody else holds a table for longer than callers may be kept waiting behind a migration of it. */
+class TableInUse extends Error {
+  override name = "TableInUse";
+
+  constructor(migration: string) {
+    super(
+      `${migration} waits for a table that another session has in use, such as a dump of the database: start again when that session has ended`,
+    );
+  }
+}
+
+/** SQLSTATE of a statement that waited too long for a lock. */
+const lockTimeoutState = "55P03";
+/** Meanwhile all who queued behind a migration get on. */
+const pauseMs = 3_000;
+/** With what each waits for its table, a minute. */
+const triesMax = 12;
+
 /**
  * Brings the database to this version of the code and returns the names that ran. Processes that start together take
  * turns on an advisory lock, so each migration runs once. Each runs in a transaction of its own, together with its
- * record, so that running processes wait for its tables no longer than it takes. The connection is a separate one,
- * without the time-outs of the service.
+ * record, so that running processes wait for its tables no longer than it takes. Where a table is in use, they get on
+ * between its tries. The connection is a separate one, without the time-outs of the service.
  *
  * @throws {OtherVersion} if the database is ahead of the code, or an applied file has been changed since
+ * @throws {TableInUse} if one was still in use after a minute
  * @throws {UnfitDatabase} as {@link refuseUnfit} does
  */
 export async function migrate(db: Db): Promise<string[]> {
@@ -50,19 +70,34 @@ export async function migrate(db: Db): Promise<string[]> {
   const known = listMigrations();
   const ran: string[] = [];
   for (;;) {
-    const name = await own.transaction(async (tx) => runNext(tx, known));
+    const name = await tryNext(own, known);
     if (name === null) return ran;
     ran.push(name);
   }
 }
 
 /** @returns null if all have run */
+async function tryNext(own: Db, known: readonly Migration[]): Promise<string | null> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await own.transaction(async (tx) => runNext(tx, known));
+    } catch (error) {
+      if (!(error instanceof TableInUse) || tries === triesMax) throw error;
+    }
+    await delay(pauseMs);
+  }
+}
+
 async function runNext(tx: Queryable, known: readonly Migration[]): Promise<string | null> {
   await store.lockMigrations(tx);
   await store.createMigrationTable(tx);
   const [next] = pendingOf(known, await store.listApplied(tx));
   if (next === undefined) return null;
-  await store.runMigration(tx, next);
+  try {
+    await store.runMigration(tx, next);
+  } catch (error) {
+    throw sqlState(error) === lockTimeoutState ? new TableInUse(next.name) : error;
+  }
   return next.name;
 }
 

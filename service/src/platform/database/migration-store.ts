@@ -4,13 +4,14 @@ import type { Migration } from "./migrate.ts";
 
 /**
  * Waits for as long as another process migrates. From here on a statement of this transaction may take as long as it
- * needs. How long it waits for a table stays bounded, because everybody who comes later queues behind it.
+ * needs. For a table it waits less than callers wait for theirs, because they queue behind it, and longer than
+ * PostgreSQL takes to end a vacuum that is in the way (`deadlock_timeout`, 1 s).
  */
 export async function lockMigrations(tx: Queryable): Promise<void> {
   await tx.query(sql`set local statement_timeout = 0`);
   await tx.query(sql`set local lock_timeout = 0`);
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.migration})`);
-  await tx.query(sql`set local lock_timeout = '30s'`);
+  await tx.query(sql`set local lock_timeout = '2s'`);
 }
 
 export async function createMigrationTable(tx: Queryable): Promise<void> {

@@ -8,7 +8,7 @@ import { isOutage, isReadOnly } from "../database/db.ts";
 const foreseenNames = new Set(
   [
     ["EmbeddedChainFault", "EmbeddedPostgresFault", "EmbeddedPostgresInUse"],
-    ["NodeAway", "OtherVersion", "SealBroken", "UnfitDatabase", "WrongChain"],
+    ["NodeAway", "OtherVersion", "SealBroken", "TableInUse", "UnfitDatabase", "WrongChain"],
   ].flat(),
 );
 /** Codes of the system, such as for a directory that cannot be written. */
