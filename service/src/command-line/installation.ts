@@ -10,6 +10,7 @@ import type { Ctx } from "../platform/context.ts";
 import { listMigrations, listPending, migrate } from "../platform/database/migrate.ts";
 import { parseUuid } from "../platform/ids.ts";
 import { watchStopSignal } from "../platform/process/stop-signal.ts";
+import { tellUnhandledFault } from "../platform/process/unhandled-fault.ts";
 import { exampleIds } from "./example-ids.ts";
 import { BadNews, dryRun, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
@@ -24,6 +25,7 @@ export const installationVerbs: readonly Verb[] = [
     example: "serve",
     run: async (shell) => {
       const started = watchStopSignal(shell.config);
+      tellUnhandledFault(shell.config);
       await using service = await compose(shell.config);
       const stopped = started();
       // Node would write the cache when the process ends, but a killed process writes nothing, and the next start would
