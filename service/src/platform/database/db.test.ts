@@ -301,6 +301,25 @@ for (const code of [
     assert.ok(isOutage(both));
   });
 
+test("a database whose certificate is not trusted any more is away for now", () => {
+  for (const code of ["CERT_HAS_EXPIRED", "DEPTH_ZERO_SELF_SIGNED_CERT", "EPROTO"])
+    assert.ok(isOutage(Object.assign(new Error("of TLS"), { code })), code);
+});
+
+for (const [what, answer] of [
+  ["has no TLS", "N"],
+  ["speaks another protocol", "HTTP/1.1 400 Bad Request"],
+] as const)
+  test(`a database whose address leads to a server that ${what} is away for now`, async (t) => {
+    const server = createServer((client) => void client.end(answer)).listen(0, "127.0.0.1");
+    t.after(() => server.close());
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const connectionString = `postgresql://svc@127.0.0.1:${port}/svc?sslmode=verify-full`;
+    await using single = openDb({ connectionString, connections: 1 });
+    await assert.rejects(single.query(sql`select 1 as one`), isOutage);
+  });
+
 test("a connection to a server that takes no writes is not used again", async () => {
   const name = `"${database.connection.database}"`;
   const alter = async (what: string): Promise<unknown> =>

@@ -8,6 +8,7 @@ import {
   type PoolClient,
   type PoolConfig,
 } from "pg";
+import { isCertificateFault } from "./certificate-fault.ts";
 import { type ColumnTypes, PreparedQuery } from "./prepared-query.ts";
 
 /** A statement written with {@link sql}: its text never holds a value, so it is prepared once per connection by name. */
@@ -180,25 +181,18 @@ export function isUnstorable(error: unknown): boolean {
   return unstorableStates.has(sqlState(error));
 }
 
-/** Codes of a failed connection: the server, its host or the name of the host cannot be reached. */
-const connectionCodes = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ENOENT",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "EHOSTDOWN",
-  "ENETUNREACH",
-  "ENETDOWN",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  // This process, or the machine, has no descriptor left for a connection.
-  "EMFILE",
-  "ENFILE",
-]);
+/** Codes of a failed connection: server, host or its name cannot be reached, or no TLS that both sides speak. */
+const connectionCodes = new Set(
+  [
+    ["ECONNREFUSED", "ECONNRESET", "EPIPE", "EPROTO", "ETIMEDOUT"],
+    ["EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN"],
+    ["ENOENT", "ENOTFOUND", "EAI_AGAIN"],
+    // This process, or the machine, has no descriptor left for a connection.
+    ["EMFILE", "ENFILE"],
+  ].flat(),
+);
 const connectionMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|There was an error establishing an SSL connection|Query read timeout)/;
 
 /** The state with which a read-only server refuses writes, such as the former primary after a failover. */
 const readOnlyState = "25006";
@@ -220,17 +214,16 @@ const outageStates = new RegExp(
 );
 
 /**
- * Whether the database is away for now: it cannot be reached, has no room, takes no writes, or is too busy to answer in
- * time. The statement may or may not have run.
+ * Whether the database is away for now: it cannot be reached, has no certificate that is trusted, has no room, takes no
+ * writes, or is too busy to answer in time. The statement may or may not have run.
  */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const state = sqlState(error);
   if (state !== null) return outageStates.test(state);
   const { code } = error as NodeJS.ErrnoException;
-  return (
-    (code !== undefined && connectionCodes.has(code)) || connectionMessages.test(error.message)
-  );
+  const isUnreached = code !== undefined && connectionCodes.has(code);
+  return isUnreached || connectionMessages.test(error.message) || isCertificateFault(error);
 }
 
 const deadlockTriesMax = 3;

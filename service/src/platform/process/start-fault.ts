@@ -1,4 +1,5 @@
 import { ConfigError } from "../config/config.ts";
+import { isCertificateFault } from "../database/certificate-fault.ts";
 import { isOutage, isReadOnly } from "../database/db.ts";
 
 /**
@@ -15,9 +16,6 @@ const foreseenNames = new Set(
 const systemCodes = /^E[A-Z0-9]+$/;
 /** Codes of a PostgreSQL that refuses the connection. */
 const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
-/** What Node finds wrong with a certificate, and what the driver says of a server that has none. */
-const certificateCodes = /^(?:CERT_|SELF_SIGNED_|DEPTH_ZERO_SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
-const noCertificate = "The server does not support SSL connections";
 /** Codes of a prepared statement that exists already, or no more: another connection of the pooler has it. */
 const pooledCodes = new Set(["42P05", "26000"]);
 
@@ -40,7 +38,7 @@ export function describeStartFault(error: unknown): string | null {
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
   if (typeof code === "string" && refusalCodes.test(code))
     return `the database refuses (DATABASE_URL): ${message}`;
-  if (certificateCodes.test(code ?? "") || message === noCertificate)
+  if (isCertificateFault(error))
     return `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`;
   if (typeof code === "string" && pooledCodes.has(code))
     return `a pooler in transaction mode stands before the database (DATABASE_URL): ${message}`;
