@@ -181,6 +181,25 @@ test("a transaction that the signer refuses keeps no other waiting, and leaves n
   assert.deepEqual((await statusesOf(process))[1], ["unwanted", "succeeded", 6]);
 });
 
+test("a signer that was swapped for another account's is an alarm, and what waits is sent once it is back", async () => {
+  answer = sign;
+  await using anvil = await startAnvil();
+  await using installation = await openSettling(anvil, 1);
+  await using process = await installation.openProcess();
+  answer = async (asked) => sign(asked, other);
+  await process.queue("a");
+  await process.work();
+  assert.equal(await alarmsOf(process, "signer_refused"), 1);
+  assert.deepEqual(await statusesOf(process), [["a", "queued", null]]);
+  answer = sign;
+  installation.advance(15);
+  await process.work();
+  await anvil.mine();
+  installation.advance(4);
+  await process.work();
+  assert.deepEqual(await statusesOf(process), [["a", "succeeded", 4]]);
+});
+
 test("while the signer refuses to raise a fee, the bytes that it signed are handed over again", async () => {
   answer = sign;
   await using anvil = await startAnvil();

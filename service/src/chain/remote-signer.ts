@@ -5,6 +5,7 @@ import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openRpc } from "./rpc.ts";
 import {
   digestOf,
+  OtherSignature,
   type SignedTransaction,
   type Signer,
   type UnsignedTransaction,
@@ -28,7 +29,7 @@ export function openRemoteSigner({ url, address }: { url: string; address: Addre
       const raw = isRecord(answer) ? answer["raw"] : answer;
       const signed = typeof raw === "string" ? rebuild(transaction, raw) : null;
       if (signed === null || signed.signer !== address || signed.raw !== raw)
-        throw new Error("the remote signer answered with another transaction or account");
+        throw new OtherSignature();
       return { raw: signed.raw, hash: signed.hash };
     },
     [Symbol.asyncDispose]: async () => rpc.close(),

@@ -5,6 +5,7 @@ import { refuseOtherChain } from "./checked-node.ts";
 import type { ChainContext } from "./context.ts";
 import { RpcError } from "./node.ts";
 import { isOfNode, isOutOfFunds, isTooEarly, isUnderpaid } from "./refusal.ts";
+import { OtherSignature } from "./signer.ts";
 import { shareOfCap, spendOnBump, takeWithinCap, unpaidKinds } from "./spending-cap.ts";
 import * as store from "./transaction-store.ts";
 import {
@@ -175,7 +176,7 @@ async function signWilling(
   return { forms, nextNonce, spent };
 }
 
-/** Null when the signer refuses this one. */
+/** Null when the signer refuses this one, or gives something else. */
 async function signForm(
   { chain }: ChainContext,
   { id, kind, to, data, gasLimit }: Omit<Prepared["due"][number], "refusals">,
@@ -187,7 +188,7 @@ async function signForm(
     const { raw, hash } = await chain.signer.sign({ chainId, nonce, to, data, gasLimit, fees });
     return { id, nonce, gasLimit, fees, raw, hash };
   } catch (error) {
-    if (!(error instanceof RpcError)) throw error;
+    if (!(error instanceof RpcError || error instanceof OtherSignature)) throw error;
     chain.metrics.raise("signer_refused", { id, kind, message: error.message });
     return null;
   }

@@ -20,10 +20,19 @@ export interface SignedTransaction {
   readonly hash: Hex32;
 }
 
+/** A signer gave something else than the transaction that it was asked for, signed by the account that it stands for. */
+export class OtherSignature extends Error {
+  override readonly name = "OtherSignature";
+
+  constructor() {
+    super("the remote signer answered with another transaction or account");
+  }
+}
+
 /** The operator's account. */
 export interface Signer extends AsyncDisposable {
   readonly address: Address;
-  /** @throws when the signer cannot be reached or answers something else than it was asked for */
+  /** @throws {NodeAway | RpcError | OtherSignature} when the signer cannot be reached, refuses, or answers something else */
   sign(transaction: UnsignedTransaction): Promise<SignedTransaction>;
 }
 
