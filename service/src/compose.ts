@@ -68,6 +68,7 @@ import {
   noteRestore,
   purgeAudit,
 } from "./platform/audit/audit.ts";
+import { openAuditMetrics } from "./platform/audit/audit-metrics.ts";
 import { noteBaseUrl } from "./platform/base-url.ts";
 import {
   isClockMoved,
@@ -352,6 +353,7 @@ export async function compose(config: Config): Promise<Service> {
   const { createHttp } = await import("./platform/http/http.ts");
   const http = createHttp(base);
   await addRoutes(base, slices, http);
+  openAuditMetrics(base);
   const exposed = stack.use(await exposeMetrics(base));
   const webhooks = openWebhooks(base);
   const jobs = [

@@ -1,5 +1,6 @@
 import { Counter, Gauge } from "prom-client";
 import type { Ctx } from "../platform/context.ts";
+import { readInTime } from "../platform/telemetry/metrics.ts";
 
 /** What holds transactions up. Each is retried automatically. */
 const allAlarms = [
@@ -45,8 +46,6 @@ export interface ChainTotals {
 
 const quietMs = 60_000;
 const weiPerCoin = 1e18;
-/** Prometheus gives up after ten seconds, and then has nothing of the process at all. */
-const totalsWithinMs = 3_000;
 
 /**
  * @param readTotals called once at each scrape, and at no other time; if it does not answer in time, its gauges have no
@@ -112,13 +111,4 @@ export function openChainMetrics(
       ctx.log.error({ ...details, alarm }, "the chain raises an alarm");
     },
   };
-}
-
-/** Null while the database is away or hangs: that is when the other metrics of the process are needed most. */
-async function readInTime(readTotals: () => Promise<ChainTotals>): Promise<ChainTotals | null> {
-  const late = Promise.withResolvers<null>();
-  const timer = setTimeout(() => late.resolve(null), totalsWithinMs);
-  const totals = await Promise.race([readTotals().catch(() => null), late.promise]);
-  clearTimeout(timer);
-  return totals;
 }

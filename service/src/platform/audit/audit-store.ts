@@ -114,6 +114,16 @@ export async function hasUnlinked(db: Queryable): Promise<boolean> {
   return row?.is_found === true;
 }
 
+/** When the oldest entry was written that a run has yet to link, be its transaction older than one still under way. */
+export async function findOldestUnlinkedAt(db: Queryable): Promise<number | null> {
+  const [row] = await db.query<{ at: number | null }>(sql`
+    select (
+      select min(entry.at) from audit_entry as entry
+      where entry.tx >= horizon and not exists (select from audit_link where entry_id = entry.id)) as at
+    from audit_chain`);
+  return row?.at ?? null;
+}
+
 /** Covers every entry after a restore from another cluster, whose transaction ids mean nothing here. */
 export async function readWindow(tx: Queryable, horizon: string): Promise<Window> {
   const [row] = await tx.query<{ before: string; foreign_from: string }>(sql`

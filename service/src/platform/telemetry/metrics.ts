@@ -105,6 +105,21 @@ export function createMetrics(): Metrics {
   };
 }
 
+/** Prometheus gives up after ten seconds, and then has nothing of the process at all. */
+const readWithinMs = 3_000;
+
+/**
+ * What a gauge reads of the database at a scrape; null while that is away or hangs: that is when the other metrics of the
+ * process are needed most.
+ */
+export async function readInTime<T>(read: () => Promise<T>): Promise<T | null> {
+  const late = Promise.withResolvers<null>();
+  const timer = setTimeout(() => late.resolve(null), readWithinMs);
+  const found = await Promise.race([read().catch(() => null), late.promise]);
+  clearTimeout(timer);
+  return found;
+}
+
 /** The Prometheus endpoint `/metrics`, on a port of its own so that it is never public by mistake. */
 export interface MetricsServer extends AsyncDisposable {
   readonly port: number;
