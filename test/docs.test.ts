@@ -418,10 +418,12 @@ test("the alerts ask for metrics that the service has", async () => {
     names.filter((name) => !served.has(name)),
     [],
   );
-  const sources = ["chain/chain-metrics.ts", "login/token/token-request.ts"].map((name) =>
-    read(`service/src/${name}`),
-  );
-  const values = [...alerts.matchAll(/\b(?:event|route)=("[^"]+")/g)].map(
+  const sources = [
+    "chain/chain-metrics.ts",
+    "login/token/token-request.ts",
+    "platform/telemetry/metrics.ts",
+  ].map((name) => read(`service/src/${name}`));
+  const values = [...alerts.matchAll(/\b(?:event|outcome|route)=("[^"]+")/g)].map(
     ([, value = ""]) => value,
   );
   assert.ok(values.length >= 2);

@@ -227,6 +227,7 @@ await test("a hint proves by the published key whom it comes from", async () => 
 await test("a device that its push service forgot is forgotten, and others are told on", async () => {
   const devices = Object.keys(statuses).map((path) => newDevice(path).subscription);
   for (const device of devices) assert.equal(await subscribe(device), 204);
+  ctx.metrics.pushHints.reset();
   for (const id of ["04VOTE", "05VOTE"]) {
     await openVote(id);
     await sendHints(ctx);
@@ -234,6 +235,9 @@ await test("a device that its push service forgot is forgotten, and others are t
   const paths = receiver.hints.splice(0).map(({ path }) => path);
   const twice = ["/busy", "/device", "/refused"].flatMap((path) => [path, path]);
   assert.deepEqual(paths.toSorted(), [...twice, "/gone", "/page", "/unknown"].toSorted());
+  const { values } = await ctx.metrics.pushHints.get();
+  const counted = Object.fromEntries(values.map(({ labels, value }) => [labels.outcome, value]));
+  assert.deepEqual(counted, { taken: 2, gone: 3, refused: 4 });
   for (const { endpoint } of devices) await ask("DELETE", "/w/push", { endpoint }, token);
 });
 

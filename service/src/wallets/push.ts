@@ -167,7 +167,19 @@ async function sendHint(ctx: Ctx, { id, subscriptionSealed }: store.DueHint): Pr
   });
   // Some services answer with a page that is longer than what is read.
   const status = result.kind === "answered" ? result.status : result.head?.status;
-  if (status === 404 || status === 410) await store.deleteSubscription(ctx.db, id);
+  const outcome = outcomeOf(status);
+  ctx.metrics.pushHints.inc({ outcome });
+  if (outcome === "gone") await store.deleteSubscription(ctx.db, id);
+  if (outcome !== "refused") return;
+  // The host is the service's; the rest of the address is the device's.
+  const { host } = new URL(subscription.endpoint);
+  ctx.log.info({ host, status }, "a push service refused a hint");
+}
+
+function outcomeOf(status: number | undefined): "taken" | "gone" | "refused" | "unanswered" {
+  if (status === undefined) return "unanswered";
+  if (status === 404 || status === 410) return "gone";
+  return status >= 200 && status < 300 ? "taken" : "refused";
 }
 
 async function encryptHint(

@@ -36,6 +36,12 @@ test("metrics are served as Prometheus text on a port of their own", async () =>
   assert.match((await read(server.port, "/metrics")).text, /^database_calls_total 5$/m);
 });
 
+test("calls to others that never came to an end of some kind are counted from zero", async () => {
+  const text = await createMetrics().registry.metrics();
+  assert.match(text, /^outbound_requests_total\{outcome="answered"\} 0$/m);
+  assert.match(text, /^push_hints_total\{outcome="taken"\} 0$/m);
+});
+
 test("nothing but the metrics is served at their port", async () => {
   await using server = await serveMetrics(createMetrics(), { host: "127.0.0.1", port: 0 });
   assert.equal((await read(server.port, "/")).status, 404);

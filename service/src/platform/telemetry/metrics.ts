@@ -12,6 +12,8 @@ export interface Metrics {
   readonly httpRequestDuration: Histogram<"route" | "method" | "status">;
   /** Requests to hosts that callers chose, by outcome. */
   readonly outboundRequests: Counter<"outcome">;
+  /** Push hints to devices, by what their push services said. */
+  readonly pushHints: Counter<"outcome">;
   /** Delivery attempts of webhooks, by outcome. */
   readonly webhookAttempts: Counter<"outcome">;
   /** Events that wait for a try. */
@@ -57,16 +59,25 @@ export function createMetrics(): Metrics {
       buckets: durationBuckets,
       registers,
     }),
-    outboundRequests: new Counter({
-      name: "outbound_requests_total",
-      help: "Requests to hosts that callers chose, by outcome.",
-      labelNames: ["outcome"] as const,
-      registers,
-    }),
-    webhookAttempts: new Counter({
+    outboundRequests: countOutcomes(
+      {
+        name: "outbound_requests_total",
+        help: "Requests to hosts that callers chose, by outcome.",
+        registers,
+      },
+      ["answered", "blocked", "unreachable", "timeout", "too_large"],
+    ),
+    pushHints: countOutcomes(
+      {
+        name: "push_hints_total",
+        help: "Push hints to devices, by what their push services said.",
+        registers,
+      },
+      ["taken", "gone", "refused", "unanswered"],
+    ),
+    webhookAttempts: countOutcomes({
       name: "webhook_attempts_total",
       help: "Delivery attempts of webhooks, by outcome.",
-      labelNames: ["outcome"] as const,
       registers,
     }),
     webhookBacklog: new Gauge({
@@ -79,10 +90,9 @@ export function createMetrics(): Metrics {
       help: "How long the oldest event that is due has been waiting.",
       registers,
     }),
-    logins: new Counter({
+    logins: countOutcomes({
       name: "logins_total",
       help: "Logins that ended, by outcome.",
-      labelNames: ["outcome"] as const,
       registers,
     }),
     refusals: new Counter({
@@ -103,6 +113,19 @@ export function createMetrics(): Metrics {
       });
     },
   };
+}
+
+/**
+ * @param fromZero those that alerts ask for: Prometheus sees no increase in a series that begins with its first count,
+ * nor that one which never began stands still
+ */
+function countOutcomes(
+  about: { readonly name: string; readonly help: string; readonly registers: Registry[] },
+  fromZero: readonly string[] = [],
+): Counter<"outcome"> {
+  const counter = new Counter({ ...about, labelNames: ["outcome"] as const });
+  for (const outcome of fromZero) counter.inc({ outcome }, 0);
+  return counter;
 }
 
 /** Prometheus gives up after ten seconds, and then has nothing of the process at all. */
