@@ -99,6 +99,7 @@ async function openServer(t: TestContext) {
     noteAsked();
     return answered.then(() => ({ waited: true }));
   });
+  http.post("/take", async () => ({}));
   http.get("/stream", (_request, reply) => {
     reply.hijack();
     reply.raw.writeHead(200).write("begun");
@@ -122,6 +123,21 @@ test("the id of a request that was broken stands in the log, and the request in 
   assert.equal(told.length, 1);
   assert.ok(!told.some((line) => line.includes("secret")));
   assert.match(await metrics.registry.metrics(), /_count\{[^}]*status="400"\} 1/);
+});
+
+test("a request whose body is cut off is counted once, for its route", async (t) => {
+  const { baseUrl, lines, metrics } = await openServer(t);
+  const connection = await openRawConnection(baseUrl);
+  const head = ["Host: localhost", "Content-Type: application/json", "Content-Length: 9"];
+  connection.send(`POST /take HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n{`);
+  connection.cut();
+  while (!lines.some((line) => line.includes("/take"))) await setImmediate();
+  const text = await metrics.registry.metrics();
+  const counts = [...text.matchAll(/^http_request_duration_seconds_count\{(.*)\} (\d+)$/gm)];
+  assert.deepEqual(
+    counts.map(([, labels, count]) => [labels, count]),
+    [['route="/take",method="POST",status="499"', "1"]],
+  );
 });
 
 test("nothing is put into an answer that is begun", async (t) => {

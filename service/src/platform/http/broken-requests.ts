@@ -48,10 +48,12 @@ export function answerBrokenRequest(
   else if (turn === "next") answer?.once("finish", end);
   else socket.destroySoon();
   const { status, reason } = problem;
-  ctx.metrics.httpRequestDuration.observe(
-    { route: "unknown", method: "unknown", status: String(status) },
-    0,
-  );
+  // A request whose body was cut off has a route, which counts it.
+  if (answer?.req.complete !== false)
+    ctx.metrics.httpRequestDuration.observe(
+      { route: "unknown", method: "unknown", status: String(status) },
+      0,
+    );
   ctx.log.info({ requestId, status, reason }, "broken request");
 }
 
