@@ -9,6 +9,7 @@ import { verifySignature } from "../../service/src/chain/index.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
 import { answerCall } from "../../service/src/chain/relay.ts";
 import { openRemoteNode } from "../../service/src/chain/remote-node.ts";
+import { forgetBytes } from "../../service/src/chain/transaction-store.ts";
 import { type Anvil, openGate, startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
 import { openInstallation } from "../chain-processes.ts";
@@ -267,4 +268,58 @@ test("a contract that another process sees mined while this one looks for it doe
   const chain = { ...process.chain, node: { ...node, request } };
   await ensureContracts({ ...process.ctx, chain }, [deployment]);
   assert.deepEqual(seen, ["0x", "0x", lateCode]);
+});
+
+test("a node far behind has no nonce filled that a transaction of long ago has", async () => {
+  await using anvil = await startAnvil();
+  await using gate = await openGate(anvil);
+  await using installation = await openInstallation(gate);
+  await using process = await installation.openProcess();
+  const { ctx } = process;
+  await settle(anvil, installation, [process]);
+  await forgetBytes(ctx.db, ctx.clock.now() + 1, contractsTotal);
+  await anvil.setAutomine(false);
+  await process.queue("a");
+  await process.work();
+  let nonces = 0;
+  gate.decide((method, [, block]) =>
+    method === "eth_getTransactionCount" && block === "latest"
+      ? { result: `0x${nonces.toString(16)}` }
+      : "pass",
+  );
+  for (; nonces < contractsTotal; nonces += 1) {
+    installation.advance(4);
+    await process.work();
+  }
+  gate.decide(() => "pass");
+  await settle(anvil, installation, [process]);
+  await process.queue("b");
+  await process.work();
+  assert.deepEqual(
+    (await rowsOf(process)).map(({ nonce }) => nonce),
+    [contractsTotal, contractsTotal + 1],
+  );
+});
+
+test("a nonce that a foreign transaction had is filled also where ours above it were taken back with it", async () => {
+  await using anvil = await startAnvil();
+  await using installation = await openInstallation(anvil);
+  await using process = await installation.openProcess();
+  await settle(anvil, installation, [process]);
+  const { operator: from } = process.chain;
+  await anvil.rpc("anvil_impersonateAccount", [from]);
+  await anvil.rpc("eth_sendTransaction", [{ from, to: from }]);
+  await process.queue("a");
+  await settle(anvil, installation, [process]);
+  await anvil.setAutomine(false);
+  await process.queue("b");
+  await process.work();
+  await anvil.reorganise(20);
+  await settle(anvil, installation, [process]);
+  await settle(anvil, installation, [process]);
+  assert.deepEqual(
+    process.done.map(({ subjectId }) => subjectId),
+    ["a", "b"],
+  );
+  assert.equal(await settledOn(anvil, process), 2);
 });

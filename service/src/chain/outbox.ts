@@ -277,9 +277,10 @@ async function bumpSlow(
 }
 
 /**
- * Fills a gap: everything that waits is above a nonce that the chain has not seen. Either a reorganisation deeper than
+ * Closes a gap: everything that waits is above a nonce that the chain has not seen. A reorganisation deeper than
  * `CONFIRMATIONS` took final transactions back, and their bytes are sent again; or a foreign transaction that had used
- * the nonce is gone, and an empty one takes its place.
+ * the nonce is gone, and an empty one takes its place. A nonce of ours is never filled: a node that is far behind counts
+ * fewer, also where our bytes are forgotten.
  */
 async function closeGap(
   ctx: ChainContext,
@@ -292,9 +293,8 @@ async function closeGap(
   if (bytes.length > 0) {
     chain.metrics.raise("deep_reorganisation", { from, below });
     await broadcast(ctx, bytes);
-    return;
   }
-  if (signer !== chain.operator) return;
+  if (signer !== chain.operator || (await store.hasNonce(db, signer, from))) return;
   const subjectId = `${chain.operator}:${from}`;
   const fill = { kind: ownKinds.fill, subjectId, to: chain.operator, data: "0x" as const };
   await store.insertTransaction(db, fill, clock.now());

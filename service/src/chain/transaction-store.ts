@@ -345,6 +345,14 @@ export async function listFinalBytes(
   return rows.map((row) => row.raw);
 }
 
+/** Whether the nonce was given to a transaction of ours, which has it or had it when it became final. */
+export async function hasNonce(db: Queryable, signer: Address, nonce: number): Promise<boolean> {
+  const rows = await db.query(
+    sql`select from chain_transaction where signer = ${signer} and nonce = ${nonce}`,
+  );
+  return rows.length === 1;
+}
+
 /** What a bump signs again; null when it is no longer sent, or was signed since. */
 export async function findForBump(
   tx: Queryable,
