@@ -1,8 +1,11 @@
 // What a chain that takes blocks back, drops transactions and serves its events in parts does to businesses.
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
+import { topUp } from "../../service/src/accounts/index.ts";
+import { lookAtOpen } from "../../service/src/kyb/business/roster.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, type Gate, openGate, startAnvil } from "../anvil.ts";
+import { merchantOf, someRecord } from "../kyb-data-world.ts";
 import { openSignatureWorld, rosterOf, type SignatureWorld } from "../kyb-signature-world.ts";
 import { fundedKey } from "../chain-processes.ts";
 import { capital, type Decide, sparse } from "../odd-node.ts";
@@ -144,15 +147,20 @@ interface Pooled {
   readonly to: string;
 }
 
-/** Sends what the service sent itself, in its place, as anybody may. */
-async function sendInstead({ anvil, world }: Stage): Promise<void> {
-  const sent = await world.until("the chain's node has it", async () => {
+/** Waits until the chain's node has something to mine. */
+async function untilPooled({ anvil, world }: Stage): Promise<Pooled> {
+  return world.until("the chain's node has it", async () => {
     const { pending } = await anvil.rpc<{ pending: Record<string, Record<string, Pooled>> }>(
       "txpool_content",
     );
     return Object.values(pending).flatMap((each) => Object.values(each))[0] ?? null;
   });
-  const { hash, input, to } = sent;
+}
+
+/** Sends what the service sent itself, in its place, as anybody may. */
+async function sendInstead(stage: Stage): Promise<void> {
+  const { anvil } = stage;
+  const { hash, input, to } = await untilPooled(stage);
   await anvil.rpc("anvil_dropTransaction", [hash]);
   const from = `0x${"ab".repeat(20)}`;
   await anvil.rpc("anvil_setBalance", [from, "0xde0b6b3a7640000"]);
@@ -216,6 +224,39 @@ test("a document is signed also where the removal of a member who approves it be
     return found.body["status"] === "pending_approval" ? null : found.body["status"];
   });
   assert.equal(ended, "signed");
+});
+
+test("what members approved before a reorganisation took their epoch back releases nothing when it comes again", async () => {
+  await using stack = new AsyncDisposableStack();
+  const stage = await openStage(stack);
+  const { world, anvil } = stage;
+  const { ctx, organizationId, business } = world;
+  await topUp(ctx, { organizationId, environment: "live", amountRappen: 1_000n }, "test");
+  const merchant = await merchantOf(world);
+  await merchant.issueRecord(business.address, someRecord);
+  const optional = ["BUSINESS_DIRECTOR_COUNT"];
+  const asked = await merchant.ask({ fields: ["BUSINESS_LEGAL_NAME"], optionalFields: optional });
+  const id = String(asked.body["requestId"]);
+  stage.flow(false);
+  const rules = { signature_requests: "UNANIMOUS" };
+  const members = rosterOf(world, business.members);
+  const change = { operation: "changeCharter", members, rules };
+  await world.govern("alice", change, { voters: ["alice", "bob"] });
+  await untilPooled(stage);
+  await anvil.mine(confirmations);
+  const reachEpoch = async (epoch: number) =>
+    world.until(`epoch ${epoch}`, async () => ((await epochOf(stage)) === epoch ? true : null));
+  await reachEpoch(1);
+  assert.equal((await world.voteAs("alice", id, { optional: [] })).body["status"], "open");
+  await anvil.reorganise(confirmations);
+  await lookAtOpen(ctx);
+  await reachEpoch(0);
+  stage.flow(true);
+  await merchant.issueRecord(business.address, someRecord);
+  await reachEpoch(1);
+  assert.equal((await world.voteAs("bob", id, { optional })).body["status"], "open");
+  assert.equal((await world.voteAs("alice", id)).body["status"], "approved");
+  await merchant.waitFor(id, "released");
 });
 
 run(4);

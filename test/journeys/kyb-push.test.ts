@@ -15,7 +15,6 @@ import {
   WalletRefusal,
 } from "@svc/wallet";
 import { lockBallot, restartBallot } from "../../service/src/kyb/ballot/ballot-store.ts";
-import { forgetVotes } from "../../service/src/kyb/business/governance-store.ts";
 import { openKybWorld } from "../kyb-world.ts";
 
 await using world = await openKybWorld();
@@ -111,7 +110,6 @@ await test("a member who was told and voted hears of a vote that begins anew, be
   await ctx.db.transaction(async (tx) => {
     const ballot = await lockBallot(tx, id);
     assert.ok(ballot !== null);
-    await forgetVotes(tx, id);
     await restartBallot(tx, ballot);
   });
   await world.until("it is told again", async () => (service.told.length >= 1 ? true : null));

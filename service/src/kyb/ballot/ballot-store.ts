@@ -119,7 +119,8 @@ export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
 }
 
 /**
- * Restarts the collection of votes and the hints to devices: votes of an earlier epoch no longer count.
+ * Restarts the collection of votes and the hints to devices. Votes of another epoch do not count, and those of this one
+ * are forgotten: they approved something else, whether the act had another nonce or the chain took the epoch back.
  *
  * @param next.hash null where the first approval fixes it
  */
@@ -134,7 +135,8 @@ export async function restartBallot(
   },
 ): Promise<void> {
   await tx.query(
-    sql`update ballot set epoch = ${next.epoch}, voters = ${[...next.voters]}, needed = ${next.needed},
+    sql`with forgotten as (delete from ballot_vote where ballot_id = ${next.id} and epoch = ${next.epoch})
+      update ballot set epoch = ${next.epoch}, voters = ${[...next.voters]}, needed = ${next.needed},
         hash = ${bytesOrNull(next.hash)}, hinted_epoch = null, restarts = restarts + 1
       where id = ${next.id}`,
   );

@@ -173,11 +173,6 @@ export async function mayMoveOnTo(db: Queryable, from: Address, to: Address): Pr
   return rows.length === 1;
 }
 
-/** Deletes the votes on an act that got another nonce: they approved the earlier one. */
-export async function forgetVotes(tx: Queryable, ballotId: string): Promise<void> {
-  await tx.query(sql`delete from ballot_vote where ballot_id = ${ballotId}`);
-}
-
 /** How the vote on a proposal stands. */
 interface Tally {
   readonly expiresAt: number;

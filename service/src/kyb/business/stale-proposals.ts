@@ -123,7 +123,6 @@ export async function restartProposal(
     await end(ctx, tx, { id, status: isDone ? "executed" : "failed" });
     return;
   }
-  await store.forgetVotes(tx, id);
   await store.restartProposal(tx, id, nonce);
   const hash = governanceHash({ ...actOf(proposal), nonce });
   await restartBallot(tx, { id, epoch, ...electorate, hash });
