@@ -14,7 +14,8 @@ export interface FieldsQuestion {
 
 /**
  * For each question, the fields that have a leaf that counts at `now`; a field may be listed more than once. Records
- * the lookups.
+ * the lookups. `offset 0` has each user looked up alone: for a list of unknown length PostgreSQL reads the leaves of
+ * everybody while there are no more than some ten thousand.
  */
 export async function listLiveFields(
   db: Queryable,
@@ -29,9 +30,10 @@ export async function listLiveFields(
         insert into lookup (key_id, user_address, at)
         select * from unnest(${noted.keyIds}::text[], ${noted.users}::text[], ${noted.minutes}::bigint[])
         on conflict do nothing)
-      select user_address as user, environment, field from verified_leaf
-      where user_address = any(${[...users]}::text[]) and field = any(${[...fields]}::text[])
-        and counts and expires_at > ${now}`,
+      select live.* from unnest(${[...users]}::text[]) as asked (address) cross join lateral (
+        select user_address as user, environment, field from verified_leaf
+        where user_address = asked.address and field = any(${[...fields]}::text[])
+          and counts and expires_at > ${now} offset 0) as live`,
   );
   const known = Map.groupBy(rows, ({ user, environment }) => `${environment} ${user}`);
   return questions.map(({ user, environment, fields: asked }) => {

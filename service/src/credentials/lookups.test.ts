@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Db } from "../platform/database/db.ts";
+import { listLiveFields } from "./check-store.ts";
 import { openingOf } from "./leaf.ts";
 import { openLookups, purgeLookups } from "./lookups.ts";
 import { getBuiltInIssuer } from "./issuers.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
+import { countScans, insertOthers } from "./test-credentials-store.ts";
 
 await using world = await openTestCredentials();
 const { ctx } = world;
@@ -129,4 +131,19 @@ await test("of openings asked at the same moment each user and side finds its ow
     find(alice, "sandbox"),
   ]);
   assert.deepEqual(answers, [[0], [], [1], [], []]);
+});
+
+await test("who asks about a user has nobody else's leaves read, however few there are", async () => {
+  const user = someUser();
+  const issuer = await getBuiltInIssuer(ctx, "demo", "live");
+  const expiresAt = ctx.clock.now() + 3600;
+  const { id } = await giveCredential(world, issuer, { user, expiresAt });
+  await insertOthers(ctx.db, id, 200);
+  const question = { user, environment: "live", fields: ["IDCARD_DOB"] } as const;
+  await ctx.db.transaction(async (tx) => {
+    const before = await countScans(tx);
+    const asked = { lookups: [], now: ctx.clock.now() };
+    assert.deepEqual(await listLiveFields(tx, [question], asked), [["IDCARD_DOB"]]);
+    assert.equal(await countScans(tx), before);
+  });
 });

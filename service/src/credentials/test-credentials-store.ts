@@ -53,6 +53,32 @@ export async function copyCredential(db: Queryable, id: string, count: number): 
   );
 }
 
+/** Other people's credentials like the given one, with its fields, as PostgreSQL has found when it analyzed the tables. */
+export async function insertOthers(db: Queryable, id: string, count: number): Promise<void> {
+  await db.query(
+    sql`with other as (
+        insert into credential (id, issuer_id, environment, user_address, document, root, tree, created_at, expires_at,
+          attested_at)
+        select gen_random_uuid(), issuer_id, environment, '0x' || lpad(to_hex(n), 40, '0'), document,
+          sha256(n::text::bytea), tree, created_at, expires_at, created_at
+        from credential, generate_series(1, ${count}) as n where id = ${id}
+        returning id, root)
+      insert into credential_leaf (credential_id, field, leaf, commitment, opening, expires_at)
+      select other.id, field, sha256(root || leaf), commitment, sha256(root || opening), expires_at
+      from other, credential_leaf where credential_id = ${id}`,
+  );
+  await db.query(sql`analyze credential, credential_leaf`);
+}
+
+/** How often this session has read all credentials, or all their leaves. */
+export async function countScans(tx: Queryable): Promise<number> {
+  const [row] = await tx.query<{ count: number }>(
+    sql`select sum(seq_scan)::int as count from pg_stat_xact_user_tables
+      where relname in ('credential', 'credential_leaf')`,
+  );
+  return row?.count ?? 0;
+}
+
 export async function insertTestBusiness(
   db: Queryable,
   made: { address: Address; environment: Environment; now: number },
