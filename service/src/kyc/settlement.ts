@@ -7,14 +7,13 @@ import { workInTransactions } from "../platform/database/work-in-batches.ts";
 import { createDeferred, type Deferred } from "../platform/deferred.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { mayOpenElsewhere, placeIn, SealBroken } from "../platform/cryptography/seal.ts";
-import { enqueueEvents } from "../webhooks/index.ts";
 import { payloadColumn } from "./consent.ts";
 import { dataTransferred } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { initiateWithinSeconds, steps, type Trigger } from "./order.ts";
 import { type Anchor, callOf, type Phase, treeOfBatch } from "./settlement-batch.ts";
 import * as store from "./settlement-store.ts";
-import { addSequence, type Move } from "./transition-store.ts";
+import type { Move } from "./transition-store.ts";
 import { moveOrders } from "./transitions.ts";
 
 /** A batch closes at this many orders, or after the settlement window. */
@@ -202,12 +201,13 @@ async function sendData(
 ): Promise<void> {
   if (given.length === 0) return;
   const at = ctx.clock.now();
-  const orderIds = given.map(({ id }) => id);
-  await moveOrders(ctx, tx, { orders: given, step: steps["leaves-live"], at });
-  const orders = await addSequence(tx, orderIds);
   const infos = new Map(given.map((each) => [each.id, each.infos]));
-  const events = orders.map((order) => dataTransferred(ctx, order, infos.get(order.id) ?? ""));
-  await enqueueEvents(ctx, tx, events);
+  await moveOrders(ctx, tx, {
+    orders: given,
+    step: steps["leaves-live"],
+    at,
+    follow: (order) => dataTransferred(ctx, order, infos.get(order.id) ?? ""),
+  });
   await store.noteHandedOver(tx, given, at);
 }
 

@@ -14,6 +14,8 @@ export interface Move {
   readonly at: number;
   readonly initiatedTxHash?: Hex32;
   readonly confirmTxHash?: Hex32;
+  /** How many events of each order follow that of its new status; none where absent. */
+  readonly following?: number;
 }
 
 const bytea = (hash: Hex32 | undefined): Buffer | null =>
@@ -29,6 +31,7 @@ const bytea = (hash: Hex32 | undefined): Buffer | null =>
  */
 export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
   const { from, to, failureReason } = move.step;
+  const following = move.following ?? 0;
   const isEnd = to === "CONFIRMED" || to === "FAILED";
   return tx.query<Order>(
     sql`with locked as (
@@ -40,7 +43,7 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
         for update of kyc_order
       ), moved as (
         update kyc_order set status = ${to}, status_at = ${move.at}, failure_reason = ${failureReason ?? null},
-          sequence = sequence + 1,
+          sequence = sequence + 1 + ${following},
           approved_at = case when ${to} = 'INITIATING' then ${move.at} else approved_at end,
           initiated_tx_hash = coalesce(${bytea(move.initiatedTxHash)}, initiated_tx_hash),
           confirm_tx_hash = coalesce(${bytea(move.confirmTxHash)}, confirm_tx_hash)
@@ -49,7 +52,8 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
       ), history as (
         insert into kyc_order_status (order_id, sequence, attempt, status, created_at, initiated_tx_hash,
           confirm_tx_hash, failure_reason)
-        select id, sequence, attempt, status, status_at, initiated_tx_hash, confirm_tx_hash, failure_reason from moved
+        select id, sequence - ${following}, attempt, status, status_at, initiated_tx_hash, confirm_tx_hash, failure_reason
+        from moved
       ), forgotten as (
         delete from kyc_payload using moved where kyc_payload.order_id = moved.id and ${to} = 'FAILED'
       ), packages as (
@@ -68,7 +72,7 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
 }
 
 /**
- * Counts one more event of these orders, of a kind that is no change of status.
+ * Counts one more event of these orders, which tells of no change of status.
  *
  * @returns the orders with the new sequence number
  */

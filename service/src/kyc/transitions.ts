@@ -1,9 +1,15 @@
 import type { Queryable } from "../platform/database/db.ts";
-import { enqueueEvents } from "../webhooks/index.ts";
+import { enqueueEvents, type NewEvent } from "../webhooks/index.ts";
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./transition-store.ts";
+
+/** The same transition for any number of orders, and what their merchants are told. */
+interface ToldMove extends Omit<store.Move, "following"> {
+  /** Makes a second event of each order that moved, after that of its new status. */
+  readonly follow?: (order: Order) => NewEvent;
+}
 
 /**
  * Makes the same transition of any number of orders, with history, transfers and events, in the caller's transaction:
@@ -14,14 +20,15 @@ import * as store from "./transition-store.ts";
 export async function moveOrders(
   ctx: Pick<KycContext, "clock" | "random" | "seal">,
   tx: Queryable,
-  move: store.Move,
+  { follow, ...move }: ToldMove,
 ): Promise<Order[]> {
   if (move.orders.length === 0) return [];
-  const moved = await store.moveRows(tx, move);
-  await enqueueEvents(
-    ctx,
-    tx,
-    moved.map((order) => statusUpdated(ctx, order)),
-  );
+  const following = follow === undefined ? 0 : 1;
+  const moved = await store.moveRows(tx, { ...move, following });
+  const events = moved.flatMap((order) => {
+    const told = statusUpdated(ctx, { ...order, sequence: order.sequence - following });
+    return follow === undefined ? [told] : [told, follow(order)];
+  });
+  await enqueueEvents(ctx, tx, events);
   return moved;
 }
