@@ -108,9 +108,9 @@ await test("a member who was told and voted hears of a vote that begins anew, be
   assert.equal((await world.voteAs("carol", id)).body["status"], "open");
   service.told.splice(0);
   await ctx.db.transaction(async (tx) => {
-    const ballot = await lockBallot(tx, id);
-    assert.ok(ballot !== null);
-    await restartBallot(tx, ballot);
+    const locked = await lockBallot(tx, id);
+    assert.ok(locked !== null);
+    await restartBallot(tx, locked.ballot);
   });
   await world.until("it is told again", async () => (service.told.length >= 1 ? true : null));
   assert.deepEqual(service.told, ["/tablet"]);

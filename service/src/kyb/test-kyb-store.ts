@@ -1,8 +1,9 @@
 // Rows for tests of the stores: organizations, client domains and businesses on a database of their own.
 import { randomUUID } from "node:crypto";
-import type { Address } from "@svc/protocol";
+import { type Address, encodeCharter } from "@svc/protocol";
 import { type Db, openDb, type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
+import { bufferOfHex } from "../platform/hex.ts";
 import { insertMembers } from "./business/founding-store.ts";
 
 export interface TestKyb extends AsyncDisposable {
@@ -49,10 +50,16 @@ async function addBusiness(
   db: Queryable,
   { address, members }: { address: Address; members: readonly Address[] },
 ): Promise<Address> {
+  const voters = members.length === 0 ? [address] : members.toSorted();
+  const charter = encodeCharter({
+    rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
+    members: voters.map((voter) => ({ address: voter, isVoting: true })),
+  });
   await db.query(
     sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
         charter, created_at)
-      values (${address}, 'live', 'Test Ltd', 'active', ${address}, ${address}, 0, ${Buffer.alloc(32)}, '', 0)`,
+      values (${address}, 'live', 'Test Ltd', 'active', ${address}, ${address}, 0, ${Buffer.alloc(32)},
+        ${bufferOfHex(charter)}, 0)`,
   );
   const rows = members.map((member) => ({
     id: randomUUID(),

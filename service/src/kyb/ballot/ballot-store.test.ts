@@ -48,7 +48,8 @@ const vote = async (ballotId: string, member: Address, changed = {}) =>
   });
 
 async function readBallot(id: string): Promise<Ballot | null> {
-  return db.transaction(async (tx) => store.lockBallot(tx, id));
+  const locked = await db.transaction(async (tx) => store.lockBallot(tx, id));
+  return locked?.ballot ?? null;
 }
 
 const isBallotHeld = async (id: string): Promise<boolean> =>

@@ -2,6 +2,8 @@ import { type Address, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
 import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { purgeOf } from "../../platform/database/purge-store.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
+import type { Business } from "../business/business.ts";
+import { holdBusinessOfBallot } from "../business/business-store.ts";
 import type { StoredRequester } from "../request/shown-requester.ts";
 import type { Ballot, MemberApproval } from "./ballot.ts";
 
@@ -37,18 +39,15 @@ export async function lockBallot(
   tx: Queryable,
   id: string,
   options: { voter?: Address } = {},
-): Promise<Ballot | null> {
+): Promise<{ ballot: Ballot; business: Business } | null> {
   const { voter = null } = options;
-  await tx.query(
-    sql`select 1 from business where address = (
-        select business from ballot where id = ${id} and (${voter}::text is null or ${voter} = any(voters)))
-      for share`,
-  );
-  const [row] = await tx.query<Ballot>(
+  const business = await holdBusinessOfBallot(tx, { id, voter });
+  if (business === null) return null;
+  const [ballot] = await tx.query<Ballot>(
     sql`select ${ballotColumns} from ballot
       where id = ${id} and (${voter}::text is null or ${voter} = any(voters)) for update`,
   );
-  return row ?? null;
+  return ballot === undefined ? null : { ballot, business };
 }
 
 /** Whether members or rules have changed since the ballot began. */
@@ -148,7 +147,11 @@ interface VoteRow {
   refusal: Buffer | null;
 }
 
-/** Adds a vote. @returns all votes of this epoch, this one included, or null where the member has voted in it before */
+/**
+ * Adds a vote to a ballot that the caller has locked, so that the statement sees every earlier one.
+ *
+ * @returns all votes of this epoch, this one included, or null where the member has voted in it before
+ */
 export async function insertVote(
   tx: Queryable,
   vote: {
@@ -162,22 +165,23 @@ export async function insertVote(
 ): Promise<{ approvals: MemberApproval[]; refusals: number } | null> {
   const signature = bytesOrNull(vote.signature);
   const isApproval = vote.kind === "approve";
-  const added = await tx.query(
+  const rows = await tx.query<VoteRow>(
     sql`with added as (
         insert into ballot_vote (ballot_id, epoch, member, approval, refusal, created_at)
         values (${vote.ballotId}, ${vote.epoch}, ${vote.member}, ${isApproval ? signature : null},
           ${isApproval ? null : signature}, ${vote.now})
-        on conflict do nothing returning ballot_id),
+        on conflict do nothing returning ballot_id, member, approval, refusal),
       known as (
         update business_member set has_voted = true from added join ballot on ballot.id = ballot_id
-        where business_member.business = ballot.business and member = ${vote.member} and not has_voted)
-      select 1 as added from added`,
+        where business_member.business = ballot.business and business_member.member = ${vote.member} and not has_voted)
+      select member, approval, refusal from (
+        select member, approval, refusal from added
+        union all
+        select earlier.member, earlier.approval, earlier.refusal from added join ballot_vote earlier using (ballot_id)
+        where earlier.epoch = ${vote.epoch}) as votes
+      order by member collate "C"`,
   );
-  if (added.length === 0) return null;
-  const rows = await tx.query<VoteRow>(
-    sql`select member, approval, refusal from ballot_vote
-      where ballot_id = ${vote.ballotId} and epoch = ${vote.epoch} order by member collate "C"`,
-  );
+  if (rows.length === 0) return null;
   const approvals = rows.flatMap(({ member, approval }) =>
     approval === null ? [] : [{ member, signature: hexOfBytes(approval) }],
   );

@@ -16,7 +16,7 @@ import {
 } from "./ballot.ts";
 import * as store from "./ballot-store.ts";
 import { type Business, isGoodStanding } from "../business/business.ts";
-import { findBusiness, holdBusiness } from "../business/business-store.ts";
+import { findBusiness } from "../business/business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { noteAnswered } from "../business/removal-store.ts";
 import { signatureWrong } from "../../platform/http/wrong-signature.ts";
@@ -24,8 +24,10 @@ import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 /** A question to put to the members. */
 export interface NewBallot extends Pick<
   Ballot,
-  "id" | "kind" | "business" | "category" | "hash" | "clientDomainId" | "expiresAt"
+  "id" | "kind" | "category" | "hash" | "clientDomainId" | "expiresAt"
 > {
+  /** Held by the caller, so that it does not change until the ballot is there. */
+  readonly business: Business;
   /** In place of the business's own rule for the category. */
   readonly rule?: BusinessRule;
   /** A member whose removal is voted on: it has no vote itself. */
@@ -42,8 +44,7 @@ export function connectionOfVotes(ctx: Pick<KybContext, "config">, id: string): 
 }
 
 /**
- * Opens a ballot for the voting members of a business, in the caller's transaction, and locks the business against
- * changes.
+ * Opens a ballot for the voting members of a business, in the caller's transaction.
  *
  * @throws {Problem} business_not_found
  */
@@ -52,9 +53,8 @@ export async function openBallot(
   tx: Queryable,
   given: NewBallot,
 ): Promise<Ballot> {
-  const business = await holdBusiness(tx, given.business);
-  if (business === null || !isOpenTo(business, given.kind)) throw new Problem("business_not_found");
-  const { id, kind, category, hash, clientDomainId, expiresAt, rule, without } = given;
+  const { id, kind, business, category, hash, clientDomainId, expiresAt, rule, without } = given;
+  if (!isOpenTo(business, kind)) throw new Problem("business_not_found");
   const ballot = {
     id,
     kind,
@@ -95,16 +95,16 @@ export async function castVoteIn(
   tx: Queryable,
   { id, member, vote }: CastVote,
 ): Promise<Ballot["status"]> {
-  const ballot = await store.lockBallot(tx, id, { voter: member });
-  if (ballot === null) throw new Problem("ballot_not_found");
+  const locked = await store.lockBallot(tx, id, { voter: member });
+  if (locked === null) throw new Problem("ballot_not_found");
+  const { ballot, business } = locked;
   const { epoch } = ballot;
   const earlier = await store.findVote(tx, { ballotId: id, epoch, member });
   if (earlier === vote.kind) return ballot.status;
   if (earlier !== null) throw new Problem("already_voted");
   if (ballot.status !== "open" || ballot.expiresAt < ctx.clock.now())
     throw new Problem("ballot_over");
-  const business = await findBusiness(tx, ballot.business);
-  if (business === null || !isOpenTo(business, ballot.kind)) throw new Problem("ballot_over");
+  if (!isOpenTo(business, ballot.kind)) throw new Problem("ballot_over");
   const hash =
     vote.kind === "approve" ? await checkApproval(ctx, tx, { ballot, member, vote }) : null;
   if (vote.kind === "reject") checkRefusal(ctx, { ballot, member, signature: vote.signature });
@@ -228,12 +228,11 @@ export async function restartBallots(
  */
 export async function reopenBallot(ctx: KybContext, tx: Queryable, id: string): Promise<boolean> {
   if (!(await store.isOfEarlierEpoch(tx, id))) return false;
-  const ballot = await store.lockBallot(tx, id);
-  const business = ballot === null ? null : await findBusiness(tx, ballot.business);
-  if (ballot?.status !== "approved" || business === null || business.epoch === ballot.epoch)
+  const locked = await store.lockBallot(tx, id);
+  if (locked?.ballot.status !== "approved" || locked.business.epoch === locked.ballot.epoch)
     return false;
   await store.reopenBallot(tx, id);
-  await restartBallot(ctx, tx, { ballot, business });
+  await restartBallot(ctx, tx, locked);
   return true;
 }
 
@@ -273,6 +272,7 @@ export async function expireAmong(
   tx: Queryable,
   ids: readonly string[],
 ): Promise<void> {
+  if (ids.length === 0) return;
   await expireLocked(ctx, tx, await store.lockDueAmong(tx, ids, ctx.clock.now()));
 }
 

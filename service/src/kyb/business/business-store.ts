@@ -42,6 +42,19 @@ export async function holdBusiness(tx: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
+/** As {@link holdBusiness}, by a ballot of it. @param of.voter null for anybody; a stranger finds none, and locks none */
+export async function holdBusinessOfBallot(
+  tx: Queryable,
+  { id, voter }: { id: string; voter: Address | null },
+): Promise<Business | null> {
+  const [row] = await tx.query<BusinessRow>(
+    sql`select ${businessColumns} from business where address = (
+        select business from ballot where id = ${id} and (${voter}::text is null or ${voter} = any(voters)))
+      for share`,
+  );
+  return row === undefined ? null : toBusiness(row);
+}
+
 /** As {@link findBusiness}, with an exclusive lock, for a change. */
 export async function lockBusiness(tx: Queryable, address: Address): Promise<Business | null> {
   const [row] = await tx.query<BusinessRow>(

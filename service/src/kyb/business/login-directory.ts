@@ -11,7 +11,7 @@ import { cancelBallot, castVoteIn, openBallot } from "../ballot/ballots.ts";
 import { noteBusinessAcquaintance } from "./acquaintance-store.ts";
 import { findBusinessDomain } from "./business-domain.ts";
 import { charterOfBytes } from "./business.ts";
-import { findBusiness } from "./business-store.ts";
+import { findBusiness, holdBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { openMemberName } from "./members.ts";
 
@@ -53,7 +53,9 @@ export function createLoginDirectory(kyb: () => KybContext) {
     async ask(tx: Queryable, question: LoginQuestion): Promise<"open" | "approved"> {
       const ctx = kyb();
       const { loginId: id, actingMember, approval, ...asked } = question;
-      const { business, hash, clientDomainId, expiresAt } = asked;
+      const { hash, clientDomainId, expiresAt } = asked;
+      const business = await holdBusiness(tx, asked.business);
+      if (business === null) throw new Problem("business_not_found");
       await openBallot(ctx, tx, {
         id,
         kind: "business_login",

@@ -69,7 +69,7 @@ export async function propose(
     const ballot = await openBallot(ctx, tx, {
       id,
       kind: "governance",
-      business: address,
+      business,
       category: businessCategory.governance,
       hash: governanceHash({ ...act, nonce }),
       clientDomainId: null,
@@ -109,11 +109,11 @@ export async function retractProposal(
   await ctx.db.transaction(async (tx) => {
     // First without the lock, so that nobody else waits for those who vote, and learns by it that they do.
     await getOwnProposal(tx, proposer, given);
-    const ballot = await lockBallot(tx, id);
+    const locked = await lockBallot(tx, id);
     const proposal = await getOwnProposal(tx, proposer, given);
-    if (ballot === null) throw new Problem("ballot_not_found");
+    if (locked === null) throw new Problem("ballot_not_found");
     if (proposal.status === "retracted") return;
-    if (ballot.status !== "open") throw new Problem("ballot_over");
+    if (locked.ballot.status !== "open") throw new Problem("ballot_over");
     const now = ctx.clock.now();
     await endBallot(tx, { id, status: "cancelled", now });
     await store.setProposalStatus(tx, [id], { status: "retracted", now });

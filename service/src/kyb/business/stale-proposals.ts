@@ -72,8 +72,8 @@ export async function mendProposals(
     await settleRefused(ctx, tx, { business, proposal, withdrawals });
   }
   for (const [id, signature] of withdrawals) {
-    const ballot = signature === "gone" ? await lockBallot(tx, id) : null;
-    if (ballot?.status === "open") await end(ctx, tx, { id, status: "executed" });
+    const locked = signature === "gone" ? await lockBallot(tx, id) : null;
+    if (locked?.ballot.status === "open") await end(ctx, tx, { id, status: "executed" });
   }
 }
 
@@ -86,8 +86,8 @@ async function settleRefused(ctx: KybContext, tx: Queryable, given: Judged): Pro
   const { business, proposal } = given;
   const { id } = proposal;
   const now = ctx.clock.now();
-  const ballot = await lockBallot(tx, id);
-  if (ballot === null || proposal.nonce === business.nonce) {
+  const locked = await lockBallot(tx, id);
+  if (locked === null || proposal.nonce === business.nonce) {
     await store.setProposalStatus(tx, [id], { status: "failed", now });
     return;
   }
@@ -96,7 +96,7 @@ async function settleRefused(ctx: KybContext, tx: Queryable, given: Judged): Pro
     return;
   }
   await reopenBallot(tx, id);
-  await restartProposal(ctx, tx, { business, ballot });
+  await restartProposal(ctx, tx, { business, ballot: locked.ballot });
 }
 
 /**

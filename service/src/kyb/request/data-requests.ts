@@ -70,7 +70,7 @@ export async function requestData(
   await openBallot(ctx, tx, {
     id: made.id,
     kind: "data_request",
-    business: made.business,
+    business,
     category: businessCategory.data,
     hash: null,
     clientDomainId,

@@ -80,7 +80,7 @@ export async function requestSignature(
   await openBallot(ctx, tx, {
     id,
     kind: "signature_request",
-    business: made.business,
+    business,
     category: businessCategory.signature,
     hash: made.digest,
     clientDomainId,
