@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { lockHealth, saveHealth, wakeReconciling } from "./endpoint-store.ts";
@@ -63,6 +64,7 @@ async function noteHealth(tx: Queryable, ended: readonly EndedAtEndpoint[]): Pro
   const inOrder = ended.toSorted((a, b) => a.begunAtMs - b.begunAtMs);
   const byEndpoint = Map.groupBy(inOrder, (each) => each.kybEndpointId);
   const before = await lockHealth(tx, [...byEndpoint.keys()]);
+  const healthBefore = new Map(before.map(({ id, health }) => [id, health]));
   const stale = new Set<string>();
   const after = before.map(({ id, resets, health }) => {
     const all = byEndpoint.get(id) ?? [];
@@ -72,9 +74,11 @@ async function noteHealth(tx: Queryable, ended: readonly EndedAtEndpoint[]): Pro
       if ((each.kybEndpointResets ?? resets) !== resets) stale.add(each.eventId);
     return { id, health: all.filter(isOfNow).reduce(healthAfter, health) };
   });
-  await saveHealth(tx, after);
-  const wasActive = new Map(before.map(({ id, health }) => [id, health.isActive]));
+  const changed = after.filter(
+    ({ id, health }) => !isDeepStrictEqual(health, healthBefore.get(id)),
+  );
+  if (changed.length > 0) await saveHealth(tx, changed);
   const inactive = after.filter(({ health }) => !health.isActive).map(({ id }) => id);
-  const out = inactive.filter((id) => wasActive.get(id) === true);
+  const out = inactive.filter((id) => healthBefore.get(id)?.isActive === true);
   return { inactive: new Set(inactive), out: new Set(out), stale };
 }

@@ -4,7 +4,7 @@ import { sql } from "../platform/database/db.ts";
 import { openNotifications } from "../platform/database/notifications.ts";
 import { heldChannel } from "./endpoint-store.ts";
 import { reactivateEndpoint } from "./endpoints.ts";
-import { openTestWebhooks, status } from "./test-webhooks.ts";
+import { ok, openTestWebhooks, status } from "./test-webhooks.ts";
 
 test("a quarantine and each of its ends wake whoever holds deliveries or makes them due again", async () => {
   await using webhooks = await openTestWebhooks();
@@ -38,4 +38,25 @@ test("a quarantine and each of its ends wake whoever holds deliveries or makes t
   assert.equal(await wakesSoFar(), before + 3, "in quarantine again");
   await webhooks.register(receiver.url);
   assert.equal(await wakesSoFar(), before + 4);
+});
+
+test("a delivery that changes nothing of what is known of its endpoint leaves its row as it is", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx } = webhooks;
+  const receiver = await webhooks.openReceiver(status(500));
+  await webhooks.register(receiver.url);
+  /** Where the row lies: each write moves it. */
+  const placeAfterDelivery = async (): Promise<string | undefined> => {
+    await webhooks.enqueue(webhooks.kybEvent());
+    await webhooks.deliver();
+    const [row] = await ctx.db.query<{ place: string }>(
+      sql`select ctid::text as place from kyb_endpoint`,
+    );
+    return row?.place;
+  };
+  const failed = await placeAfterDelivery();
+  receiver.setAnswer(ok);
+  const recovered = await placeAfterDelivery();
+  assert.notEqual(recovered, failed);
+  assert.equal(await placeAfterDelivery(), recovered);
 });
