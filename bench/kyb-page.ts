@@ -26,7 +26,7 @@ Machine: ${machineText(postgresVersion)}.
 - A *data request, create to release* is all of it, one after the other: the merchant creates it, two of three members read
   their inboxes and approve, the release is charged, attested and sealed, and its webhook arrives.
 - The other rows are of a thousand requests that are open at once, to businesses of 25 members. Votes are counted without
-  the reading of the inbox, which has a row of its own.
+  the reading of the inbox, which has a row of its own and is read once all requests have been announced.
 - Rows without a verdict have no target. Any verdict FAIL is a target missed, and ends the command with status 1.
 `;
 }
