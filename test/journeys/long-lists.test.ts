@@ -41,7 +41,7 @@ import {
 } from "../../service/src/wallets/wallet-session-store.ts";
 import { listKybEvents } from "../../service/src/webhooks/event-store.ts";
 import { moveEvents } from "../../service/src/webhooks/index.ts";
-import { deletePaces } from "../../service/src/webhooks/retention-store.ts";
+import { purgePaces } from "../../service/src/webhooks/retention-store.ts";
 import { markLooked, takeDueHints } from "../../service/src/wallets/push-store.ts";
 import { plansOf } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
@@ -256,11 +256,6 @@ const expiring: [
     "(key_id, user_address, at) select key, '', at",
   ],
   [
-    "webhook_endpoint",
-    async (db, limit) => deletePaces(db, 10, limit),
-    "(id, next_at_ms) select gen_random_uuid(), at",
-  ],
-  [
     "pushed_request",
     async (db, limit) => purgePushed(db, 10, limit),
     "(id, client_id, parameters, expires_at) select key, '', '{}', at",
@@ -463,6 +458,19 @@ test("families without a good token are removed page by page, each page alone", 
   const left = sql`select id from token_family order by id`;
   const counts = await purgeByPages(
     async (db, behind) => purgeFamilies(db, { ...purge, after: behind }),
+    left,
+  );
+  assert.deepEqual(counts, [5, 4, 3, 2]);
+  assert.deepEqual(await world.ctx.db.query(left), [{ id: uuidOf(2) }, { id: uuidOf(4) }]);
+});
+
+test("paces of endpoints are removed page by page, each page alone", async () => {
+  await run(`delete from webhook_endpoint`);
+  await run(`insert into webhook_endpoint (id, next_at_ms)
+    values ('${uuidOf(1)}', 9), ('${uuidOf(2)}', 10), ('${uuidOf(3)}', 5), ('${uuidOf(4)}', 20), ('${uuidOf(5)}', 5)`);
+  const left = sql`select id from webhook_endpoint order by id`;
+  const counts = await purgeByPages(
+    async (db, behind) => purgePaces(db, { beforeMs: 10, after: behind, limit: 2 }),
     left,
   );
   assert.deepEqual(counts, [5, 4, 3, 2]);

@@ -36,7 +36,6 @@ import { claim, hasDue } from "../../service/src/webhooks/delivery-store.ts";
 import {
   deleteAttempts,
   deleteForgotten,
-  deletePaces,
   deleteStreams,
   deleteTombstones,
   emptyExpired,
@@ -77,7 +76,6 @@ const event = `insert into webhook_event (id, stream_id, sequence, channel, kind
 const delivery = `insert into webhook_delivery (event_id, endpoint_id, client_domain_id, stream_id, sequence, is_large, due_at_ms)
   values ('a', '${id}', '${id}', 'a', 1, false, 0)`;
 const attempt = `insert into webhook_attempt (id, number, begun_at_ms, duration_ms, outcome) values ('a.1', 1, 0, 0, '')`;
-const pace = `insert into webhook_endpoint (id, next_at_ms) values ('${id}', 0)`;
 const auditEntry = `insert into audit_entry (at, actor, action, subject) values (0, '', '', '')`;
 const auditLink = `insert into audit_link (position, entry_id, hash, seal, sealed_at) values (-1, -1, '', '', 0)`;
 const verification = `insert into email_verification (id, user_address, environment, code_mac, created_at, expires_at)
@@ -113,7 +111,6 @@ const works: [name: string, rows: string[], ask: Ask][] = [
     [event, delivery, "analyze webhook_delivery"],
     async (db) => hasDue(db, 0),
   ],
-  ["paces of endpoints go", [pace, joinsWhole], async (db) => deletePaces(db, 1, limit)],
   [
     "the audit trail's oldest entries go",
     [auditEntry, auditLink],

@@ -103,5 +103,21 @@ export async function deleteTombstones(
   return rows.length;
 }
 
-/** Forgets the pace of endpoints to which nothing has been sent since. */
-export const deletePaces = purgeOf({ table: "webhook_endpoint", key: "id", time: "next_at_ms" });
+/**
+ * Forgets the pace of those endpoints of one page to which nothing has been sent since.
+ *
+ * @returns the last id of the page, after which the next page begins; null if there was none
+ */
+export async function purgePaces(
+  db: Queryable,
+  purge: { beforeMs: number; after: string; limit: number },
+): Promise<string | null> {
+  const [last] = await db.query<{ id: string }>(sql`
+    with page as materialized (
+      select id, next_at_ms from webhook_endpoint where id > ${purge.after} order by id limit ${purge.limit}),
+    gone as (
+      delete from webhook_endpoint
+      where id = any(array(select id from page where next_at_ms < ${purge.beforeMs})) and next_at_ms < ${purge.beforeMs})
+    select id from page order by id desc limit 1`);
+  return last?.id ?? null;
+}

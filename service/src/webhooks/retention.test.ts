@@ -275,3 +275,10 @@ test("a body whose time was prolonged since it was looked for stays", async () =
   await webhooks.ctx.db.transaction(async (tx) => emptyExpired(tx, { ids: [event.id], now }));
   assert.equal((await listed(webhooks, event.streamId)).body, event.body);
 });
+
+test("no index is written with the pace of an endpoint, which changes with every delivery", async () => {
+  await using webhooks = await openTestWebhooks();
+  const indexes = await webhooks.ctx.db.query(sql`
+    select from pg_indexes where tablename = 'webhook_endpoint' and indexdef like '%next_at_ms%'`);
+  assert.deepEqual(indexes, []);
+});

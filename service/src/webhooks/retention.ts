@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
-import { purgeInBatches } from "../platform/database/purge.ts";
+import { purgeByPages, purgeInBatches } from "../platform/database/purge.ts";
 import { ulid } from "../platform/ids.ts";
 import { forgottenSeconds } from "./event.ts";
 import { sealBody } from "./events.ts";
@@ -61,7 +61,9 @@ export async function forgetOld(ctx: RetentionContext): Promise<void> {
     await purgeInBatches(async (limit) => store.deleteTombstones(ctx.db, { ...range, limit }));
   }
   const pacedBeforeMs = nowMs - daySeconds * 1000;
-  await purgeInBatches(async (limit) => store.deletePaces(ctx.db, pacedBeforeMs, limit));
+  await purgeByPages(async (page) =>
+    store.purgePaces(ctx.db, { beforeMs: pacedBeforeMs, ...page }),
+  );
 }
 
 /** The first id of that time. Event ids are ULIDs, those of orders behind a prefix, and begin with their time. */
