@@ -2,14 +2,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
+import { credentialRegistry } from "@svc/contracts";
 import { type Address, addressOfPrivateKey } from "@svc/protocol";
+import { padHex } from "viem";
 import { credentialFinalHandlers, sendToRegistry } from "../../service/src/credentials/batches.ts";
 import { revokeCredential } from "../../service/src/credentials/ending.ts";
 import { issueCredential } from "../../service/src/credentials/issue.ts";
-import { ensureBuiltInIssuers, getBuiltInIssuer } from "../../service/src/credentials/issuers.ts";
+import {
+  createIssuer,
+  ensureBuiltInIssuers,
+  getBuiltInIssuer,
+  getIssuer,
+} from "../../service/src/credentials/issuers.ts";
 import { chainJobs } from "../../service/src/chain/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
+import { readerOf } from "../chain-reader.ts";
 import { handOverRegistry, openInstallation, type SettlingProcess } from "../chain-processes.ts";
 
 type Context = SettlingProcess["ctx"];
@@ -83,3 +91,36 @@ await test("issuers are attested and revoked in the name of by the operator's ne
   const owner = await ctx.db.query(sql`select distinct role_account as account from issuer`);
   assert.deepEqual(owner, [{ account: heir }]);
 });
+
+await test("the former account gets no role that its process asked for while both run", async () => {
+  const key = "33".repeat(32);
+  const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
+  await anvil.rpc("anvil_setBalance", [heir, "0x14d1120d7b160000"]);
+  await using former = await installation.openProcess({ SIGNER_KEY: "22".repeat(32) });
+  await handOverRegistry(anvil, former.chain, heir);
+  installation.advance(86_500);
+  await using next = await installation.openProcess({ SIGNER_KEY: key });
+  const { ctx } = next;
+  const issuer = await createIssuer(ctx, { name: "Example Ident AG", environment: "live" }, "test");
+  await sendToRegistry(former.ctx);
+  const [job] = chainJobs(former.ctx, credentialFinalHandlers(former.ctx));
+  await job?.run(AbortSignal.any([]));
+  await settle(next, async () => {
+    const { roleGrantedAt } = await getIssuer(ctx, issuer.id);
+    const waiting = await ctx.db.query(sql`
+      select from chain_transaction where status in ('queued', 'sent')`);
+    return roleGrantedAt !== null && waiting.length === 0;
+  });
+  assert.equal(await hasRole(next, issuer.address, heir), true);
+  assert.equal(await hasRole(next, issuer.address, former.chain.operator), false);
+});
+
+/** Whether the account may write in the name of the issuer. */
+async function hasRole({ chain }: SettlingProcess, issuer: Address, account: Address) {
+  return readerOf(chain).readContract({
+    abi: credentialRegistry.abi,
+    address: chain.contracts.registry,
+    functionName: "hasRole",
+    args: [padHex(issuer, { size: 32 }), account],
+  });
+}

@@ -16,7 +16,7 @@ export { alarmWhileAway, chainJobs } from "./jobs.ts";
 export { AnswerTooLong, NodeAway, RpcError, throwGravest } from "./node.ts";
 export { chainRoutes } from "./relay-routes.ts";
 export type { FinalHandlers, FinalTransaction } from "./outbox.ts";
-export { findStatus as findTransactionStatus } from "./transaction-store.ts";
+export { findStatus as findTransactionStatus, withdrawUnsigned } from "./transaction-store.ts";
 
 /** The sealed columns of this slice. */
 export const chainSealedColumns: readonly SealedColumn[] = [signerKeyColumn, faucetKeyColumn];

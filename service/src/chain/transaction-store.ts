@@ -132,6 +132,16 @@ export async function listDue(
 /** Passed as a value where another column finds the row: {@link sql} tells why. */
 const queued = "queued";
 
+/** Takes back a transaction that was never signed; one that was is followed to its end. */
+export async function withdrawUnsigned(
+  tx: Queryable,
+  { kind, subjectId }: Pick<NewTransaction, "kind" | "subjectId">,
+): Promise<void> {
+  await tx.query(sql`
+    delete from chain_transaction
+    where kind = ${kind} and subject_id = ${subjectId} and status = ${queued} and signed_at is null`);
+}
+
 /** Puts off what cannot be sent now, whatever the chain says of it. */
 export async function putOff(db: Queryable, ids: readonly string[], until: number): Promise<void> {
   await db.query(sql`

@@ -3,6 +3,7 @@ import {
   enqueueTransaction,
   type FinalHandlers,
   type FinalTransaction,
+  withdrawUnsigned,
 } from "../chain/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
@@ -61,6 +62,9 @@ async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void>
     for (const role of await issuers.takeForeignRoles(tx, operator)) {
       const { id, address, account, failures } = role;
       if (account === null) continue;
+      // Signed after the end of the role, it would give the role back.
+      const asked = subjectOf([id], failures - 1);
+      await withdrawUnsigned(tx, { kind: "registry.role", subjectId: asked });
       const subjectId = subjectOf([id], failures);
       const data = calls.revokeRole(address, account);
       await enqueueTransaction(ctx, tx, {
