@@ -115,6 +115,34 @@ await test("the former account gets no role that its process asked for while bot
   assert.equal(await hasRole(next, issuer.address, former.chain.operator), false);
 });
 
+await test("a role is ended also where the former account's process sent the end of it, in vain", async () => {
+  const key = "44".repeat(32);
+  const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
+  await anvil.rpc("anvil_setBalance", [heir, "0x14d1120d7b160000"]);
+  await using former = await installation.openProcess({ SIGNER_KEY: "33".repeat(32) });
+  const { operator } = former.chain;
+  const { ctx } = former;
+  const issuer = await createIssuer(ctx, { name: "Example Ident AG", environment: "live" }, "test");
+  const isGranted = async (): Promise<boolean> =>
+    (await getIssuer(ctx, issuer.id)).roleGrantedAt !== null;
+  await settle(former, isGranted);
+  assert.equal(await hasRole(former, issuer.address, operator), true);
+  await handOverRegistry(anvil, former.chain, heir);
+  installation.advance(86_500);
+  await using next = await installation.openProcess({ SIGNER_KEY: key });
+  await sendToRegistry(next.ctx);
+  const isRefused = async (): Promise<boolean> => {
+    const refused = await ctx.db.query(sql`
+      select from chain_transaction where kind = 'registry.role-end' and status = 'reverted'`);
+    return refused.length > 0;
+  };
+  await settle(former, isRefused);
+  assert.ok(await isRefused());
+  await settle(next, async () => isGranted());
+  assert.equal(await hasRole(next, issuer.address, heir), true);
+  assert.equal(await hasRole(next, issuer.address, operator), false);
+});
+
 /** Whether the account may write in the name of the issuer. */
 async function hasRole({ chain }: SettlingProcess, issuer: Address, account: Address) {
   return readerOf(chain).readContract({

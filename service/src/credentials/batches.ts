@@ -147,15 +147,7 @@ export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalH
     "credential.attest": handle(store.finishAttested),
     "credential.revoke": handle(store.finishRevoked),
     "registry.role": async (tx, done) => finishRoles(ctx, tx, done),
-    // This only fails if the registry obeys yet another account by now, which is reported.
-    "registry.role-end": async (_tx, done) => {
-      for (const { id, subjectId, status } of done)
-        if (status === "reverted")
-          ctx.log.error(
-            { transaction: id, issuer: subjectId.split(":")[0] },
-            "a former account of the operator's keeps the role of an issuer: revoke it by hand",
-          );
-    },
+    "registry.role-end": async (tx, done) => finishRoleEnds(ctx, tx, done),
     // The index has applied the distrust since the operator declared it.
     "registry.distrust": async (tx, done) => {
       for (const { subjectId } of reverted(ctx, done)) {
@@ -182,6 +174,27 @@ async function finishRoles(
       return { id, at, failures: Number(number) - 1 };
     });
   await issuers.grantRoles(tx, granted);
+}
+
+/**
+ * The registry refuses the end of a role where the former account's own process sent it: then the role is ended once
+ * more. Otherwise it obeys yet another account by now, which is reported.
+ */
+async function finishRoleEnds(
+  ctx: Pick<Ctx, "log" | "clock">,
+  tx: Queryable,
+  done: readonly FinalTransaction[],
+): Promise<void> {
+  for (const { id: transaction, subjectId, signer: account, status } of done) {
+    if (status !== "reverted") continue;
+    const [issuer = ""] = subjectId.split(":");
+    const now = ctx.clock.now();
+    if (await issuers.noteRoleKept(tx, { id: issuer, account, now })) continue;
+    ctx.log.error(
+      { transaction, issuer },
+      "a former account of the operator's keeps the role of an issuer: revoke it by hand",
+    );
+  }
 }
 
 /** @param number of the attempt that was reverted, as in its subject */

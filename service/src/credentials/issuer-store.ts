@@ -182,6 +182,23 @@ export async function takeForeignRoles(tx: Queryable, operator: Address): Promis
   );
 }
 
+/**
+ * Records that a former account still has the role, so that it is taken from that account once more. What was queued
+ * for the role before does not count any more.
+ *
+ * @returns false if the role is requested for this very account
+ */
+export async function noteRoleKept(
+  tx: Queryable,
+  { id, account, now }: { id: string; account: Address; now: number },
+): Promise<boolean> {
+  const rows = await tx.query(
+    sql`update issuer set role_account = ${account}, role_requested_at = ${now}, role_failures = role_failures + 1
+      where id = ${id} and role_account <> ${account} returning id`,
+  );
+  return rows.length === 1;
+}
+
 /** A transaction about an issuer that was reverted. */
 interface RevertedIssuer {
   readonly id: string;
