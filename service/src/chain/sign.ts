@@ -121,6 +121,7 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
   const { chain, clock } = ctx;
   const locked = await store.lockSigner(tx, chain.operator);
   if (locked === null) return [];
+  noteForeign(ctx, { counted: prepared.chainCount, given: locked.nextNonce });
   const { stillDue, inFlight, holes } = await store.readNonces(tx, chain.operator, {
     ids: prepared.due.map((each) => each.id),
     chainCount: prepared.chainCount,
@@ -142,6 +143,19 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
   if (saved !== forms.length) throw new Error("a transaction was signed twice");
   // Their nonces ascend, as `noncesFrom` gives them.
   return forms.map((form) => form.raw);
+}
+
+/**
+ * Each nonce is stored before its transaction is sent, so what the chain counts beyond them is somebody else's: mostly a
+ * process on another copy of the database. An account that has sent nothing here may have been used before.
+ */
+function noteForeign(
+  { chain }: ChainContext,
+  { counted, given }: { counted: number; given: number },
+): void {
+  if (given === 0 || counted <= given) return;
+  const message = "the account has sent transactions that this installation does not know";
+  chain.metrics.raise("nonce_taken", { from: given, below: counted, message });
 }
 
 type Locked = Prepared & store.LockedSigner & { readonly holes: readonly number[] };
