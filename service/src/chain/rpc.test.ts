@@ -128,9 +128,30 @@ test("a server that quotes the key or the password it is called with is repeated
   assert.ok(limited instanceof NodeAway && limited.message.endsWith(hidden), String(limited));
   const unread = await ask("canary-in-path is no key");
   assert.ok(unread instanceof NodeAway);
-  assert.equal(unread.message, "the node did not answer: its answer is no JSON");
+  assert.equal(unread.message, "the node did not answer: its answer (status 200) is no JSON");
   await rpc.close();
 });
+
+const refusals: [status: number, body: string, said: string][] = [
+  [401, "<html>no key</html>", "the node did not answer: its answer (status 401) is no JSON"],
+  [403, '{"error":"no key"}', "the node did not answer as JSON-RPC (status 403)"],
+  [400, "no batches", "the node did not answer: its answer (status 400) is no JSON"],
+];
+
+for (const [status, body, said] of refusals) {
+  test(`what is said of a node that refuses everything tells its status ${status}`, async () => {
+    await using server = await serve(
+      (_request, response) => void response.writeHead(status).end(body),
+    );
+    const rpc = openRpc(server.url, options);
+    const asked = await Promise.allSettled([rpc.request("one", []), rpc.request("two", [])]);
+    for (const each of asked) {
+      assert.ok(each.status === "rejected" && each.reason instanceof NodeAway);
+      assert.equal(each.reason.message, said);
+    }
+    await rpc.close();
+  });
+}
 
 const answers: [what: string, answer: object, expected: unknown][] = [
   ["its id as text", { jsonrpc: "2.0", id: "0", result: "0x7" }, "0x7"],

@@ -40,6 +40,7 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
   }
   const agent = new Agent({ maxResponseSize: responseBytesMax, allowH2: false });
   const exchange: Exchange = async (body) => {
+    let status = 0;
     try {
       const answer = await send(`${origin}${pathname}${search}`, {
         method: "POST",
@@ -52,14 +53,16 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
         await answer.body.dump();
         throw new Error("it limits calls (status 429)");
       }
+      status = answer.statusCode;
       // Some nodes answer an error of JSON-RPC with the status 400 or 500; what is no JSON-RPC is refused later.
-      return await answer.body.json();
+      return { status, body: await answer.body.json() };
     } catch (error) {
       const cause = error instanceof Error ? error : new Error("unknown");
       const isTooLong = cause instanceof errors.ResponseExceededMaxSizeError;
       const Fault = isTooLong ? AnswerTooLong : NodeAway;
       // A parser quotes what it cannot read.
-      const fault = cause instanceof SyntaxError ? "its answer is no JSON" : cause.message;
+      const fault =
+        cause instanceof SyntaxError ? `its answer (status ${status}) is no JSON` : cause.message;
       throw new Fault(`${options.name} did not answer: ${fault}`, { cause });
     }
   };
@@ -84,7 +87,7 @@ function openHiding(url: string): (text: string) => string {
   return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "[hidden]"), text);
 }
 
-type Exchange = (body: unknown) => Promise<unknown>;
+type Exchange = (calls: unknown) => Promise<{ readonly status: number; readonly body: unknown }>;
 
 interface Peer extends RpcOptions {
   /** See {@link openHiding}. */
@@ -122,12 +125,12 @@ async function exchangeBatch(
 ): Promise<void> {
   const bodies = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
   try {
-    const answer = await exchange(bodies.length === 1 ? bodies[0] : bodies);
-    const answers = Array.isArray(answer) ? (answer as unknown[]) : [answer];
+    const { status, body } = await exchange(bodies.length === 1 ? bodies[0] : bodies);
+    const answers = Array.isArray(body) ? (body as unknown[]) : [body];
     // Some servers answer with the id as text.
     const byId = new Map(answers.filter(isRecord).map((each) => [String(each["id"]), each]));
     calls.forEach((call, id) =>
-      settle(call, byId.get(`${id}`) ?? answers.find(isErrorForAll), peer),
+      settle(call, byId.get(`${id}`) ?? answers.find(isErrorForAll), { ...peer, status }),
     );
   } catch (error) {
     for (const call of calls) call.reject(error);
@@ -142,7 +145,7 @@ function isErrorForAll(answer: unknown): answer is Record<string, unknown> {
 function settle(
   call: Call,
   answer: Record<string, unknown> | undefined,
-  { name, hide }: Peer,
+  { name, hide, status }: Peer & { readonly status: number },
 ): void {
   const error = answer?.["error"];
   if (isRecord(error)) {
@@ -156,7 +159,7 @@ function settle(
   } else if (answer !== undefined && "result" in answer) {
     call.resolve(answer["result"]);
   } else {
-    call.reject(new NodeAway(`${name} did not answer as JSON-RPC`));
+    call.reject(new NodeAway(`${name} did not answer as JSON-RPC (status ${status})`));
   }
 }
 
