@@ -23,8 +23,16 @@ test("the chain, its contracts and the operator's account are shown, the same be
   await anvil.rpc("anvil_setBalance", [operator, "0x14d1120d7b160000"]);
   const before = await show(installation.environment);
   assert.deepEqual([before.status, before.err], [0, ""]);
-  const { balanceCoins, ...anchors } = JSON.parse(before.out) as Record<string, unknown>;
+  const { balanceCoins, newestBlock, newestBlockAt, ...anchors } = JSON.parse(before.out) as Record<
+    string,
+    unknown
+  >;
   assert.equal(balanceCoins, "1.5");
+  const { number, timestamp } = await anvil.rpc<{ number: string; timestamp: string }>(
+    "eth_getBlockByNumber",
+    ["latest", false],
+  );
+  assert.deepEqual([newestBlock, newestBlockAt], [Number(number), Number(timestamp)]);
   await using process = await installation.openProcess();
   const { registry, settlement, factories } = process.chain.contracts;
   assert.deepEqual(anchors, {
@@ -35,10 +43,14 @@ test("the chain, its contracts and the operator's account are shown, the same be
     sandboxFactory: factories.sandbox,
     operator,
   });
-  const { balanceCoins: rest, ...after } = JSON.parse(
-    (await show(installation.environment)).out,
-  ) as Record<string, unknown>;
+  const {
+    balanceCoins: rest,
+    newestBlock: newer,
+    newestBlockAt: _,
+    ...after
+  } = JSON.parse((await show(installation.environment)).out) as Record<string, unknown>;
   assert.deepEqual(after, anchors);
+  assert.ok(Number(newer) > Number(newestBlock));
   assert.ok(Number(rest) < 1.5);
 });
 

@@ -125,6 +125,13 @@ export async function readHead(chain: Pick<Chain, "node">): Promise<number> {
   return Number(await readQuantity(chain, "eth_blockNumber", []));
 }
 
+/** The newest block with its time. */
+export async function readNewest(
+  chain: Pick<Chain, "node">,
+): Promise<{ readonly number: number; readonly time: number }> {
+  return readBlock(chain, "latest");
+}
+
 /** The time of a block, Unix seconds. @throws {NodeAway} when the node does not have it */
 export async function readTime(chain: Pick<Chain, "node">, block: number): Promise<number> {
   return (await readBlock(chain, block)).time;

@@ -3,7 +3,7 @@ import type { Address } from "@svc/protocol";
 import { formatEther } from "viem/utils";
 import type { Ctx } from "../platform/context.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
-import { readBalance } from "./chain-view.ts";
+import { readBalance, readNewest } from "./chain-view.ts";
 import { checkReads } from "./checked-node.ts";
 import type { Chain } from "./context.ts";
 import { planContracts } from "./contract-plan.ts";
@@ -130,6 +130,9 @@ export interface ChainReport {
   readonly operator: Address;
   /** Decimal. */
   readonly balanceCoins: string;
+  /** The newest block that the node has, and its time: of one that stands still it is old. */
+  readonly newestBlock: number;
+  readonly newestBlockAt: number;
 }
 
 /**
@@ -147,7 +150,10 @@ export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   const operator = signer.address;
   const { contractSalt: salt } = ctx.config;
   const { live, sandbox, ...own } = addressesOf(planContracts({ salt, operator, identity }));
-  const balance = await readBalance({ node }, operator);
+  const [balance, newest] = await Promise.all([
+    readBalance({ node }, operator),
+    readNewest({ node }),
+  ]);
   return {
     chainId,
     ...own,
@@ -155,6 +161,8 @@ export async function describeChain(ctx: Ctx): Promise<ChainReport> {
     sandboxFactory: sandbox,
     operator,
     balanceCoins: formatEther(balance),
+    newestBlock: newest.number,
+    newestBlockAt: newest.time,
   };
 }
 
