@@ -28,6 +28,7 @@ import {
 import {
   announceInvalidated,
   kycJobs,
+  openOrderMetrics,
   type KycContext,
   kycRoutes,
   kycWalletRoutes,
@@ -354,6 +355,7 @@ export async function compose(config: Config): Promise<Service> {
   const http = createHttp(base);
   await addRoutes(base, slices, http);
   openAuditMetrics(base);
+  openOrderMetrics(kyc);
   const exposed = stack.use(await exposeMetrics(base));
   const webhooks = openWebhooks(base);
   const jobs = [

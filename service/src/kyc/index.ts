@@ -8,6 +8,7 @@ export { forgetOrders } from "./user-deletion.ts";
 export { listOrdersOf } from "./user-report-store.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext } from "./kyc-context.ts";
+export { openOrderMetrics } from "./order-metrics.ts";
 export { kycRoutes } from "./routes.ts";
 export { type Play, plays, simulate } from "./simulation.ts";
 export { settlementFinalHandlers } from "./settlement.ts";

@@ -34,6 +34,16 @@ export async function readBacklog(db: Queryable, limit: number): Promise<Backlog
   };
 }
 
+/** Since when the oldest order waits that is approved and not handed over; null where none does. */
+export async function findOldestWaitingSince(db: Queryable): Promise<number | null> {
+  const [row] = await db.query<{ since: number | null }>(
+    sql`select least(
+        (select min(approved_at) from kyc_order where status = 'INITIATING'),
+        (select min(status_at) from kyc_order where status = 'INITIATED')) as since`,
+  );
+  return row?.since ?? null;
+}
+
 /** One process at a time makes initiate batches, so that orders share one instead of being spread over several. */
 export async function tryLockBatches(tx: Queryable): Promise<boolean> {
   const [row] = await tx.query<{ is_ours: boolean }>(
