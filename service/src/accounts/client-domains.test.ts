@@ -39,8 +39,13 @@ const txt = new Map<string, string[]>();
 const files = new Map<string, OutboundResult>();
 const asked: string[] = [];
 let offsetSeconds = 0;
+const warned: object[] = [];
 const ctx: Ctx = {
   ...base,
+  log: {
+    ...base.log,
+    warn: (fields: object | string, message?: string) => void warned.push({ fields, message }),
+  },
   clock: {
     now: () => base.clock.now() + offsetSeconds,
     nowMs: () => base.clock.nowMs() + offsetSeconds * 1000,
@@ -171,6 +176,7 @@ await test("a domain whose proof is gone stays verified for a week, then is not,
   const { txtName, content } = proofOf(added);
   txt.delete(txtName);
   const failing: (number | null)[] = [];
+  warned.length = 0;
   for (let days = 0; days < 6; days += 1) {
     offsetSeconds += day + 3_600;
     await recheckDomains(ctx);
@@ -186,6 +192,9 @@ await test("a domain whose proof is gone stays verified for a week, then is not,
   offsetSeconds += day + 3_600;
   await recheckDomains(ctx);
   assert.equal(await isVerifiedNow(added.id), true);
+  const fields = { clientDomainId: added.id };
+  const told = warned.filter((each) => JSON.stringify(each).includes(added.id));
+  assert.deepEqual(told, [{ fields, message: "the proof of a domain was not found any more" }]);
   const rows = await ctx.db.query<{ action: string }>({
     name: "",
     text: "select action from audit_entry where subject = $1 order by id",

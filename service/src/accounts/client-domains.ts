@@ -191,16 +191,19 @@ const leaseSeconds = 60;
 
 async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise<void> {
   const { found } = await lookForProof(ctx, domain);
-  await ctx.db.transaction(async (tx) => {
+  const isFailing = found === null;
+  const isNews = await ctx.db.transaction(async (tx) => {
     const before = await recordCheck(ctx, tx, { domain, found, leaseId });
-    const isFailing = found === null;
-    if (before === null || (before.failingSince !== null) === isFailing) return;
+    if (before === null || (before.failingSince !== null) === isFailing) return false;
     await ctx.audit.record(tx, {
       actor: "system",
       action: isFailing ? "client-domain.proof-lost" : "client-domain.proof-found",
       subject: domain.id,
     });
+    return true;
   });
+  if (isNews && isFailing)
+    ctx.log.warn({ clientDomainId: domain.id }, "the proof of a domain was not found any more");
 }
 
 async function recordCheck(
