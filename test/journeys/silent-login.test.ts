@@ -1,6 +1,7 @@
 // What the client of a browser is told when nobody may be asked, and when nobody can be.
 import assert from "node:assert/strict";
 import { after, mock, test } from "node:test";
+import type { Db } from "../../service/src/platform/database/db.ts";
 import { authorizationUrl, makePkce } from "../login-flow.ts";
 import { openWorld } from "../world.ts";
 
@@ -24,11 +25,14 @@ function toldBy(response: Response): URLSearchParams {
   return url.searchParams;
 }
 
-/** Every statement fails so until the result is disposed of. */
+/** Every statement fails so until the result is disposed of, but that by which a forgotten client is found again. */
 function failWith(message: string): Disposable {
-  const failing = mock.method(world.ctx.db, "query", async () => {
+  const { db } = world.ctx;
+  const query = db.query.bind(db);
+  const failing = mock.method(db, "query", (async (statement) => {
+    if (statement.text.includes("from oauth_client")) return query(statement);
     throw new Error(message);
-  });
+  }) satisfies Db["query"]);
   return { [Symbol.dispose]: () => failing.mock.restore() };
 }
 
