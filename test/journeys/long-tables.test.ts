@@ -22,6 +22,7 @@ import {
   type OpenedToken,
 } from "../../service/src/kyc/consent-store.ts";
 import { renewPending } from "../../service/src/kyc/order-store.ts";
+import { findOldestWaitingSince } from "../../service/src/kyc/settlement-store.ts";
 import { listOpenLogins } from "../../service/src/login/business/business-login-store.ts";
 import { purgeAttempts } from "../../service/src/login/retention-store.ts";
 import {
@@ -89,6 +90,9 @@ const batch = `insert into kyc_batch (id, phase, root, audit_head, audit_positio
   values ('${id}', 'initiate', sha256(''), sha256(''), 1, 0, sha256(''))`;
 const transaction = `insert into chain_transaction (kind, subject_id, to_address, data, status, created_at, due_at, finished_at, signer, nonce)
   values ('test', '', '', '', 'succeeded', 0, 0, 0, '', 0)`;
+const order = `insert into kyc_order (id, reference_key, package_id, client_domain_id, organization_id, environment, user_address,
+    required, optional, status, status_at, sequence, callback, expiration, created_at, salt)
+  values ('${id}', sha256(''), '${id}', '${id}', '${id}', 'live', '${address}', '{}', '{}', 'CONFIRMED', 0, 1, '', 0, 0, sha256(''))`;
 const batchLeaves = `insert into kyc_batch_leaves (batch_id, leaves) values ('${id}', '')`;
 
 /** As PostgreSQL chooses where it takes a batch for a larger part of the table: it knows no limit of a prepared statement. */
@@ -142,6 +146,7 @@ const works: [name: string, rows: string[], ask: Ask][] = [
     [business, member, ballot, vote, removal, move, sentHint, "analyze business_member"],
     async (db) => deleteSentHints(db, 1, limit),
   ],
+  ["the order that has waited longest is found", [order], async (db) => findOldestWaitingSince(db)],
   [
     "batches are compared with the audit trail",
     [batch, batchLeaves, auditLink, joinsWhole],
