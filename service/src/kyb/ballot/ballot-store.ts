@@ -170,15 +170,16 @@ export async function insertVote(
         insert into ballot_vote (ballot_id, epoch, member, approval, refusal, created_at)
         values (${vote.ballotId}, ${vote.epoch}, ${vote.member}, ${isApproval ? signature : null},
           ${isApproval ? null : signature}, ${vote.now})
-        on conflict do nothing returning ballot_id, member, approval, refusal),
+        on conflict do nothing returning member, approval, refusal),
       known as (
-        update business_member set has_voted = true from added join ballot on ballot.id = ballot_id
-        where business_member.business = ballot.business and business_member.member = ${vote.member} and not has_voted)
+        update business_member set has_voted = true
+        where business = (select business from ballot where id = ${vote.ballotId} and exists (select from added))
+          and business_member.member = ${vote.member} and not has_voted)
       select member, approval, refusal from (
         select member, approval, refusal from added
         union all
-        select earlier.member, earlier.approval, earlier.refusal from added join ballot_vote earlier using (ballot_id)
-        where earlier.epoch = ${vote.epoch}) as votes
+        select member, approval, refusal from ballot_vote
+        where ballot_id = ${vote.ballotId} and epoch = ${vote.epoch} and exists (select from added)) as votes
       order by member collate "C"`,
   );
   if (rows.length === 0) return null;
