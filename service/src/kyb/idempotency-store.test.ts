@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { keepAnswer, takeKey } from "./idempotency-store.ts";
+import { openDb, type Queryable, sql } from "../platform/database/db.ts";
+import { deleteKeys, keepAnswer, takeKey } from "./idempotency-store.ts";
 import { openTestKyb } from "./test-kyb-store.ts";
 
 await using kyb = await openTestKyb();
@@ -49,4 +50,34 @@ await test("a key is free again when its time is over, and its answer is gone th
   assert.equal(next.known, null);
   const { known } = await take(own, { key, now: lifetime + 1 });
   assert.deepEqual([known?.id, known?.answerSealed], [next.id, null]);
+});
+
+/** Rows that this transaction has read on its way from one end of the table to the other. */
+async function readScanning(tx: Queryable): Promise<number> {
+  const [row] = await tx.query<{ read: number }>(
+    sql`select pg_stat_get_xact_tuples_returned('kyb_idempotency'::regclass) as read`,
+  );
+  return row?.read ?? NaN;
+}
+
+await test("an answer is kept without a look at other keys, also after a purge that left none", async () => {
+  const fill = async (): Promise<void> =>
+    void (await db.query(sql`
+      insert into kyb_idempotency (id, client_domain_id, key, request_mac, created_at)
+      select gen_random_uuid(), ${own.clientDomainId}::uuid, 'filled ' || n, sha256(n::text::bytea), 0
+      from generate_series(1, 2000) as n`));
+  await fill();
+  await deleteKeys(db, lifetime * 2, 5000);
+  await db.query(sql`vacuum (analyze) kyb_idempotency`);
+  await using single = openDb({ ...db.connectionString, connections: 1 });
+  const sealed = Buffer.from("answer");
+  // Planned here for the rest of the connection's life, or until the table is analyzed.
+  await keepAnswer(single, { id: randomUUID(), sealed });
+  await fill();
+  const { id } = await take(own, { key: "one of many" });
+  const read = await single.transaction(async (tx) => {
+    await keepAnswer(tx, { id, sealed });
+    return readScanning(tx);
+  });
+  assert.equal(read, 0);
 });
