@@ -3,11 +3,21 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { endpointsMax } from "./claim-round.ts";
 import { claim, firstEndpoint } from "./delivery-store.ts";
-import { analyzeQueue, countIndexReads, holdQueue } from "./test-queue-store.ts";
+import {
+  analyzeQueue,
+  countIndexReads,
+  countScanned,
+  drainQueue,
+  emptyQueue,
+  holdQueue,
+  insertPaces,
+} from "./test-queue-store.ts";
 import { openTestWebhooks, type TestWebhooks } from "./test-webhooks.ts";
 
 const backlog = 6000;
 const others = 20;
+/** Few enough for a handful of pages. */
+const drained = 600;
 const slots = 8;
 const limit = 512;
 
@@ -23,10 +33,14 @@ async function enqueue(webhooks: TestWebhooks, count: number, hostOf: (at: numbe
 async function checkReads(
   { ctx }: TestWebhooks,
   taken: number,
-  fullDomains: readonly string[] = [],
+  {
+    fullDomains = [],
+    scanned = "webhook_delivery",
+  }: { fullDomains?: readonly string[]; scanned?: "webhook_delivery" | "webhook_endpoint" } = {},
 ): Promise<void> {
   const nowMs = Math.floor(ctx.clock.nowMs());
   await ctx.db.transaction(async (tx) => {
+    const scannedBefore = await countScanned(tx, scanned);
     const { deliveries } = await claim(tx, {
       nowMs,
       lease: randomUUID(),
@@ -41,6 +55,7 @@ async function checkReads(
       fullOfLarge: [],
     });
     assert.equal(deliveries.length, taken);
+    assert.equal((await countScanned(tx, scanned)) - scannedBefore, 0);
     const reads = await countIndexReads(tx);
     const [due = 0, waiting = 0] = [
       reads["webhook_delivery_due_at"],
@@ -78,6 +93,25 @@ test("a claim reads no endpoint's queue for another where PostgreSQL has found t
   await checkReads(webhooks, slots + others);
 });
 
+test("a claim reads no more of an endpoint's queue than it may take where PostgreSQL has found that a longer one was drained", async () => {
+  await using webhooks = await openTestWebhooks();
+  await enqueue(webhooks, backlog, () => "gone");
+  await emptyQueue(webhooks.ctx.db);
+  await enqueue(webhooks, drained, () => "gone");
+  await drainQueue(webhooks.ctx.db);
+  await enqueue(webhooks, drained, () => "long");
+  await enqueue(webhooks, others, (at) => `other-${at}`);
+  await checkReads(webhooks, 1 + slots + others);
+});
+
+test("a claim reads the pace of no endpoint but those that it looks at", async () => {
+  await using webhooks = await openTestWebhooks();
+  await insertPaces(webhooks.ctx.db, 1000);
+  await enqueue(webhooks, others, (at) => `other-${at}`);
+  await analyzeQueue(webhooks.ctx.db);
+  await checkReads(webhooks, others, { scanned: "webhook_endpoint" });
+});
+
 test("a claim reads no queue of a client domain that gets no more for now", async () => {
   await using webhooks = await openTestWebhooks();
   await enqueue(webhooks, backlog, () => "long");
@@ -87,5 +121,5 @@ test("a claim reads no queue of a client domain that gets no more for now", asyn
   });
   await webhooks.enqueue(another);
   await analyzeQueue(webhooks.ctx.db);
-  await checkReads(webhooks, 1, [webhooks.clientDomainId]);
+  await checkReads(webhooks, 1, { fullDomains: [webhooks.clientDomainId] });
 });

@@ -120,7 +120,7 @@ function claimStatement(given: Claim): Statement {
     offered as (
       select e.position, pace.interval_ms, d.event_id, d.is_large, d.due_at_ms
       from endpoint e
-      left join webhook_endpoint known on known.id = e.id left join kyb_endpoint k on k.id = e.id
+      left join lateral (select next_at_ms from webhook_endpoint where id = e.id offset 0) as known on true left join kyb_endpoint k on k.id = e.id
       cross join lateral (select case when known.next_at_ms between ${nowMs}::bigint and ${nowMs + paceMsMax}::bigint
           then known.next_at_ms else ${nowMs}::bigint end as from_ms,
         case when k.is_resuming then ${resumingIntervalMs}::int else ${intervalMs}::int end as interval_ms) as pace
@@ -169,15 +169,15 @@ function claimStatement(given: Claim): Statement {
     left join (taken join picked chosen using (event_id) cross join lateral (
         select channel, key_id, url, body, body_sealed, purge_at, attempts from webhook_event
         where id = taken.event_id offset 0) as e
-      left join webhook_endpoint pace on pace.id = taken.endpoint_id) on true`;
+      left join lateral (select next_at_ms from webhook_endpoint where id = taken.endpoint_id offset 0) as pace on true) on true`;
 }
 
 /**
  * The statement under a name of its own for each size of the tables that it reads, in powers of four: a plan that was made
  * while the queue was empty would scan a full queue over and over, and one made at each run takes three times as long as
  * what it plans. Beside sizes, plans depend on what PostgreSQL found when it analyzed a table, after which it makes them
- * anew. The statement above never leaves the order of a join with the queue to the planner: what was found may be that the
- * queue is empty.
+ * anew. The statement above never leaves the order of a join with the queue or with the paces to the planner: what was found
+ * may be that there is none.
  */
 async function plannedForSize(db: Queryable, statement: Statement): Promise<Statement> {
   const sizes = await db.query<{ pages: number }>(sql`
