@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { type Db, type Queryable, sql } from "../platform/database/db.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { SealBroken } from "../platform/cryptography/seal.ts";
+import { endLeases, release } from "./delivery-store.ts";
 import { endpointIdOf } from "./endpoint.ts";
 import { makeSecret, openSecrets } from "./endpoint-secret.ts";
 import {
@@ -64,6 +65,20 @@ test("whoever ends a quarantine begins with no failure and no refusal", async ()
   }
 });
 
+test("an endpoint that is back from a quarantine stays slow at another address, and one that never was in one is not slow", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx, clientDomainId } = webhooks;
+  const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
+  const url = "https://hooks.example.com/in";
+  const isSlowAfter = async (isResuming: boolean): Promise<boolean | undefined> => {
+    await ctx.db.query(sql`update kyb_endpoint set is_resuming = ${isResuming} where id = ${id}`);
+    await webhooks.register(url);
+    return (await lockHealth(ctx.db, [id]))[0]?.health.isResuming;
+  };
+  await webhooks.register(url);
+  assert.deepEqual([await isSlowAfter(true), await isSlowAfter(false)], [true, false]);
+});
+
 test("deliveries are held and released by what their endpoint is after a change of it that is under way", async () => {
   await using webhooks = await openTestWebhooks();
   const { ctx, clientDomainId } = webhooks;
@@ -97,6 +112,37 @@ test("deliveries are held and released by what their endpoint is after a change 
     await acted;
     const rows = await ctx.db.query(sql`select is_held as "isHeld" from webhook_delivery`);
     assert.deepEqual(rows, [{ isHeld: isActive }], "the endpoint was changed before");
+  }
+});
+
+test("what was claimed and not tried goes back to its old place where it had been held, and is due then where it was tried before", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { ctx, clientDomainId } = webhooks;
+  await webhooks.register("https://hooks.example.com/in");
+  const endpointId = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
+  const [held, tried] = [webhooks.kybEvent(), webhooks.kybEvent()];
+  await webhooks.enqueue(held, tried);
+  const oldMs = ctx.clock.now() * 1000;
+  webhooks.advance(60);
+  const [lease, nowMs] = [randomUUID(), Math.floor(ctx.clock.nowMs())];
+  await ctx.db.query(sql`update kyb_endpoint set resumed_at_ms = ${nowMs}`);
+  const claimed = [held, tried].map(({ id: eventId }) => ({ eventId, endpointId, lease }));
+  const ways: readonly (() => Promise<unknown>)[] = [
+    async () => release(ctx.db, claimed, nowMs),
+    async () => endLeases(ctx.db, nowMs),
+    async () => holdDeliveries(ctx.db, claimed, { nowMs, most: 0 }),
+  ];
+  for (const giveBack of ways) {
+    await ctx.db.query(sql`
+      update webhook_delivery set lease = ${lease}, due_at_ms = ${nowMs},
+        step = case when event_id = ${tried.id} then 1 else 0 end`);
+    await giveBack();
+    const due = await ctx.db.query(sql`
+      select lease, due_at_ms as "dueAtMs" from webhook_delivery order by step`);
+    assert.deepEqual(due, [
+      { lease: null, dueAtMs: oldMs },
+      { lease: null, dueAtMs: nowMs },
+    ]);
   }
 });
 

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { sql } from "../platform/database/db.ts";
-import { emptyExpired } from "./retention-store.ts";
+import { firstEndpoint } from "./delivery-store.ts";
+import { emptyExpired, purgePaces } from "./retention-store.ts";
 import { listEventsOf } from "./events.ts";
 import { forgetOld, forgetStreams, purgeBodies } from "./retention.ts";
 import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
@@ -132,19 +135,27 @@ test("with a body whose time is over its delivery goes", async () => {
   assert.equal((await listDeliveries()).length, 0);
 });
 
-test("an attempt does not prolong the time of personal data that goes to an endpoint", async () => {
+test("no attempt changes the time of personal data that goes to an endpoint, and neither does its 2xx", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver(status(503));
   await webhooks.register(receiver.url);
   const payloadExpiresAt = webhooks.ctx.clock.now() + 7 * day;
   const event = webhooks.kybEvent({ isPersonal: true, payloadExpiresAt });
   await webhooks.enqueue(event);
-  await webhooks.deliver();
-  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
-  assert.deepEqual(
-    await webhooks.ctx.db.query(sql`select purge_at from webhook_event where id = ${event.id}`),
-    [{ purge_at: payloadExpiresAt }],
-  );
+  for (const [attempts, answer] of [
+    [1, status(503)],
+    [2, ok],
+  ] as const) {
+    receiver.setAnswer(answer);
+    await webhooks.deliver();
+    webhooks.advance(60);
+    const known = await listed(webhooks, event.streamId);
+    assert.deepEqual([known.attempts, known.deliveredAt !== null], [attempts, attempts === 2]);
+    assert.deepEqual(
+      await webhooks.ctx.db.query(sql`select purge_at from webhook_event where id = ${event.id}`),
+      [{ purge_at: payloadExpiresAt }],
+    );
+  }
 });
 
 test("a body without personal data can be sent again for 30 days after its last attempt", async () => {
@@ -265,6 +276,21 @@ test("attempts are forgotten after 30 days, tombstones after a year", async () =
   webhooks.advance(day);
   await forgetOld(webhooks.ctx);
   assert.equal((await counts())?.events, 0);
+});
+
+test("the pace of an endpoint stays to which something is sent while it is to be forgotten", async () => {
+  await using webhooks = await openTestWebhooks();
+  const { db, clock } = webhooks.ctx;
+  const beforeMs = clock.nowMs();
+  await db.query(sql`insert into webhook_endpoint (id, next_at_ms) values (${randomUUID()}, 0)`);
+  let purged: Promise<unknown> = Promise.resolve();
+  await db.transaction(async (tx) => {
+    await tx.query(sql`update webhook_endpoint set next_at_ms = ${beforeMs}`);
+    purged = purgePaces(db, { beforeMs, after: firstEndpoint, limit: 10 });
+    await untilBlocked(db, tx, [purged]);
+  });
+  await purged;
+  assert.equal((await db.query(sql`select from webhook_endpoint`)).length, 1);
 });
 
 test("a body whose time was prolonged since it was looked for stays", async () => {
