@@ -118,13 +118,17 @@ await test("the names of a charter are those of its last approved change, in thi
   const change = { operation: "changeCharter", arguments: "0x05" } as const;
   const approved = await propose(change);
   const { business } = approved;
-  await propose({ ...change, business, nonce: 9 });
+  const refused = await propose({ ...change, business, nonce: 9 });
   const elsewhere = await propose({ ...change, nonce: 9 });
-  for (const { id, ...of } of [approved, elsewhere])
+  for (const [{ id, ...of }, status] of [
+    [approved, "approved"],
+    [refused, "refused"],
+    [elsewhere, "approved"],
+  ] as const)
     await db.query(
       sql`insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status,
           created_at, ended_at)
-        values (${id}, 'governance', ${of.business}, 3, 0, ${[alice]}, 1, 0, 0, 'approved', 0, 0)`,
+        values (${id}, 'governance', ${of.business}, 3, 0, ${[alice]}, 1, 0, 0, ${status}, 0, 0)`,
     );
   const find = async (args: Hex) => store.findCharterChange(db, { business, arguments: args });
   assert.equal((await find("0x05"))?.id, approved.id);

@@ -5,7 +5,12 @@ import type { Address } from "@svc/protocol";
 import { sql } from "../../platform/database/db.ts";
 import { openTestKyb, type TestRequester } from "../test-kyb-store.ts";
 import { countRequests, findOpen, type Pair } from "./request-limits-store.ts";
-import { deleteBlock, findRequestingOrganization, insertBlock } from "./requester-block-store.ts";
+import {
+  deleteBlock,
+  findRequestingOrganization,
+  insertBlock,
+  listBlocks,
+} from "./requester-block-store.ts";
 
 await using kyb = await openTestKyb();
 const { db } = kyb;
@@ -19,10 +24,10 @@ const pairs: readonly Pair[] = [
 
 async function addRequest(
   table: "data" | "signature",
-  of: TestRequester & { business: Address; createdAt: number; status?: string },
+  of: TestRequester & { business: Address; createdAt: number; status?: string; id?: string },
 ): Promise<string> {
   const { business: asked, createdAt, status = "pending_approval" } = of;
-  const id = `${table}-${of.organizationId}-${asked}-${createdAt}`;
+  const { id = `${table}-${of.organizationId}-${asked}-${createdAt}` } = of;
   const endedAt = status === "pending_approval" ? null : createdAt;
   await db.query(
     table === "data"
@@ -92,5 +97,26 @@ await test("a business finds an organization by a request to itself alone, of ei
     const id = await addRequest(table, { ...own, business, createdAt: 1, status: "refused" });
     assert.equal(await findRequestingOrganization(db, { id, business }), own.organizationId);
     assert.equal(await findRequestingOrganization(db, { id, business: elsewhere }), null);
+  }
+});
+
+await test("a block names the organization's last request to that business, of either kind, and none to another", async () => {
+  for (const [first, second] of [
+    ["data", "signature"],
+    ["signature", "data"],
+  ] as const) {
+    const asker = await kyb.addOrganization();
+    const [blocking, asked] = [await kyb.addBusiness(), await kyb.addBusiness()];
+    const ask = async (table: typeof first, of: Address, id: string): Promise<string> =>
+      addRequest(table, { ...asker, business: of, createdAt: 1, status: "refused", id });
+    await insertBlock(db, { ...asker, business: blocking }, 1);
+    const lastOf = async (): Promise<string | undefined> =>
+      (await listBlocks(db, blocking, { before: null, limit: 9 }))[0]?.requestId;
+    for (const [at, table] of [first, second].entries()) {
+      const id = await ask(table, blocking, `${first}-${at}`);
+      await ask("data", asked, `${id}-data`);
+      await ask("signature", asked, `${id}-signature`);
+      assert.equal(await lastOf(), id);
+    }
   }
 });
