@@ -1,10 +1,12 @@
-// Offers at the edges: the last second of a link, and a member who is removed just as it takes an offer.
+// Offers at the edges: the last second of a link, a member who is removed just as it takes an offer, and an offer that is
+// cancelled just then.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { encodeCharter } from "@svc/protocol";
 import { lockBusiness } from "../../service/src/kyb/business/business-store.ts";
 import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
+import { markClaimed } from "../../service/src/kyb/offer/offer-store.ts";
 import { claimOffer, openOffer } from "../../service/src/kyb/offer/offers.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { bufferOfHex } from "../../service/src/platform/hex.ts";
@@ -52,6 +54,19 @@ await test("what one offer asks is neither shown nor asked by another, where it 
   const claim = { token: own.token, member: world.person("alice").address, business };
   await assert.rejects(openOffer(ctx, own.token), SealBroken);
   await assert.rejects(claimOffer(ctx, claim), SealBroken);
+});
+
+await test("an offer that is cancelled while a member takes it is taken, and the cancellation comes too late", async () => {
+  const { id } = await offer();
+  const claimant = world.person("alice").address;
+  const { cancelling } = await ctx.db.transaction(async (tx) => {
+    await markClaimed(tx, { id, business, claimant, requestId: "request", now: ctx.clock.now() });
+    const cancelled = world.call("POST", `/api/v1/kyb/offers/${id}/cancel`);
+    await untilBlocked(ctx.db, tx, [cancelled]);
+    return { cancelling: cancelled };
+  });
+  const { status, body } = await cancelling;
+  assert.deepEqual([status, body.error?.reason], [409, "offer_not_open"]);
 });
 
 await test("a member who is removed while it takes an offer takes nothing", async () => {

@@ -8,9 +8,10 @@ import { sql } from "../../platform/database/db.ts";
 import { openTestDatabase } from "../../platform/database/test-database.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
-import { holdBusiness } from "./business-store.ts";
-import { stopBusinesses } from "./standing.ts";
-import { requestStop } from "./standing-store.ts";
+import { findBusiness, holdBusiness } from "./business-store.ts";
+import { listRemovals, saveRemoval } from "./removal-store.ts";
+import { finishMoves, stopBusinesses } from "./standing.ts";
+import { insertMove, requestStop } from "./standing-store.ts";
 
 await using database = await openTestDatabase();
 await using opened = await openContext(
@@ -64,4 +65,21 @@ await test("a business that is held for long delays no other's stop and fails no
   assert.deepEqual(stopped, [other]);
   await stopBusinesses(ctx);
   assert.deepEqual(stopped, [other, business]);
+});
+
+await test("a move that is carried out leaves no removal in the old wallet", async () => {
+  const [old, next] = [`0x${"12".repeat(20)}`, `0x${"34".repeat(20)}`] as const;
+  for (const address of [old, next]) await insertSuspended(address);
+  await ctx.db.query(sql`update business set status = 'active' where address = ${next}`);
+  const removal = { member: old, endsAt: ctx.clock.now() + 60, keepNonce: 0 };
+  for (const address of [old, next]) await saveRemoval(ctx.db, { business: address, ...removal });
+  const move = { business: old, successor: next, endsAt: ctx.clock.now(), keepNonce: 0 };
+  await insertMove(ctx.db, move, 0);
+  await finishMoves(ctx);
+  assert.equal((await findBusiness(ctx.db, old))?.status, "moved");
+  const left = await listRemovals(ctx.db, [old, next]);
+  assert.deepEqual(
+    left.map((each) => each.business),
+    [next],
+  );
 });
