@@ -47,12 +47,12 @@ async function begin(user: string, email: string, more: object = {}) {
 }
 
 /** A mailer as it is with a mail server on this machine. */
-function mailerTo(port: number): Mailer {
+function mailerTo(port: number, profile: "dev" | "production" = "dev"): Mailer {
   const given = {
     SMTP_URL: `smtp://127.0.0.1:${port}`,
     MAIL_FROM: "Example: codes <id@example.com>",
   };
-  const config = { ...parseConfig(given), baseUrl: "https://id.example.com" };
+  const config = { ...parseConfig(given), baseUrl: "https://id.example.com", profile };
   return createMailer({ ...ctx, config }) ?? assert.fail();
 }
 
@@ -357,6 +357,28 @@ await test("with a mail server the message goes there by SMTP, to the one addres
   assert.match(text, /^Subject: 123456 is your code\r$/m);
   assert.match(text, /^To: alice@example\.com\r$/m);
   assert.match(text, new RegExp(`^Message-ID: <${id}@example\\.com>\\r$`, "m"));
+});
+
+await test("in production a server that does not offer TLS is told no address and no code", async (t) => {
+  const told: string[] = [];
+  const server = new SMTPServer({
+    disabledCommands: ["AUTH", "STARTTLS"],
+    onMailFrom({ address }, _session, callback) {
+      told.push(address);
+      callback(new Error("enough"));
+    },
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server.server, "listening");
+  const mailer = mailerTo((server.server.address() as AddressInfo).port, "production");
+  t.after(() => {
+    mailer.close();
+    server.close(() => undefined);
+  });
+  const [id, to] = ["01968f3e-0000-7000-8000-000000000002", "alice@example.com"];
+  const message = { id, to, subject: "123456 is your code", text: "Hello" };
+  await assert.rejects(mailer.send(message), { command: "STARTTLS" });
+  assert.deepEqual(told, []);
 });
 
 await test("a server that says more and more is left before the message is due again", async (t) => {
