@@ -8,6 +8,7 @@ import { parseConfig } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
+import { reportWallets } from "./user-report-store.ts";
 import { endSessionsOf, forgetSessionsOf } from "./wallet-session-store.ts";
 import {
   type Challenge,
@@ -63,6 +64,17 @@ await test("a session stands for an hour, however often it is used, or until it 
   assert.equal(await getWalletUser(ctx, header), person);
   now += 1;
   await assert.rejects(getWalletUser(ctx, header), noSession);
+});
+
+await test("a session that is over is kept no longer because it is closed once more", async () => {
+  const { token } = await answer(makeChallenge(ctx));
+  await closeWalletSession(ctx, `Bearer ${token}`);
+  const ended = { createdAt: now, expiresAt: now };
+  now += 1;
+  await closeWalletSession(ctx, `Bearer ${token}`);
+  await ctx.db.transaction(async (tx) => endSessionsOf(tx, person, now));
+  const [newest] = (await reportWallets(ctx.db, person, 1)).walletSessions;
+  assert.deepEqual(newest, ended);
 });
 
 for (const [what, end] of [
