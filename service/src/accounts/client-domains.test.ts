@@ -232,12 +232,10 @@ await test("a process that lost its lease on a domain writes down nothing of wha
       assert.deepEqual(left, [], "what one process takes is left alone by every other");
     });
   });
-  await leaseDueDomains(ctx.db, {
-    now: lease.now + 60,
-    limit: 100,
-    id: fast,
-    until: lease.now + 120,
-  });
+  const takeAt = async (now: number) =>
+    leaseDueDomains(ctx.db, { ...lease, now, id: fast, until: now + 60 });
+  assert.deepEqual(await takeAt(lease.now + 59), [], "as long as the lease runs");
+  assert.notDeepEqual(await takeAt(lease.now + 60), []);
   const check = {
     id: added.id,
     isProved: false,
