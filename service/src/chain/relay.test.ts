@@ -58,6 +58,7 @@ test("a call has 10 million gas, a search 10,000 blocks and a fee history 100, a
   const logs = { fromBlock: "0x1", toBlock: "0x2710" };
   assert.deepEqual(await reach("eth_getLogs", [logs]), [["eth_getLogs", [logs]]]);
   await refused("eth_getLogs", [{ ...logs, fromBlock: "0x0" }]);
+  await refused("eth_getLogs", [{ ...logs, fromBlock: "0x2711" }]);
   const history = ["0x64", "latest", [1]];
   assert.deepEqual(await reach("eth_feeHistory", history), [["eth_feeHistory", history]]);
   await refused("eth_feeHistory", ["0x65", "latest", []]);
