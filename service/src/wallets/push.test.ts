@@ -228,10 +228,15 @@ await test("a device that its push service forgot is forgotten, and others are t
   const devices = Object.keys(statuses).map((path) => newDevice(path).subscription);
   for (const device of devices) assert.equal(await subscribe(device), 204);
   ctx.metrics.pushHints.reset();
+  const lines: string[] = [];
+  const info = (...line: unknown[]): void => void lines.push(JSON.stringify(line[0]));
   for (const id of ["04VOTE", "05VOTE"]) {
     await openVote(id);
-    await sendHints(ctx);
+    await sendHints({ ...ctx, log: { ...ctx.log, info } });
   }
+  const { host } = new URL(receiver.url("/"));
+  const refusals = [403, 403, 503, 503].map((status) => JSON.stringify({ host, status }));
+  assert.deepEqual(lines.toSorted(), refusals, "the log tells the host, not the device");
   const paths = receiver.hints.splice(0).map(({ path }) => path);
   const twice = ["/busy", "/device", "/refused"].flatMap((path) => [path, path]);
   assert.deepEqual(paths.toSorted(), [...twice, "/gone", "/page", "/unknown"].toSorted());
