@@ -4,9 +4,11 @@ import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import type { Address } from "@svc/protocol";
-import { sql } from "../../platform/database/db.ts";
+import { untilBlocked } from "../../../../test/lock-waits.ts";
+import { type Queryable, sql } from "../../platform/database/db.ts";
 import { findSessionBySecret } from "../session/logout-store.ts";
 import { addClient, openTestLogin, redirectUri, sha256, user } from "../test-login.ts";
+import { deleteUser } from "../user-deletion.ts";
 import {
   approveAttempt,
   approveUnclaimed,
@@ -176,4 +178,29 @@ test("no login is finished for a client that was disabled, or lost the address, 
     await change(clientId);
     assert.equal(await finishAt(id, begun), null, String(change));
   }
+});
+
+test("a user is deleted with the login that is approved at that moment", async () => {
+  const person: Address = `0x${"22".repeat(20)}`;
+  const approveIn = async (tx: Queryable, id: string): Promise<boolean> =>
+    approveUnclaimed(tx, id, {
+      ...claim,
+      user: person,
+      organizationId,
+      now: begun,
+      expiresAtLeast: end,
+    });
+  // Whom nobody knows yet is waited for by the insertion of the sign-up.
+  assert.equal(await approveIn(db, await open()), true);
+  const id = await open();
+  const deletion: { done: Promise<unknown> | null } = { done: null };
+  await db.transaction(async (tx) => {
+    assert.equal(await approveIn(tx, id), true);
+    deletion.done = db.transaction(async (its) =>
+      deleteUser(its, person, { now: begun, withdraw: async () => undefined }),
+    );
+    await untilBlocked(db, tx, [deletion.done]);
+  });
+  assert.equal(await deletion.done, true);
+  assert.equal(await findAttempt(db, id), null);
 });
