@@ -17,7 +17,7 @@ import {
   listIssuers,
 } from "./issuers.ts";
 import { proveLeaves } from "./checks.ts";
-import { findCredential, listLeaves } from "./credential-store.ts";
+import { findCredential, listLeaves, lockOfUser, lockUncollected } from "./credential-store.ts";
 import { takeForeignRoles } from "./issuer-store.ts";
 import { credentialJobs } from "./jobs.ts";
 import { giveCredential, inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
@@ -323,6 +323,19 @@ await test("what was revoked before its user is deleted is neither revoked nor a
   const forgotten = await ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
   assert.deepEqual(forgotten, { credentials: 1, leaves: [] });
   assert.deepEqual(await world.settle(), []);
+});
+
+await test("what a deletion is about to announce changes under nobody's hands meanwhile", async () => {
+  const user = someUser();
+  const { id } = await issue(demo, user);
+  const of = { before: ctx.clock.now(), limit: 1000 };
+  assert.ok((await ctx.db.transaction(async (tx) => lockUncollected(tx, of))).includes(id));
+  await ctx.db.transaction(async (tx) => {
+    assert.deepEqual(await lockOfUser(tx, user), [id]);
+    await ctx.db.transaction(async (other) => {
+      assert.ok(!(await lockUncollected(other, of)).includes(id));
+    });
+  });
 });
 
 await test("a root that one process revokes is left alone by every other", async () => {
