@@ -252,7 +252,7 @@ export async function finishAttempt(
       update login set status = 'finished', finished_at = ${finish.now}, session_id = coalesce(made.id, kept.id),
         code_sha256 = ${finish.codeSha256}, code_expires_at = ${finish.codeExpiresAt}
       from found cross join kept left join made on true
-      where login.id = found.id)
+      where login.id = ${id})
     select request from found`);
   return row?.request ?? null;
 }
