@@ -393,6 +393,20 @@ await test("the account that the registry obeys takes over every role, and has i
   assert.equal(await grantedAt(), null, "what the former account was granted says nothing");
   await sendToRegistry(obeys(heir));
   assert.deepEqual(await ctx.db.transaction(takeQueued), []);
+  const refused = queued.find(
+    ({ kind, subjectId }) =>
+      kind === "registry.role" && subjectId.endsWith(`:${hourly.length + 2}`),
+  );
+  assert.ok(refused);
+  await tell("registry.role", refused.subjectId, "reverted");
+  world.advance(120);
+  await sendToRegistry(obeys(heir));
+  const again = await ctx.db.transaction(takeQueued);
+  assert.deepEqual(
+    kindsOf(again),
+    ["registry.role"],
+    "the reverts of the former account do not delay it",
+  );
   await tell("registry.role", `${demo.id}:2`, "succeeded");
   assert.equal(await grantedAt(), ctx.clock.now() + 50);
   await tell("registry.role", `${demo.id}:2`, "reverted");

@@ -21,7 +21,6 @@ const rootsMax = 500;
  * role that the operator lacked, may be fixed any day, and an attempt per hour costs next to nothing.
  */
 const pauses = [120, 240, 480, 960, 1920, 3600];
-const pauseAfter = (reverts: number): number => pauses[reverts - 1] ?? 3600;
 
 /**
  * Queues everything that waits for the chain: roles of new issuers, distrust, roots to attest and to revoke, one
@@ -112,6 +111,11 @@ function subjectOf(parts: readonly (string | number)[], failures: number): strin
   return [...parts, ...(failures === 0 ? [] : [failures + 1])].join(":");
 }
 
+/** @param number of the attempt, as in its subject */
+function failuresBefore(number = "1"): number {
+  return Number(number) - 1;
+}
+
 async function sendRoots(
   ctx: ChainContext,
   tx: Queryable,
@@ -152,7 +156,9 @@ export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalH
     "registry.distrust": async (tx, done) => {
       for (const { subjectId } of reverted(ctx, done)) {
         const [id = "", from, number] = subjectId.split(":");
-        await issuers.putOffDistrust(tx, { id, from: Number(from), ...putOff(ctx, number) });
+        const failures = failuresBefore(number);
+        const now = ctx.clock.now();
+        await issuers.putOffDistrust(tx, { id, from: Number(from), failures, pauses, now });
       }
     },
   };
@@ -165,13 +171,14 @@ async function finishRoles(
 ): Promise<void> {
   for (const { subjectId } of reverted(ctx, done)) {
     const [id = "", number] = subjectId.split(":");
-    await issuers.putOffRole(tx, { id, ...putOff(ctx, number) });
+    const failures = failuresBefore(number);
+    await issuers.putOffRole(tx, { id, failures, pauses, now: ctx.clock.now() });
   }
   const granted = done
     .filter(({ status }) => status === "succeeded")
     .map(({ subjectId, blockTime: at }) => {
-      const [id = "", number = "1"] = subjectId.split(":");
-      return { id, at, failures: Number(number) - 1 };
+      const [id = "", number] = subjectId.split(":");
+      return { id, at, failures: failuresBefore(number) };
     });
   await issuers.grantRoles(tx, granted);
 }
@@ -195,12 +202,6 @@ async function finishRoleEnds(
       "a former account of the operator's keeps the role of an issuer: revoke it by hand",
     );
   }
-}
-
-/** @param number of the attempt that was reverted, as in its subject */
-function putOff(ctx: Pick<Ctx, "clock">, number = "1"): { failures: number; dueAt: number } {
-  const reverts = Number(number);
-  return { failures: reverts - 1, dueAt: ctx.clock.now() + pauseAfter(reverts) };
 }
 
 function reverted(

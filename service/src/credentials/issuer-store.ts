@@ -95,8 +95,9 @@ export interface IssuerDue {
   readonly needsRole: boolean;
   /** Null if the chain has the distrust, or there is none. */
   readonly distrustedFrom: number | null;
-  /** Transactions of each kind that were reverted. */
+  /** Transactions for its role that were reverted, or that a change of the operator's account overtook. */
   readonly roleFailures: number;
+  /** Transactions for its distrust that were reverted. */
   readonly distrustFailures: number;
 }
 
@@ -176,7 +177,7 @@ export async function takeForeignRoles(tx: Queryable, operator: Address): Promis
         where role_requested_at is not null and role_account is distinct from ${operator}
         order by created_at, id limit 100 for update skip locked)
       update issuer set role_account = ${operator}, role_requested_at = null, role_granted_at = null,
-        role_failures = role_failures + 1, role_due_at = 0
+        role_failures = role_failures + 1, role_reverts = 0, role_due_at = 0
       from held where issuer.id = held.id
       returning issuer.id, address, held.role_account as account, role_failures as failures`,
   );
@@ -202,16 +203,20 @@ export async function noteRoleKept(
 /** A transaction about an issuer that was reverted. */
 interface RevertedIssuer {
   readonly id: string;
-  /** The number of reverted transactions before it. */
+  /** The number of transactions of its kind before it. */
   readonly failures: number;
-  readonly dueAt: number;
+  /** Seconds until the next attempt, by the number of reverts. */
+  readonly pauses: readonly number[];
+  readonly now: number;
 }
 
-/** Has the role requested again, unless this revert was recorded already. */
+/** Has the role requested again by the same account, unless this revert was recorded already. */
 export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promise<void> {
-  const { id, failures, dueAt } = reverted;
+  const { id, failures, pauses, now } = reverted;
   await tx.query(
-    sql`update issuer set role_requested_at = null, role_failures = ${failures + 1}, role_due_at = ${dueAt}
+    sql`update issuer set role_requested_at = null, role_failures = role_failures + 1,
+        role_reverts = role_reverts + 1,
+        role_due_at = ${now} + (${pauses}::bigint[])[least(role_reverts + 1, ${pauses.length})]
       where id = ${id} and role_failures = ${failures} and role_granted_at is null`,
   );
 }
@@ -221,9 +226,10 @@ export async function putOffDistrust(
   tx: Queryable,
   reverted: RevertedIssuer & { readonly from: number },
 ): Promise<void> {
-  const { id, failures, dueAt, from } = reverted;
+  const { id, failures, pauses, now, from } = reverted;
   await tx.query(
-    sql`update issuer set distrust_sent_from = null, distrust_failures = ${failures + 1}, distrust_due_at = ${dueAt}
+    sql`update issuer set distrust_sent_from = null, distrust_failures = distrust_failures + 1,
+        distrust_due_at = ${now} + (${pauses}::bigint[])[least(distrust_failures + 1, ${pauses.length})]
       where id = ${id} and distrust_failures = ${failures} and distrust_sent_from = ${from}
         and distrusted_from = ${from}`,
   );
