@@ -30,6 +30,9 @@ test("every text keeps the typography of its language", () => {
     for (const [key, text] of Object.entries(texts[locale])) {
       assert.doesNotMatch(text, /['"]|\.\.\.| [:;?!…]|\} s\b/, `${locale} ${key}`);
       if (locale === "fr") assert.doesNotMatch(text, /[^\u00a0]:|[^\u202f][;?!]/, `fr ${key}`);
+      // Germany and Switzerland spell these words differently.
+      if (locale === "de")
+        assert.doesNotMatch(text, /ß|schliess|gross|gröss|ausser|heiss/i, `de ${key}`);
     }
   }
 });
@@ -37,6 +40,17 @@ test("every text keeps the typography of its language", () => {
 test("a text for the members of a business cannot be read as one for the person who waits", () => {
   assert.doesNotMatch(texts.de.gatheringHint, /^Sie /);
   assert.match(texts.de.gatheringContinue, /, drücken Sie auf Weiter\.$/);
+  assert.doesNotMatch(texts.es.gatheringHint, /^Encuentran|\bsus\b/);
+});
+
+test("no text takes the person for a man", () => {
+  for (const locale of locales)
+    for (const [key, text] of Object.entries(texts[locale]))
+      assert.doesNotMatch(
+        text,
+        /\b(?:dé)?connecté(?!e)|\bconnesso|\bconectado/,
+        `${locale} ${key}`,
+      );
 });
 
 test("each language has one word for the wallet", () => {

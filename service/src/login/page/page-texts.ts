@@ -59,7 +59,7 @@ const en = {
   notStartedHint: "The wallet’s owner did not start this login. Nothing was shared.",
   otherBrowserTitle: "Another browser",
   otherBrowserHint:
-    "The wallet came back to a browser that had not started this login, so it has ended. Start again and stay in one browser.",
+    "The wallet came back to a browser that had not started this login, so the login has ended. Start again and stay in one browser.",
   restartedTitle: "Started again in another tab",
   restartedHint: "This page is out of date. Go on in the other tab.",
   overTitle: "This login has ended",
@@ -116,7 +116,7 @@ const de: Record<TextKey, string> = {
   sameDeviceHint:
     "Es öffnet sich nichts? Das Wallet ist nicht auf diesem Gerät: Scannen Sie den Code mit dem Wallet.",
   noScript:
-    "Der Code wechselt alle paar Sekunden und braucht dafür JavaScript. Lassen Sie sich sonst einen Code zeigen, der bleibt.",
+    "Der Code wechselt alle paar Sekunden und braucht dafür JavaScript. Ohne JavaScript können Sie einen Code anzeigen, der bleibt.",
   incomplete: "Diese Seite wurde nicht vollständig geladen.",
   showCode: "Code anzeigen",
   staticHint: "Wenn Sie den Code gescannt haben, drücken Sie auf Weiter.",
@@ -141,7 +141,7 @@ const de: Record<TextKey, string> = {
   approvedHint: "Es geht zurück zu {client}.",
   expiredTitle: "Die Zeit ist abgelaufen",
   expiredHint: "Es wurde nichts weitergegeben.",
-  wrongNumberTitle: "Das war nicht die Zahl",
+  wrongNumberTitle: "Das war nicht die richtige Zahl",
   wrongNumberHint:
     "Das Wallet hat eine andere Zahl gesendet als die hier gezeigte; diese Anmeldung ist beendet. Es wurde nichts weitergegeben.",
   declinedTitle: "Abgelehnt",
@@ -184,7 +184,7 @@ const de: Record<TextKey, string> = {
   stay: "Angemeldet bleiben",
   loggedOutTitle: "Sie sind abgemeldet",
   stayedTitle: "Sie sind weiterhin angemeldet",
-  closePage: "Sie können diese Seite schliessen.",
+  closePage: "Sie können diese Seite jetzt verlassen.",
 };
 
 const fr: Record<TextKey, string> = {
@@ -207,7 +207,7 @@ const fr: Record<TextKey, string> = {
   sameDeviceHint:
     "Rien ne s’ouvre\u202f? Le portefeuille n’est pas sur cet appareil\u00a0: utilisez-le pour scanner le code.",
   noScript:
-    "Le code change à quelques secondes d’intervalle, ce qui demande JavaScript. Sans lui, affichez un code fixe.",
+    "Le code change à quelques secondes d’intervalle, ce qui nécessite JavaScript. Sans lui, affichez un code fixe.",
   incomplete: "Cette page ne s’est pas chargée entièrement.",
   showCode: "Afficher le code",
   staticHint: "Après avoir scanné le code, appuyez sur Continuer.",
@@ -267,15 +267,15 @@ const fr: Record<TextKey, string> = {
   errorMessage: "Message",
   errorRequest: "Requête",
   logoutFailedTitle: "Cette déconnexion ne peut pas continuer",
-  logoutFailedHint: "Vous êtes peut-être encore connecté ici.",
+  logoutFailedHint: "Votre session est peut-être encore ouverte ici.",
   logoutTitle: "Se déconnecter\u202f?",
   logoutAsk: "{client} demande à mettre fin à votre session ici.",
   logoutAskUnknown: "Un site demande à mettre fin à votre session ici.",
-  logoutIdentity: "Vous êtes connecté en tant que {identity}.",
+  logoutIdentity: "Votre session est ouverte sous l’identité {identity}.",
   logOut: "Se déconnecter",
-  stay: "Rester connecté",
-  loggedOutTitle: "Vous êtes déconnecté",
-  stayedTitle: "Vous êtes toujours connecté",
+  stay: "Garder la session ouverte",
+  loggedOutTitle: "Déconnexion effectuée",
+  stayedTitle: "Votre session reste ouverte",
   closePage: "Vous pouvez fermer cette page.",
 };
 
@@ -299,7 +299,7 @@ const it: Record<TextKey, string> = {
   sameDeviceHint:
     "Non si apre nulla? Il wallet non è su questo dispositivo: usalo per scansionare il codice.",
   noScript:
-    "Il codice cambia ogni pochi secondi e per questo serve JavaScript. Altrimenti mostra un codice fisso.",
+    "Il codice cambia ogni pochi secondi e per questo serve JavaScript. Senza JavaScript puoi mostrare un codice fisso.",
   incomplete: "Questa pagina non si è caricata del tutto.",
   showCode: "Mostra il codice",
   staticHint: "Dopo aver scansionato il codice, premi Continua.",
@@ -335,7 +335,7 @@ const it: Record<TextKey, string> = {
     "Chi possiede il wallet non ha iniziato questo accesso. Non è stato trasmesso nulla.",
   otherBrowserTitle: "Un altro browser",
   otherBrowserHint:
-    "Il wallet è tornato in un browser che non aveva iniziato questo accesso, quindi è terminato. Ricomincia e resta in un solo browser.",
+    "Il wallet è tornato in un browser che non aveva iniziato questo accesso, quindi l’accesso è terminato. Ricomincia e resta in un solo browser.",
   restartedTitle: "Ricominciato in un’altra scheda",
   restartedHint: "Questa pagina non è più aggiornata. Continua nell’altra scheda.",
   overTitle: "Questo accesso è terminato",
@@ -364,9 +364,9 @@ const it: Record<TextKey, string> = {
   logoutAskUnknown: "Un sito chiede di terminare la tua sessione qui.",
   logoutIdentity: "Hai effettuato l’accesso come {identity}.",
   logOut: "Esci",
-  stay: "Resta connesso",
+  stay: "Mantieni l’accesso",
   loggedOutTitle: "Disconnessione effettuata",
-  stayedTitle: "Sei ancora connesso",
+  stayedTitle: "Il tuo accesso è ancora attivo",
   closePage: "Puoi chiudere questa pagina.",
 };
 
@@ -408,10 +408,10 @@ const es: Record<TextKey, string> = {
     "Un segundo monedero intentó tomar este inicio de sesión y fue rechazado. Apruebe solo si la identidad que se muestra aquí es la suya.",
   offline: "Sin conexión. Reintentando…",
   gatheringTitle: "En espera de otros miembros de la empresa",
-  gatheringHint: "Encuentran este inicio de sesión en sus monederos.",
+  gatheringHint: "Cada miembro encuentra este inicio de sesión en su propio monedero.",
   gatheringOn:
     "Esta página continuará por sí sola cuando un número suficiente de ellos haya aprobado.",
-  gatheringContinue: "Cuando hayan aprobado, pulse Continuar.",
+  gatheringContinue: "Cuando los demás hayan aprobado, pulse Continuar.",
   approvedTitle: "Aprobado",
   approvedHint: "Volviendo a {client}.",
   expiredTitle: "Se acabó el tiempo",
@@ -421,11 +421,11 @@ const es: Record<TextKey, string> = {
     "El monedero envió un número distinto del que se muestra aquí, por lo que este inicio de sesión ha terminado. No se ha compartido nada.",
   declinedTitle: "Rechazado",
   declinedHint: "El inicio de sesión se rechazó en el monedero. No se ha compartido nada.",
-  notStartedTitle: "Detenido",
+  notStartedTitle: "Interrumpido",
   notStartedHint: "Quien posee el monedero no inició esta sesión. No se ha compartido nada.",
   otherBrowserTitle: "Otro navegador",
   otherBrowserHint:
-    "El monedero volvió a un navegador que no había iniciado esta sesión, por lo que ha terminado. Empiece de nuevo y permanezca en un solo navegador.",
+    "El monedero volvió a un navegador que no había iniciado esta sesión, por lo que el inicio de sesión ha terminado. Empiece de nuevo y permanezca en un solo navegador.",
   restartedTitle: "Empezado de nuevo en otra pestaña",
   restartedHint: "Esta página ya no está actualizada. Continúe en la otra pestaña.",
   overTitle: "Este inicio de sesión ha terminado",
