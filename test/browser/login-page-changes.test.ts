@@ -54,7 +54,7 @@ test("a page asks at once when the machine has a network again, not when its nex
 
 const claimed = { kind: "claimed", digits: "07", identity: "0x52ab…19fe" } as const;
 
-test("at 400 % zoom whoever looked at the code sees the heading and the number that take its place", async () => {
+test("at 400 % zoom whoever looked at the code sees the heading and the number in its place, in one line with large letters too", async () => {
   await using stub = await openLoginStub({ locale: "de" });
   // A window of 1280 by 1024 pixels.
   await using page = await openPage(stub, { viewport: { width: 320, height: 256 } });
@@ -65,6 +65,16 @@ test("at 400 % zoom whoever looked at the code sees the heading and the number t
     const [top, bottom] = [box?.y ?? Number.NaN, (box?.y ?? 0) + (box?.height ?? 0)];
     assert.ok(top > -1 && bottom < 257, `${selector} from ${top} to ${bottom}`);
   }
+  // A browser whose letters are set to twice their size.
+  const session = await page.context().newCDPSession(page);
+  await session.send("Page.setFontSizes", { fontSizes: { standard: 32 } });
+  const number = "document.querySelector('[data-code]')";
+  assert.equal(await page.evaluate(`getComputedStyle(${number}).fontSize`), "112px");
+  const lines = await page.evaluate<number>(
+    `{ const digits = document.createRange(); digits.selectNodeContents(${number}); digits.getClientRects().length; }`,
+  );
+  assert.equal(lines, 1);
+  assert.ok(await page.evaluate<boolean>("document.documentElement.scrollWidth <= innerWidth"));
 });
 
 test("what is said of a second wallet goes with the identity of which it speaks", async () => {
