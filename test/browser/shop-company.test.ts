@@ -251,6 +251,28 @@ test("a company's long name wraps on 320 pixels", async () => {
   assert.equal(await width(), 320);
 });
 
+test("the table of what a company released breaks no word of it on 320 pixels", async () => {
+  await using page = await openPage({ viewport: { width: 320, height: 640 } });
+  await release();
+  await logIn(page);
+  await page.waitForLoadState();
+  const words = await page.evaluate<{ word: string; lines: number }[]>(
+    `[...document.querySelectorAll("td")].flatMap(({ firstChild: text }) =>
+      [...text.data.matchAll(/[^\\s-]+-?/g)].map(({ 0: word, index }) => {
+        const range = document.createRange();
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        return { word, lines: range.getClientRects().length };
+      }))`,
+  );
+  assert.ok(words.some(({ word }) => word === "Beispiel"));
+  assert.deepEqual(
+    words.filter(({ lines }) => lines > 1),
+    [],
+  );
+  assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 320);
+});
+
 /** Kept where `SCREENSHOTS` says, for people to look at. */
 async function takePicture(page: Page, name: string): Promise<void> {
   const pictures = process.env["SCREENSHOTS"];
