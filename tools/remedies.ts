@@ -12,7 +12,8 @@ export const remedies: Readonly<Record<Reason, string>> = {
   method_not_allowed: "one of those in `Allow`",
   route_not_found: "compare the path with the [API](api.md)",
   apikey_missing: "send `Authorization: <key>`",
-  apikey_invalid: "send a key that was not revoked as it is, without `Bearer`, never in the URL",
+  apikey_invalid:
+    "send a key that was not revoked, just as it is: without `Bearer`, never in the URL",
   forbidden: "call from a page of `BASE_URL` or `WALLET_ORIGIN`, at the host of `BASE_URL`",
   rate_limited: "wait as long as `Retry-After` says",
   unavailable: "try again; after a lost answer with the same `Idempotency-Key`",
