@@ -157,6 +157,8 @@ test("a page that cannot go on says why, in the person's language", async () => 
   for (const [says, response] of [
     [/mit einer anderen Identität geantwortet/, await hinted.jar.fetch(asked, languages)],
     [/in einem anderen Tab abgeschlossen/, await page.jar.fetch(url, languages)],
+    // No button leads on from a browser that did not begin the login.
+    [/Zeit ist abgelaufen\.\s+Gehen Sie zurück zur Website/, await openJar().fetch(url, languages)],
     // What was shared is not known here: the page does not say that nothing was.
     [/<p>\s*Gehen Sie zurück zur Seite dieser/, await finished.jar.fetch(byQr, languages)],
     [/der diese Anmeldung nicht begonnen hat/, await openJar().fetch(another.url, languages)],

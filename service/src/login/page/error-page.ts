@@ -24,6 +24,7 @@ export function renderErrorPage(view: ErrorView): string {
     title: say(locale, titleOf(view)),
     body: markup`<p>
         ${retryAfterSeconds === undefined || retryUrl === undefined ? say(locale, hintOf(view)) : null}
+        ${hintOf(view) === "overHint" && retryUrl === undefined ? say(locale, "errorHint") : null}
         ${retryAfterSeconds === undefined ? null : say(locale, "errorWait", { seconds: String(retryAfterSeconds) })}
       </p>
       ${retryUrl === undefined ? null : markup`<p><a class="button" href="${href(retryUrl)}">${say(locale, "tryAgain")}</a></p>`}
