@@ -56,7 +56,7 @@ export async function topUp(
   const environment = parseEnvironment(given.environment);
   const { amountRappen } = given;
   if (amountRappen <= 0n || amountRappen > topUpRappenMax)
-    throw invalidRequest("the amount is above 0 and at most 1'000'000 CHF");
+    throw invalidRequest("the amount is above 0 and at most 1,000,000 CHF");
   const subject =
     given.subject === undefined ? uuidv7(ctx.clock, ctx.random) : parsePayment(given.subject);
   return ctx.db.transaction(async (tx) => {
