@@ -56,6 +56,32 @@ test("a job that is woken runs at once, and once more when it is woken while it 
   assert.equal(notifications.listeners(), 0);
 });
 
+test("a run that has ended waits for no wake any more, so that an idle process keeps nothing of its runs", async () => {
+  const notifications = openBell();
+  const gate = Promise.withResolvers<void>();
+  const woken: number[] = [];
+  let runs = 0;
+  const job: Job = {
+    name: "test",
+    everySeconds: hour,
+    wakeOn: "bell",
+    async run(_closing, nextWake) {
+      runs += 1;
+      const run = runs;
+      void nextWake?.().then(() => woken.push(run));
+      if (run === 2) await gate.promise;
+    },
+  };
+  await using _ = startJobs({ log, notifications }, [job]);
+  notifications.ring();
+  await new Promise(setImmediate);
+  notifications.ring();
+  notifications.ring();
+  await new Promise(setImmediate);
+  gate.resolve();
+  assert.deepEqual(woken, [2]);
+});
+
 test("closing tells a run under way, waits for it, and begins no other", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const notifications = openBell();

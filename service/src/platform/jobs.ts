@@ -155,6 +155,8 @@ function startLoop(
   const start = (): void => {
     clearTimeout(timer);
     [isWoken, isRunning] = [false, true];
+    // What earlier runs asked for would hold memory until a wake comes during a run, perhaps for months.
+    news = Promise.withResolvers();
     running = work().finally(() => {
       isRunning = false;
       if (closing.signal.aborted) return;
