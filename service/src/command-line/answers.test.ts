@@ -1,13 +1,16 @@
 // What verbs answer to what names nothing, how people see it, and what becomes of it where nobody reads.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { openDb } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
-import { forPeople } from "./print.ts";
+import { forPeople, jsonLine } from "./print.ts";
 
 await using database = await openTestDatabase();
 const environment = { DATABASE_URL: database.url, PROFILE: "dev", MASTER_KEY: "11".repeat(32) };
@@ -74,6 +77,30 @@ test("a text that somebody else chose stays in its line and does not steer the t
     `${lines.join("\n")}\n`,
   );
   assert.equal(forPeople({ price: { said: "\u009b" } }), 'price  {"said":"<U+009B>"}\n');
+});
+
+await test("a text that somebody else chose does not steer the terminal as JSON or in a refusal either", async () => {
+  const chosen = "\u001b[2J\u009b2J\u007f\u202e\u2028\u{1f600}";
+  const line = jsonLine({ said: chosen });
+  assert.equal(
+    line,
+    '{"said":"\\u001b[2J\\u009b2J\\u007f\\u202e\\u2028\u{1f600}"}',
+    "and what a terminal shows as it is stays",
+  );
+  assert.deepEqual(JSON.parse(line), { said: chosen });
+  const node = createServer((request, response) => {
+    const error = { code: -32_000, message: `no such key ${chosen}` };
+    request.on("end", () => response.end(JSON.stringify({ jsonrpc: "2.0", id: 0, error })));
+    request.resume();
+  }).listen(0, "127.0.0.1");
+  await once(node, "listening");
+  const { port } = node.address() as AddressInfo;
+  const given = { CHAIN_RPC_URL: `http://127.0.0.1:${port}` };
+  const { status, err } = await call(["chain", "show"], given);
+  node.closeAllConnections();
+  node.close();
+  assert.equal(status, 1);
+  assert.match(err, /no such key <U\+001B>\[2J<U\+009B>2J<U\+007F><U\+202E><U\+2028>/);
 });
 
 await test("a page of businesses begins after an address and after nothing else", async () => {

@@ -57,8 +57,20 @@ function cell(name: string, value: unknown): string {
     return new Date(value * 1000).toISOString().replace(".000", "");
   if (Array.isArray(value))
     return value.length === 0 ? "-" : value.map((each) => cell("", each)).join(", ");
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return shownText(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** A text of which somebody else may have chosen a part, as it can be shown within one line. */
+export function shownText(text: string): string {
   return text.replaceAll(misleading, nameOfCharacter);
+}
+
+/** JSON in one line, which says the same to a program and does not steer a terminal. */
+export function jsonLine(value: unknown): string {
+  return JSON.stringify(value).replaceAll(
+    misleading,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** What steers a terminal, breaks a line or changes the reading direction. */

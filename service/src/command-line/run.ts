@@ -6,7 +6,7 @@ import { isOutage } from "../platform/database/db.ts";
 import { describeStartFault } from "../platform/process/start-fault.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
-import { forPeople } from "./print.ts";
+import { forPeople, jsonLine, shownText } from "./print.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { BadNews, type Option, type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
@@ -38,7 +38,7 @@ export async function runCommandLine(
   let isJson = false;
   const print = (value: unknown): void => {
     if (value === undefined) return;
-    const text = isJson ? `${JSON.stringify(value)}\n` : forPeople(value);
+    const text = isJson ? `${jsonLine(value)}\n` : forPeople(value);
     terminal.out(text, verb.isToldOnce === true);
   };
   try {
@@ -56,7 +56,8 @@ export async function runCommandLine(
       describeStartFault(error) ?? (error instanceof Error ? error.message : "failed");
     const isUsage = error instanceof UsageError;
     const more = isUsage ? `; see svc ${verb.name} --help` : amountsOf(error);
-    terminal.err(`svc ${verb.name}: ${message.replaceAll(/\s*\n\s*/g, " ")}${more}\n`);
+    const line = shownText(message.replaceAll(/\s*\n\s*/g, " "));
+    terminal.err(`svc ${verb.name}: ${line}${more}\n`);
     return isUsage ? 2 : 1;
   }
 }
