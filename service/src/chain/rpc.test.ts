@@ -105,6 +105,12 @@ for (const [what, listener] of silences) {
   });
 }
 
+test("a call that cannot be written is a fault of ours, and no node is away for it", async () => {
+  const rpc = openRpc("http://127.0.0.1:1", options);
+  await assert.rejects(rpc.request("one", [1n]), TypeError);
+  await rpc.close();
+});
+
 test("a server that quotes the key or the password it is called with is repeated without them", async () => {
   const said: string[] = [];
   await using server = await serve(

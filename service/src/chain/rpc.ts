@@ -39,13 +39,15 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
     headers["authorization"] = `Basic ${Buffer.from(secret).toString("base64")}`;
   }
   const agent = new Agent({ maxResponseSize: responseBytesMax, allowH2: false });
-  const exchange: Exchange = async (body) => {
+  const exchange: Exchange = async (calls) => {
+    // Before anything is sent: calls that cannot be written are no failure of the server.
+    const body = JSON.stringify(calls);
     let status = 0;
     try {
       const answer = await send(`${origin}${pathname}${search}`, {
         method: "POST",
         headers,
-        body: JSON.stringify(body),
+        body,
         dispatcher: agent,
         signal: AbortSignal.timeout(options.timeoutMs),
       });

@@ -282,6 +282,14 @@ test("an error of the node is no verdict, one of the contract is", async () => {
   gate.decide(() => "pass");
 });
 
+test("a fault of the service's own is not told as one of the chain", async () => {
+  const fault = new TypeError("cannot read properties of undefined");
+  const signatureNode = { ...ctx.chain.signatureNode, request: async () => Promise.reject(fault) };
+  const broken: ChainContext = { ...ctx, chain: { ...ctx.chain, signatureNode } };
+  const claim = { address: await place(answering("1626ba7e")), digest, signature: "0x01" };
+  await assert.rejects(verifySignature(broken, claim), fault);
+});
+
 test("an answer that is neither yes nor no is no verdict", async () => {
   const address = await place(answering("ffffffff"));
   for (const result of ["0x", "0x0", "0x1", `0x${"0".repeat(63)}1`, "yes", null, 1, {}, ["0x01"]]) {

@@ -9,6 +9,7 @@ import {
 import { Problem } from "../platform/http/problems.ts";
 import { takeOrRefuse } from "../platform/rate-limit.ts";
 import type { ChainContext } from "./context.ts";
+import { NodeAway, RpcError } from "./node.ts";
 import { isOfContract } from "./refusal.ts";
 
 /** Bounds on asking a contract: gas and time of one call, and how often all processes together do it. */
@@ -142,7 +143,9 @@ async function ask(ctx: ChainContext, data: Hex): Promise<boolean> {
   } catch (error) {
     // Reverted, or out of gas: the contract's own answer is no.
     if (isOfContract(error)) return false;
-    throw error instanceof Problem ? error : new Problem("chain_unavailable");
+    // A fault of our own, or an outage of the database, is not the chain's: as such nobody would look for it.
+    const isOfNode = error instanceof NodeAway || error instanceof RpcError;
+    throw isOfNode ? new Problem("chain_unavailable") : error;
   } finally {
     clearTimeout(timer);
   }
