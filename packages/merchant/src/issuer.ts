@@ -1,6 +1,7 @@
-import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
+import { errors, type JWTVerifyGetKey } from "jose";
 
 import { callIssuer } from "./issuer-call.ts";
+import { openKeySet } from "./key-set.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** How long discovery and keys are kept; a key that the broker revokes is refused after this time at the latest. */
@@ -56,7 +57,7 @@ export function openIssuer(options: {
     const { jwksUri } = await discovery.read();
     const { status, body } = await get(jwksUri);
     if (status !== 200) throw new MerchantError("response_invalid");
-    return parseKeys(body);
+    return openKeySet(body, keysInvalid);
   });
 
   // Kept as a promise: whoever comes while it is under way waits for it, and one that failed says nothing of any key.
@@ -141,32 +142,8 @@ function parseDiscovery(document: Record<string, unknown>, issuer: string): Disc
   };
 }
 
-function parseKeys(body: Record<string, unknown> | null): JWTVerifyGetKey {
-  let find: JWTVerifyGetKey;
-  try {
-    find = createLocalJWKSet(body as unknown as JSONWebKeySet);
-  } catch (cause) {
-    throw keysInvalid(cause);
-  }
-  return async (header, token) => {
-    try {
-      return await find(header, token);
-    } catch (cause) {
-      if (saysNoKey(cause)) throw cause;
-      // A key is imported when it is first needed: one that is none says nothing about the token.
-      throw keysInvalid(cause);
-    }
-  };
-}
-
 function keysInvalid(cause: unknown): MerchantError {
   return new MerchantError("response_invalid", { reason: "jwks_uri", cause });
-}
-
-function saysNoKey(error: unknown): boolean {
-  return (
-    error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys
-  );
 }
 
 /** A base URL that paths can be appended to. */

@@ -201,7 +201,15 @@ test("an attestation whose signature is spelled in another way is refused", asyn
 test("an invalid key set is the service's fault if it was fetched, else the caller's", async () => {
   const attestation = await sign();
   const { keys: _, ...rest } = checks;
-  for (const keys of [null, [], {}, { keys: null }, { keys: [1] }] as never[]) {
+  const incomplete = { kty: publicJwk.kty, kid: publicJwk.kid, alg: publicJwk.alg };
+  for (const keys of [
+    null,
+    [],
+    {},
+    { keys: null },
+    { keys: [1] },
+    { keys: [incomplete] },
+  ] as never[]) {
     const given = verifyAttestation(attestation, { ...rest, keys });
     await assert.rejects(given, { code: "configuration_invalid", reason: "keys" });
     const fetched = verifyAttestation(attestation, {

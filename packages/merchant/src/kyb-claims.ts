@@ -1,9 +1,10 @@
-import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from "jose";
+import { type JSONWebKeySet, jwtVerify, type JWTVerifyGetKey } from "jose";
 
 import { callIssuer } from "./issuer-call.ts";
 import { isIssuerUrl } from "./issuer.ts";
 import type { AnyKybEvent } from "./kyb-event.ts";
 import { parseHeader } from "./jwt-header.ts";
+import { openKeySet } from "./key-set.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
 
@@ -48,7 +49,7 @@ export async function verifyClaims(
   const keys =
     checks.keys === undefined
       ? await fetchKeys(checks)
-      : readKeys(checks.keys, misconfigured("keys"));
+      : openKeySet(checks.keys, () => misconfigured("keys"));
   const claims = await verifySignature(attestation, keys);
   checkClaims(claims, { ...checks, now });
   if (checks.event !== undefined) checkPlace(claims, checks.event);
@@ -60,29 +61,28 @@ export function refused(reason: string): MerchantError {
   return new MerchantError("attestation_refused", { reason });
 }
 
-type Keys = ReturnType<typeof createLocalJWKSet>;
-
-async function fetchKeys({ issuer, fetch: send = fetch }: AttestationChecks): Promise<Keys> {
+async function fetchKeys({
+  issuer,
+  fetch: send = fetch,
+}: AttestationChecks): Promise<JWTVerifyGetKey> {
   const { status, body } = await callIssuer(send, { url: `${issuer}/.well-known/kyb-jwks.json` });
-  const fault = new MerchantError("response_invalid", { reason: "kyb-jwks" });
-  return readKeys(status === 200 ? body : null, fault);
-}
-
-function readKeys(set: unknown, fault: MerchantError): Keys {
-  try {
-    return createLocalJWKSet(set as JSONWebKeySet);
-  } catch {
-    throw fault;
-  }
+  return openKeySet(
+    status === 200 ? body : null,
+    (cause) => new MerchantError("response_invalid", { reason: "kyb-jwks", cause }),
+  );
 }
 
 /** The claims, after only the signature has been verified. Times are checked with the rest, in the documented order. */
-async function verifySignature(attestation: string, keys: Keys): Promise<Record<string, unknown>> {
+async function verifySignature(
+  attestation: string,
+  keys: JWTVerifyGetKey,
+): Promise<Record<string, unknown>> {
   try {
     // A tolerance far beyond any lifetime, because this step checks only the signature.
     const options = { algorithms: ["RS256"], clockTolerance: Number.MAX_SAFE_INTEGER };
     return (await jwtVerify(attestation, keys, options)).payload;
-  } catch {
+  } catch (error) {
+    if (error instanceof MerchantError) throw error;
     throw refused("signature");
   }
 }
