@@ -127,14 +127,18 @@ test("once a wallet on the same device has the login no code is shown, and the p
   await page.getByRole("heading", { name: "This login has ended" }).waitFor();
 });
 
-test("an approval takes the browser to the client, also when the first answer is lost", async () => {
-  await using stub = await openLoginStub();
-  stub.finishes = [503, `${stub.url}/callback?code=abc`];
-  await using page = await openPage(stub);
-  stub.tell(claimed);
-  stub.tell({ kind: "approved" });
-  await page.waitForURL(`${stub.url}/callback?code=abc`);
-});
+for (const [what, lost] of [
+  ["is lost", 503],
+  ["breaks off", "broken"],
+] as const)
+  test(`an approval takes the browser to the client, also when the first answer ${what}`, async () => {
+    await using stub = await openLoginStub();
+    stub.finishes = [lost, `${stub.url}/callback?code=abc`];
+    await using page = await openPage(stub);
+    stub.tell(claimed);
+    stub.tell({ kind: "approved" });
+    await page.waitForURL(`${stub.url}/callback?code=abc`);
+  });
 
 test("a page that loads after the approval goes on at once", async () => {
   await using stub = await openLoginStub({ state: { kind: "approved" } });

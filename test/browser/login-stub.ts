@@ -31,7 +31,7 @@ export interface LoginStub extends AsyncDisposable {
   refusal: { status: number; reason?: string } | null;
   /** What its clock is ahead of this machine's. */
   aheadMs: number;
-  /** Answers of the next requests to finish; the last one stays. */
+  /** Answers of the next requests to finish, `broken` for one that breaks off; the last one stays. */
   finishes: readonly (number | string)[];
   tell(told: Told): void;
   /** What the service sends on an idle stream. */
@@ -170,6 +170,10 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     if (rest.length > 0) stub.finishes = rest;
     if (next === 409) refuse(response, next, "login_over");
     else if (typeof next === "number") refuse(response, next);
+    else if (next === "broken")
+      response
+        .writeHead(200, { "content-type": "application/json", "content-length": 100 })
+        .write("{", () => response.destroy());
     else
       response
         .writeHead(200, { "content-type": "application/json" })

@@ -343,7 +343,9 @@ async function finish() {
       method: "POST",
       headers: { accept: "application/json" },
     }).catch(() => null);
-    if (response?.ok) return location.replace((await response.json()).location);
+    // One that breaks off is asked for again: the next says where the person can go.
+    const answer = response?.ok ? await response.json().catch(() => null) : null;
+    if (answer !== null) return location.replace(answer.location);
     if (response !== null && response.status < 500 && (await reasonOf(response)) !== "")
       return giveUp();
   }
