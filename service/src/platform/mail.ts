@@ -38,7 +38,7 @@ export function createMailer(ctx: Pick<Ctx, "config" | "clock" | "random" | "log
 
 function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }): Mailer {
   // Opened by the first message, since most processes never send one.
-  let opened: Promise<Transporter> | undefined;
+  let opened: Transporter | undefined;
   const open = async (): Promise<Transporter> => {
     const { createTransport } = await import("nodemailer");
     return createTransport({
@@ -57,8 +57,7 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
   const domain = domainToASCII(from.address.slice(from.address.lastIndexOf("@") + 1));
   return {
     async send({ id, to, subject, text }) {
-      opened ??= open();
-      const transport = await opened;
+      const transport = (opened ??= await open());
       // As objects, addresses are used as they are and never parsed as a list or a group of several.
       await transport.sendMail({
         from,
@@ -70,7 +69,7 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
         signal: AbortSignal.timeout(messageTimeoutMs),
       });
     },
-    close: () => void opened?.then((transport) => transport.close()),
+    close: () => opened?.close(),
   };
 }
 

@@ -26,13 +26,16 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
   });
   // Bytes, which all connections share while they read; of a string, each would have its own copy.
   let document: Promise<Buffer> | undefined;
+  const write = async (): Promise<Buffer> =>
+    Buffer.from(await writeDocument({ routes, webhooks, baseUrl: ctx.config.baseUrl }));
   http.get(
     "/openapi.json",
     { exposeHeadRoute: true, schema: { hide: true } },
     async (_request, reply) => {
-      document ??= writeDocument({ routes, webhooks, baseUrl: ctx.config.baseUrl }).then((text) =>
-        Buffer.from(text),
-      );
+      document ??= write().catch((error: unknown) => {
+        document = undefined;
+        throw error;
+      });
       return reply
         .type("application/json")
         .header("cache-control", "public, max-age=300")

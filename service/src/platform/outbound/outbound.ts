@@ -92,15 +92,15 @@ const addressesTriedMax = 8;
 export function createOutbound(options: OutboundOptions): Outbound {
   const underWay = new Map<AbortController, Promise<OutboundResult>>();
   const kept = new KeptConnections();
-  let loading: Promise<typeof Undici> | undefined;
+  let loaded: typeof Undici | undefined;
   let isClosed = false;
 
   const send = async (request: OutboundRequest): Promise<OutboundResult> => {
     checkRequest(request);
     if (isClosed) throw new Error("The outbound client is closed");
-    // Loaded by the first request, outside of its time limit: a process that makes no requests does not load it.
-    loading ??= import("undici");
-    const undici = await loading;
+    // Loaded by the first request, outside of its time limit: a process that makes no requests does not load it. What fails,
+    // as it does while the process has no descriptor left, is not kept.
+    const undici = (loaded ??= await import("undici"));
     if (isClosed) throw new Error("The outbound client was closed");
 
     const stop = new AbortController();
