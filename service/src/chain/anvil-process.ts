@@ -66,7 +66,8 @@ export async function startAnvilProcess(
       },
     };
   } catch (error) {
-    await child.stop();
+    // Fails where there was no process to begin with.
+    await child.stop().catch(() => undefined);
     remove();
     throw error;
   }

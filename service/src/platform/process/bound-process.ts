@@ -75,16 +75,20 @@ export function startBoundProcess(
     stdio: ["pipe", "pipe", "pipe"],
     ...options.account,
   });
-  createInterface(child.stdout).on("line", options.log);
-  createInterface(child.stderr).on("line", options.log);
-  // The pipe breaks when the shell goes first; `exited` reports that.
-  child.stdin.on("error", () => undefined);
   const { promise: exited, resolve, reject } = Promise.withResolvers<number>();
   // A failure is reported to code that awaits `exited`, but nobody has to.
   exited.catch(() => undefined);
   child.on("error", reject);
   child.on("close", (code) => resolve(code ?? 137));
-  const handles = [child, child.stdout, child.stderr, child.stdin] as unknown as {
+  // There are none where no descriptor is left for them, whatever the types say: then an error is all that comes.
+  const { stdin, stdout, stderr }: Partial<typeof child> = child;
+  for (const output of [stdout, stderr])
+    if (output !== undefined) createInterface(output).on("line", options.log);
+  // The pipe breaks when the shell goes first; `exited` reports that.
+  stdin?.on("error", () => undefined);
+  const handles = [child, stdout, stderr, stdin].filter(
+    (each) => each !== undefined,
+  ) as unknown as {
     ref(): void;
     unref(): void;
   }[];
@@ -92,7 +96,7 @@ export function startBoundProcess(
     exited,
     async stop() {
       for (const handle of handles) handle.ref();
-      child.stdin.destroy();
+      stdin?.destroy();
       const timer = setTimeout(() => killGroup(child.pid), killAfterMs);
       try {
         return await exited;
