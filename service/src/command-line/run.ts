@@ -3,7 +3,7 @@ import { openContext } from "../compose.ts";
 import { isClockRight } from "../platform/clock.ts";
 import { type Config, parseConfig } from "../platform/config/config.ts";
 import { isOutage } from "../platform/database/db.ts";
-import { describeStartFault } from "../platform/process/start-fault.ts";
+import { describeStartFault, firstFault } from "../platform/process/start-fault.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
 import { forPeople, jsonLine, shownText } from "./print.ts";
@@ -50,7 +50,8 @@ export async function runCommandLine(
       print(await verb.run(shell, input));
     }
     return 0;
-  } catch (error) {
+  } catch (thrown) {
+    const error = firstFault(thrown);
     if (error instanceof BadNews) print(error.value);
     const message =
       describeStartFault(error) ?? (error instanceof Error ? error.message : "failed");

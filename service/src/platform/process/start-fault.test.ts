@@ -108,6 +108,8 @@ test("a fault that was foreseen is told as it says, in one line", () => {
   const full = Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC", path: "/x" });
   assert.equal(describeStartFault(full), "ENOSPC: no space left");
   assert.equal(describeStartFault("no error"), null);
+  const left = new SuppressedError(new Error("in use"), new ConfigError("PORT is no port"));
+  assert.equal(describeStartFault(left), "PORT is no port", "whatever could not be closed then");
   const ours = new AggregateError([new ConfigError("one")], "several things failed");
   assert.equal(describeStartFault(ours), null);
 });

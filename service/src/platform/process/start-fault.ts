@@ -19,12 +19,18 @@ const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
 /** Codes of a prepared statement that exists already, or no more: another connection of the pooler has it. */
 const pooledCodes = new Set(["42P05", "26000"]);
 
+/** What failed first, where what was opened could not be closed either: the error of `using` says neither. */
+export function firstFault(error: unknown): unknown {
+  return error instanceof SuppressedError ? firstFault(error.suppressed) : error;
+}
+
 /**
  * One line about a fault that prevents a process from starting and that the person who starts it can fix: a wrong
  * setting, a port that is in use, a database that does not answer or belongs to another version; null for an unforeseen
  * fault.
  */
-export function describeStartFault(error: unknown): string | null {
+export function describeStartFault(thrown: unknown): string | null {
+  const error = firstFault(thrown);
   if (!(error instanceof Error)) return null;
   // A host with several addresses is tried at each of them.
   if (error instanceof AggregateError && error.message === "")

@@ -149,6 +149,19 @@ test("an error is told apart by its kind, and each of its causes by its own", ()
   });
 });
 
+test("of what failed, and then could not be closed either, both are told", async () => {
+  const { log, text } = openLog();
+  const closed = Promise.try(async () => {
+    await using stack = new AsyncDisposableStack();
+    stack.defer(() => {
+      throw new Error("in use");
+    });
+    throw new TypeError("odd");
+  });
+  await closed.catch((error: unknown) => log.error({ err: error }, "a job failed"));
+  assert.match(text(), /"errors":\[\{"type":"TypeError","message":"odd".*"message":"in use"/);
+});
+
 test("bytes, depth and cycles cannot flood or break a line", () => {
   const { log, text } = openLog();
   const cycle: Record<string, unknown> = {};

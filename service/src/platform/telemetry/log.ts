@@ -102,6 +102,9 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
     stack: frames.slice(0, itemsMax).join("\n"),
     ...(error.cause === undefined ? {} : { cause: hideValue(error.cause, depth + 1) }),
     ...(error instanceof AggregateError ? { errors: hideValue(error.errors, depth) } : {}),
+    ...(error instanceof SuppressedError
+      ? { errors: hideValue([error.suppressed, error.error], depth) }
+      : {}),
   };
 }
 
