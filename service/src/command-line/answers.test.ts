@@ -9,8 +9,9 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { openDb } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
+import { escapeSteering } from "../platform/telemetry/steering.ts";
 import { runCommandLine } from "./index.ts";
-import { forPeople, jsonLine } from "./print.ts";
+import { forPeople } from "./print.ts";
 
 await using database = await openTestDatabase();
 const environment = { DATABASE_URL: database.url, PROFILE: "dev", MASTER_KEY: "11".repeat(32) };
@@ -81,7 +82,7 @@ test("a text that somebody else chose stays in its line and does not steer the t
 
 await test("a text that somebody else chose does not steer the terminal as JSON or in a refusal either", async () => {
   const chosen = "\u001b[2J\u009b2J\u007f\u202e\u2028\u{1f600}";
-  const line = jsonLine({ said: chosen });
+  const line = escapeSteering(JSON.stringify({ said: chosen }));
   assert.equal(
     line,
     '{"said":"\\u001b[2J\\u009b2J\\u007f\\u202e\\u2028\u{1f600}"}',

@@ -65,14 +65,6 @@ export function shownText(text: string): string {
   return text.replaceAll(misleading, nameOfCharacter);
 }
 
-/** JSON in one line, which says the same to a program and does not steer a terminal. */
-export function jsonLine(value: unknown): string {
-  return JSON.stringify(value).replaceAll(
-    misleading,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-}
-
 /** What steers a terminal, breaks a line or changes the reading direction. */
 const misleading = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 

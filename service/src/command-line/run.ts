@@ -4,9 +4,10 @@ import { isClockRight } from "../platform/clock.ts";
 import { type Config, parseConfig } from "../platform/config/config.ts";
 import { isOutage } from "../platform/database/db.ts";
 import { describeStartFault, firstFault } from "../platform/process/start-fault.ts";
+import { escapeSteering } from "../platform/telemetry/steering.ts";
 import { helpOf, listVerbs } from "./help.ts";
 import { parseInput } from "./input.ts";
-import { forPeople, jsonLine, shownText } from "./print.ts";
+import { forPeople, shownText } from "./print.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { BadNews, type Option, type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
@@ -38,7 +39,7 @@ export async function runCommandLine(
   let isJson = false;
   const print = (value: unknown): void => {
     if (value === undefined) return;
-    const text = isJson ? `${jsonLine(value)}\n` : forPeople(value);
+    const text = isJson ? `${escapeSteering(JSON.stringify(value))}\n` : forPeople(value);
     terminal.out(text, verb.isToldOnce === true);
   };
   try {

@@ -162,6 +162,14 @@ test("of what failed, and then could not be closed either, both are told", async
   assert.match(text(), /"errors":\[\{"type":"TypeError","message":"odd".*"message":"in use"/);
 });
 
+test("what somebody else wrote does not steer the terminal that shows the log", () => {
+  const { log, text } = openLog();
+  const said = "reverted: \u001b[2J\u009b2J\u007f\u202e\u2028\u00e9";
+  log.error({ err: new Error(said) }, "the chain failed");
+  assert.match(text(), /"reverted: \\u001b\[2J\\u009b2J\\u007f\\u202e\\u2028\u00e9"/);
+  assert.equal((JSON.parse(text()) as { err: { message: string } }).err.message, said);
+});
+
 test("bytes, depth and cycles cannot flood or break a line", () => {
   const { log, text } = openLog();
   const cycle: Record<string, unknown> = {};

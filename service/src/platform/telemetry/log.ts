@@ -2,6 +2,7 @@ import { DatabaseError } from "pg";
 import { type DestinationStream, pino } from "pino";
 import type { Config } from "../config/config.ts";
 import { openLogOutput } from "./log-output.ts";
+import { escapeSteering } from "./steering.ts";
 
 interface Write {
   (fields: Readonly<Record<string, unknown>>, message: string): void;
@@ -43,7 +44,8 @@ export function createLog(options: {
     },
     // Errors have been described by then. pino's own serializer would call each of them "Object", and add its causes.
     serializers: { err: (described: unknown) => described },
-    hooks: { streamWrite: cutSecrets },
+    // A chain's node, for instance, may quote what anybody wrote.
+    hooks: { streamWrite: (line: string) => escapeSteering(cutSecrets(line)) },
   };
   return pino(settings, options.destination ?? standardOutput);
 }
