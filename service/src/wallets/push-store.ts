@@ -125,8 +125,8 @@ export async function markLooked(tx: Queryable, most: number): Promise<HintSourc
 
 /**
  * Takes the hints that members of these businesses have not yet had on their devices. Each is recorded as sent in the
- * same statement, so only one of several processes takes it, once. `offset 0` keeps PostgreSQL from reading everything
- * that is open.
+ * same statement, so only one of several processes takes it, once. Each `offset 0` keeps PostgreSQL from reading everything
+ * that is open, or all hints that were sent.
  */
 export async function takeDueHints(
   tx: Queryable,
@@ -138,9 +138,9 @@ export async function takeDueHints(
       from unnest(${[...businesses]}::text[]) as looked (address) cross join lateral (
         select n.subject, n.member from push_notice n
         where n.business = looked.address and n.ends_at > ${now}
-          and exists (select 1 from push_subscription p where p.user_address = n.member)
+          and exists (select 1 from push_subscription p where p.user_address = n.member offset 0)
           and not exists (
-            select 1 from push_sent s where s.subject = n.subject and s.member = n.member)
+            select 1 from push_sent s where s.subject = n.subject and s.member = n.member offset 0)
         offset 0) as told
       order by subject, member),
     taken as (

@@ -219,8 +219,8 @@ interface InboxColumns extends Ballot {
 
 /**
  * Open ballots that the member may vote on and has not, by id: either of businesses that it has agreed to be a member
- * of, by accepting an invitation or by a vote, or of all others. The `offset 0` has PostgreSQL look at each of the
- * member's businesses, instead of all ballots that are open where it had found none of them.
+ * of, by accepting an invitation or by a vote, or of all others. Each `offset 0` has PostgreSQL look at each of the
+ * member's businesses and ballots, instead of all ballots that are open, and all votes, where it had found none of them.
  *
  * @param page.after the id they come after; empty begins
  */
@@ -244,7 +244,7 @@ export async function listInbox(
         and (has_voted or invitation_signature is not null) = ${page.hasAgreed}
         and (business.status = 'active' or (business.status = 'moved' and ballot.kind = 'governance'))
         and not exists (select 1 from ballot_vote
-          where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch and ballot_vote.member = ${member})
+          where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch and ballot_vote.member = ${member} offset 0)
       order by ballot.id limit ${page.limit}`,
   );
   return rows.map(({ businessName, organizationName, domain, provedAt, ...ballot }) => {
