@@ -25,17 +25,17 @@ export interface OpenedToken {
 type TokenRow = Omit<OpenedToken, "tokenSha256" | "order" | "attempt" | "expiration" | "callback"> &
   Order & { tokenAttempt: number; tokenExpiration: number; tokenCallback: string };
 
+/** A link and its order. The `offset 0` has PostgreSQL find the link by its key alone, before anything else. */
 export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<OpenedToken | null> {
   const [row] = await db.query<TokenRow>(
     sql`select ${orderColumns}, kyc_token.attempt as "tokenAttempt", kyc_token.expiration as "tokenExpiration",
         kyc_token.callback as "tokenCallback", kyc_token.requester, kyc_token.offered,
         kyc_token.request_object as "requestObject", organization.name as "organizationName",
         kyc_consent.signature as "approvedSignature"
-      from kyc_token
+      from (select * from kyc_token where token_sha256 = ${tokenSha256} offset 0) as kyc_token
         join kyc_order on kyc_order.id = kyc_token.order_id
         join organization on organization.id = kyc_order.organization_id
-        left join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_token.attempt
-      where kyc_token.token_sha256 = ${tokenSha256}`,
+        left join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_token.attempt`,
   );
   if (row === undefined) return null;
   const { tokenAttempt, tokenExpiration, tokenCallback, requester, offered, ...more } = row;
@@ -75,12 +75,11 @@ export async function keepRequestObject(
         where id = ${token.order.id} and attempt = ${token.attempt} and status = ${pending} returning id
       ), kept as (
         update kyc_token set request_object = coalesce(request_object, ${object})
-        from scanned where order_id = scanned.id and token_sha256 = ${token.tokenSha256}
-        returning request_object, order_id, number
+        where order_id = (select id from scanned) and token_sha256 = ${token.tokenSha256}
+        returning request_object, number
       ), ended as (
-        delete from kyc_token using kept
-        where kyc_token.order_id = kept.order_id and kyc_token.number < kept.number
-          and kyc_token.request_object is null
+        delete from kyc_token
+        where order_id = ${token.order.id} and number < (select number from kept) and request_object is null
       )
       select request_object from kept`,
   );

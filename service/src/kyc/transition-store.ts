@@ -55,7 +55,7 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
         select id, sequence - ${following}, attempt, status, status_at, initiated_tx_hash, confirm_tx_hash, failure_reason
         from moved
       ), forgotten as (
-        delete from kyc_payload using moved where kyc_payload.order_id = moved.id and ${to} = 'FAILED'
+        delete from kyc_payload where ${to} = 'FAILED' and order_id = any(array(select id from moved))
       ), packages as (
         select id from kyc_package where ${isEnd} and id in (select package_id from moved) order by id for update
       ), counted as (

@@ -52,7 +52,7 @@ export async function revokeOffline(db: Queryable, user: string, now: number): P
     update token_family as family
     set revoked_at = ${now}, revoked_reason = 'ended_by_operator', successor_sealed = null
     where user_address = ${user} and revoked_at is null and expires_at > ${now}
-      and not exists (select from session where session.id = family.session_id and ended_at is null)
+      and not exists (select from session where session.id = family.session_id and ended_at is null offset 0)
     returning id`);
   return rows.length;
 }

@@ -184,7 +184,9 @@ export async function lockDeliveries(
 ): Promise<void> {
   await tx.query(sql`
     select from webhook_delivery
-    where stream_id = ${of.streamId} and (${of.eventId}::text is null or event_id = ${of.eventId})
+    where event_id = any(array(
+      select event_id from webhook_delivery
+      where stream_id = ${of.streamId} and (${of.eventId}::text is null or event_id = ${of.eventId})))
     order by event_id for update`);
 }
 

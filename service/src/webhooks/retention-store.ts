@@ -30,7 +30,7 @@ export async function emptyExpired(
     emptied as (
       update webhook_event e set body = null, body_sealed = null, purge_at = null
       from expired where e.id = expired.id returning e.id, e.attempts),
-    dropped as (delete from webhook_delivery d using emptied where d.event_id = emptied.id)
+    dropped as (delete from webhook_delivery where event_id = any(array(select id from emptied)))
     update webhook_attempt set answer_sealed = null
     where answer_sealed is not null and id = any(array(
       select emptied.id || '.' || number from emptied cross join generate_series(1, attempts) as number))`);
@@ -52,14 +52,16 @@ export async function deleteForgotten(tx: Queryable, ids: readonly string[]): Pr
  */
 export async function deleteStreams(tx: Queryable, streamIds: readonly string[]): Promise<void> {
   await tx.query(sql`
-    select from webhook_delivery where stream_id = any(${streamIds}::text[]) order by event_id for update`);
+    select from webhook_delivery
+    where event_id = any(array(select event_id from webhook_delivery where stream_id = any(${streamIds}::text[])))
+    order by event_id for update`);
   await tx.query(sql`
     with gone as (
       delete from webhook_event e
       where stream_id = any(${streamIds}::text[])
-        and (is_personal or not exists (select from webhook_delivery d where d.event_id = e.id))
+        and (is_personal or not exists (select from webhook_delivery d where d.event_id = e.id offset 0))
       returning e.id, e.attempts),
-    dropped as (delete from webhook_delivery d using gone where d.event_id = gone.id)
+    dropped as (delete from webhook_delivery where event_id = any(array(select id from gone)))
     delete from webhook_attempt where id = any(array(
       select gone.id || '.' || number from gone cross join generate_series(1, attempts) as number))`);
 }

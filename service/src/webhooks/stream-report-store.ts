@@ -25,7 +25,8 @@ export async function listNewestEvents(
   return db.query<ReportedEventRow>(sql`
     select id, e.sequence, kind, url, created_at as "createdAt", delivered_at as "deliveredAt", attempts,
       due_at_ms as "dueAtMs", coalesce(is_held, false) as "isHeld", purge_at as "purgeAt"
-    from webhook_event e left join webhook_delivery on event_id = id
+    from webhook_event e
+      left join lateral (select due_at_ms, is_held from webhook_delivery where event_id = e.id offset 0) as d on true
     where e.stream_id = ${streamId} order by e.sequence desc limit ${limit}`);
 }
 
@@ -51,7 +52,8 @@ export async function listNewestAttempts(
       a.status, a.answer_sealed as "answerSealed"
     from (select id, sequence, attempts from webhook_event where stream_id = ${streamId}
         order by sequence desc limit ${limit}) as e
-      cross join generate_series(1, e.attempts) as made (number)
-      join webhook_attempt a on a.id = e.id || '.' || made.number
+      cross join lateral (
+        select * from webhook_attempt
+        where id = any(array(select e.id || '.' || made from generate_series(1, e.attempts) as made)) offset 0) as a
     order by a.begun_at_ms desc, e.sequence desc, a.number desc limit ${limit}`);
 }

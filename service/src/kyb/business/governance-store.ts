@@ -68,7 +68,7 @@ export async function findCharterChange(
     sql`select ${proposalColumns}
       from business_proposal where business = ${of.business} and operation = 'changeCharter'
         and arguments = ${bufferOfHex(of.arguments)}
-        and exists (select from ballot where ballot.id = business_proposal.id and ballot.status = 'approved')
+        and exists (select from ballot where ballot.id = business_proposal.id and ballot.status = 'approved' offset 0)
       order by nonce desc, id desc limit 1`,
   );
   return row === undefined ? null : toProposal(row);
@@ -201,7 +201,8 @@ export async function listProposalsOf(
       from unnest(${[...businesses]}::text[]) as asked (address)
         cross join lateral (
           select * from business_proposal where business = asked.address order by id desc limit ${limit}) as proposal
-        left join ballot on ballot.id = proposal.id and proposal.status = 'open'
+        left join lateral (
+          select * from ballot where id = proposal.id and proposal.status = 'open' offset 0) as ballot on true
         left join lateral (
           select count(approval) as approvals, count(refusal) as refusals from ballot_vote
           where ballot_id = ballot.id and ballot_vote.epoch = ballot.epoch) as votes on true

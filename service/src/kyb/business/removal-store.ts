@@ -79,10 +79,10 @@ export async function findRemovalByBallot(
   of: { ballotId: string; member: Address },
 ): Promise<Removal | null> {
   const [row] = await db.query<Removal>(
-    sql`select business_removal.business, member, ends_at as "endsAt", keep_nonce as "keepNonce",
+    sql`select business, member, ends_at as "endsAt", keep_nonce as "keepNonce",
         answered_at as "answeredAt"
-      from business_removal join ballot on ballot.business = business_removal.business
-      where ballot.id = ${of.ballotId} and member = ${of.member}`,
+      from business_removal
+      where business = (select business from ballot where id = ${of.ballotId}) and member = ${of.member}`,
   );
   return row ?? null;
 }
