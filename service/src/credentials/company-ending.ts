@@ -85,4 +85,5 @@ async function noteOver(
 export async function purgeCompanyValues({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
   const before = clock.now() - retentionSeconds;
   await purgeInBatches(async (limit) => company.deleteValues(db, before, limit));
+  await purgeInBatches(async (limit) => company.noteEmptied(db, before, limit));
 }

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { actsOn } from "../../../test/audited-acts.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
-import { sql } from "../platform/database/db.ts";
+import { type Queryable, sql } from "../platform/database/db.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { sendToRegistry } from "./batches.ts";
-import { listRecordsDue, makeRecordsDue, putBackStanding } from "./company-store.ts";
+import { deleteValues, listRecordsDue, makeRecordsDue, putBackStanding } from "./company-store.ts";
 import * as issuerStore from "./issuer-store.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
 import { inAYear, openTestCredentials, someBusiness, someUser } from "./test-credentials.ts";
@@ -173,6 +173,31 @@ await test("values that somebody holds wait for the next purge, and the others g
   });
   await purgeCompanyValues(ctx);
   assert.deepEqual(await ctx.db.query(left), []);
+});
+
+/** How often the transaction has looked for values so far, be it by an index or not. */
+async function countFieldScans(tx: Queryable): Promise<number> {
+  const [row] = await tx.query<{ scans: number }>(sql`
+    select sum(pg_stat_get_xact_numscans(each))::int as scans from (
+      select 'company_field'::regclass as each
+      union all select indexrelid from pg_index where indrelid = 'company_field'::regclass) as places`);
+  return row?.scans ?? NaN;
+}
+
+await test("a record whose values are gone is not looked at by the next purge", async () => {
+  const { issue } = await openIssuer("Example Register AG");
+  await issue(await someBusiness(world), { expiresAt: ctx.clock.now() + 50 });
+  await world.settle();
+  world.advance(50);
+  await endCompanyRecords(ctx);
+  world.advance(7 * 86_400);
+  await purgeCompanyValues(ctx);
+  await ctx.db.transaction(async (tx) => {
+    const earlier = await countFieldScans(tx);
+    assert.equal(await deleteValues(tx, ctx.clock.now() - 7 * 86_400, 10), 0);
+    // The deletion of what was found, which is nothing.
+    assert.equal((await countFieldScans(tx)) - earlier, 1);
+  });
 });
 
 await test("403: a distrusted issuer issues no record, and what an issuer does is audited once", async () => {

@@ -291,7 +291,19 @@ export async function deleteValues(db: Queryable, before: number, limit: number)
     delete from company_field where ctid = any(array(
       select held.ctid from company_record cross join lateral (
         select ctid from company_field where credential_id = company_record.credential_id for update skip locked) as held
-      where ended_at <= ${before} order by ended_at limit ${limit}))
+      where ended_at <= ${before} and not is_emptied order by ended_at limit ${limit}))
     returning 1 as gone`);
+  return rows.length;
+}
+
+/** Notes which records that ended earlier have no value any more, so that none is looked for again. @returns how many */
+export async function noteEmptied(db: Queryable, before: number, limit: number): Promise<number> {
+  const rows = await db.query(sql`
+    update company_record set is_emptied = true where credential_id = any(array(
+      select credential_id from company_record as record
+      where ended_at <= ${before} and not is_emptied
+        and not exists (select from company_field where credential_id = record.credential_id offset 0)
+      order by ended_at limit ${limit} for no key update skip locked))
+    returning 1 as noted`);
   return rows.length;
 }

@@ -28,3 +28,8 @@ create or replace view push_notice (subject, member, ends_at, business) as
 alter table push_sent set (vacuum_truncate = off);
 alter table business_proposal set (vacuum_truncate = off);
 alter table business_login set (vacuum_truncate = off);
+
+-- Whether the values of a record that ended are gone: each was looked for every hour, for all records that ever ended.
+alter table company_record add column is_emptied boolean not null default false;
+drop index company_record_over;
+create index company_record_over on company_record (ended_at) where ended_at is not null and not is_emptied;
