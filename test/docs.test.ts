@@ -421,6 +421,7 @@ test("the alerts ask for metrics that the service has", async () => {
   const sources = [
     "chain/chain-metrics.ts",
     "login/token/token-request.ts",
+    "platform/http/health.ts",
     "platform/telemetry/metrics.ts",
   ].map((name) => read(`service/src/${name}`));
   const values = [...alerts.matchAll(/\b(?:event|outcome|route)=("[^"]+")/g)].map(
