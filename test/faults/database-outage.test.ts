@@ -4,7 +4,15 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
-import { approveByQr, finish, openPage, redeem, statusOf } from "../login-flow.ts";
+import {
+  approveByQr,
+  authorizationUrl,
+  finish,
+  makePkce,
+  openPage,
+  redeem,
+  statusOf,
+} from "../login-flow.ts";
 import { type OwnPostgres, openOwnPostgres } from "../own-postgres.ts";
 import { newIdentity } from "../raw-wallet.ts";
 import { until } from "../patience.ts";
@@ -80,7 +88,7 @@ test("while the database only reads, as one that was replaced, the process says 
   await until("it is ready again", async () => ((await isReady()) ? true : null));
 });
 
-test("while the database is away every route says 503, and afterwards the login goes on", async () => {
+test("while the database is away every route says 503 and when to ask again, and afterwards the login goes on", async () => {
   const page = await openPage(world.baseUrl, world.client);
   await approveByQr(world.baseUrl, page, newIdentity());
   await crashDatabase();
@@ -96,6 +104,9 @@ test("while the database is away every route says 503, and afterwards the login 
   });
   assert.equal(token.status, 503);
   assert.equal(((await token.json()) as { error: string }).error, "temporarily_unavailable");
+  const shown = await fetch(authorizationUrl(world.baseUrl, world.client, makePkce()));
+  for (const answer of [ready, status, token, shown])
+    assert.deepEqual([answer.status, answer.headers.get("retry-after")], [503, "1"], answer.url);
 
   await server.start();
   assert.equal((await statusOf(world.baseUrl, page))["kind"], "approved");

@@ -172,6 +172,9 @@ export interface ProblemOptions {
   headers?: Record<string, string>;
 }
 
+/** What is away mostly comes back within seconds, and another process may answer at once. */
+const unavailableHeaders = { "retry-after": "1" };
+
 /** A refusal that is sent to the caller in the error envelope of decisions section 1. */
 export class Problem extends Error {
   readonly reason: Reason;
@@ -182,7 +185,7 @@ export class Problem extends Error {
     super(options.message ?? table[reason][1]);
     this.reason = reason;
     this.status = table[reason][0];
-    this.options = options;
+    this.options = reason === "unavailable" ? { headers: unavailableHeaders, ...options } : options;
   }
 }
 
