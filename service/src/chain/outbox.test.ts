@@ -275,11 +275,12 @@ test("what the node refuses waits with an alarm that says why, and is outbid onl
   assert.equal(process.done.length, 1);
 });
 
-test("what waits is outbid only within the day's cap", async () => {
+test("what waits is outbid only within the day's cap, with an alarm of its own where no day has room for that", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using rich = await installation.openProcess();
   await using poor = await installation.openProcess({ CHAIN_SPEND_CAP: "0.000000001" });
+  await using late = await installation.openProcess({ CHAIN_SPEND_CAP: "0.001" });
   await anvil.setAutomine(false);
   await rich.queue("a");
   await rich.work();
@@ -290,8 +291,20 @@ test("what waits is outbid only within the day's cap", async () => {
         where t.kind = 'test.settle'`)
     ).length;
   installation.advance(60);
-  await poor.work();
-  assert.deepEqual([await formsOf(), await alarmsOf(poor, "spend_cap")], [1, 1]);
+  const alarmsOfWork = async (process: SettlingProcess): Promise<number[]> => {
+    await process.work();
+    installation.advance(1);
+    const alarms = ["spend_cap", "cost_above_cap"];
+    return Promise.all(alarms.map(async (name) => alarmsOf(process, name)));
+  };
+  assert.deepEqual(
+    [await alarmsOfWork(late), await alarmsOfWork(poor)],
+    [
+      [1, 0],
+      [1, 1],
+    ],
+  );
+  assert.equal(await formsOf(), 1);
   installation.advance(60);
   await rich.work();
   assert.equal(await formsOf(), 2);

@@ -217,16 +217,23 @@ async function waitForCap(
   tx: Queryable,
   { due, fees }: Pick<Prepared, "due" | "fees">,
 ): Promise<void> {
-  const { metrics } = ctx.chain;
-  metrics.raise("spend_cap", { waiting: due.length });
+  ctx.chain.metrics.raise("spend_cap", { waiting: due.length });
   for (const { id, kind, gasLimit } of due) {
-    const costWei = costOf(gasLimit, fees);
-    if (costWei > shareOfCap(kind, capWeiOf(ctx)))
-      metrics.raise("cost_above_cap", { id, kind, costWei: `${costWei}` });
+    const capWei = shareOfCap(kind, capWeiOf(ctx));
+    tellAboveCap(ctx, { id, kind, costWei: costOf(gasLimit, fees), capWei });
   }
   const ids = due.map(({ id }) => id);
   const until = ctx.clock.now() + spendPauseSeconds;
   await store.putOff(tx, ids, until);
+}
+
+/** No day is long enough for what alone costs more than a day may. */
+function tellAboveCap(
+  { chain }: ChainContext,
+  given: { id: string; kind: string; costWei: bigint; capWei: bigint },
+): void {
+  const { id, kind, costWei, capWei } = given;
+  if (costWei > capWei) chain.metrics.raise("cost_above_cap", { id, kind, costWei: `${costWei}` });
 }
 
 function capWeiOf({ config }: ChainContext): bigint {
@@ -251,6 +258,7 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
     const spent = spendOnBump(locked.spent, { kind: sent.kind, wei: more }, limits);
     if (spent === null) {
       chain.metrics.raise("spend_cap", { waiting: 1 });
+      tellAboveCap(ctx, { ...sent, costWei: more, capWei: limits.capWei });
       return null;
     }
     const form = await signForm(ctx, { ...sent, ...found }, { nonce, fees });
