@@ -81,7 +81,7 @@ export interface CheckResult {
   readonly leaseId: string | null;
 }
 
-type KnownProof = Pick<ClientDomain, "provedAt" | "failingSince">;
+type KnownProof = Pick<ClientDomain, "provedAt" | "checkedAt" | "failingSince">;
 
 /**
  * Records a check. A check that has lost its lease meanwhile changes nothing.
@@ -91,7 +91,7 @@ type KnownProof = Pick<ClientDomain, "provedAt" | "failingSince">;
 export async function recordCheck(tx: Queryable, check: CheckResult): Promise<KnownProof | null> {
   const [before] = await tx.query<KnownProof>(
     sql`with before as (
-        select id, proved_at, failing_since from client_domain
+        select id, proved_at, checked_at, failing_since from client_domain
         where id = ${check.id} and (${check.leaseId}::uuid is null or lease_id = ${check.leaseId}::uuid)
         for update)
       update client_domain set
@@ -102,7 +102,8 @@ export async function recordCheck(tx: Queryable, check: CheckResult): Promise<Kn
         lease_id = null,
         leased_until = null
       from before where client_domain.id = before.id
-      returning before.proved_at as "provedAt", before.failing_since as "failingSince"`,
+      returning before.proved_at as "provedAt", before.checked_at as "checkedAt",
+        before.failing_since as "failingSince"`,
   );
   return before ?? null;
 }

@@ -148,7 +148,7 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
   if (domain.proof === "waived") return "waived";
   const { found, site } = await lookForProof(ctx, domain);
   await ctx.db.transaction(async (tx) => {
-    await recordCheck(ctx, tx, { domain, found, leaseId: null });
+    await recordCheck(ctx, tx, { domain, found, leaseId: null, now: ctx.clock.now() });
     if (found === null) return;
     await ctx.audit.record(tx, {
       actor,
@@ -191,27 +191,48 @@ const leaseSeconds = 60;
 
 async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise<void> {
   const { found } = await lookForProof(ctx, domain);
-  const isFailing = found === null;
-  const isNews = await ctx.db.transaction(async (tx) => {
-    const before = await recordCheck(ctx, tx, { domain, found, leaseId });
-    if (before === null || (before.failingSince !== null) === isFailing) return false;
-    await ctx.audit.record(tx, {
-      actor: "system",
-      action: isFailing ? "client-domain.proof-lost" : "client-domain.proof-found",
-      subject: domain.id,
-    });
-    return true;
+  const news = await ctx.db.transaction(async (tx) => {
+    const now = ctx.clock.now();
+    const before = await recordCheck(ctx, tx, { domain, found, leaseId, now });
+    const acts = before === null ? [] : newsOf({ ...domain, ...before }, { found, now });
+    for (const action of acts)
+      await ctx.audit.record(tx, { actor: "system", action, subject: domain.id });
+    return acts;
   });
-  if (isNews && isFailing)
-    ctx.log.warn({ clientDomainId: domain.id }, "the proof of a domain was not found any more");
+  for (const each of news) {
+    const line = warnings[each];
+    if (line !== null) ctx.log.warn({ clientDomainId: domain.id }, line);
+  }
+}
+
+/** What a check has to tell, as the audit trail names it, and as a warning for the operator. */
+const warnings = {
+  "client-domain.proof-found": null,
+  "client-domain.proof-lost": "the proof of a domain was not found any more",
+  "client-domain.proof-lapsed":
+    "a domain is unverified: its proof has not been found for seven days",
+} as const;
+
+/** @param before the domain as the check before this one left it */
+function newsOf(
+  before: ClientDomain,
+  { found, now }: { found: ProofFound | null; now: number },
+): (keyof typeof warnings)[] {
+  const wasFailing = before.failingSince !== null;
+  if (found !== null) return wasFailing ? ["client-domain.proof-found"] : [];
+  const isLapsed = isVerified(before, before.checkedAt ?? now) && !isVerified(before, now);
+  return [
+    ...(wasFailing ? [] : (["client-domain.proof-lost"] as const)),
+    ...(isLapsed ? (["client-domain.proof-lapsed"] as const) : []),
+  ];
 }
 
 async function recordCheck(
   ctx: Ctx,
   tx: Queryable,
-  check: { domain: ClientDomain; found: ProofFound | null; leaseId: string | null },
+  check: { domain: ClientDomain; found: ProofFound | null; leaseId: string | null; now: number },
 ): ReturnType<typeof store.recordCheck> {
-  const now = ctx.clock.now();
+  const { now } = check;
   const isProved = check.found !== null;
   const before = await store.recordCheck(tx, {
     id: check.domain.id,
@@ -222,11 +243,7 @@ async function recordCheck(
   });
   // Cached clients and keys have to be told only when the domain becomes verified; that it stops being verified follows
   // from the time.
-  if (
-    before !== null &&
-    isProved &&
-    !isVerified({ ...check.domain, provedAt: before.provedAt }, now)
-  )
+  if (before !== null && isProved && !isVerified({ ...check.domain, ...before }, now))
     await store.announceDomain(tx, check.domain.id);
   return before;
 }
