@@ -7,7 +7,7 @@ import { authorizationUrl, makePkce } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { openWorld } from "../world.ts";
 
-test("probes fill no log while all is well, and one that fails stands in it", async () => {
+test("probes fill no log while all is well, and one that fails stands in it and says what to do", async () => {
   await using world = await openWorld();
   const lines: string[] = [];
   const log = createLog({ level: "info", destination: { write: (line) => lines.push(line) } });
@@ -22,6 +22,11 @@ test("probes fill no log while all is well, and one that fails stands in it", as
   assert.equal(await ask("/else"), 200);
   leadMs = 60_000;
   assert.equal(await ask("/health/ready"), 503);
+  const { body } = await http.inject({ url: "/health/ready" });
+  assert.match(
+    body,
+    /clock was set back, and the process is 60 s ahead of it: restart the process/,
+  );
   assert.deepEqual(
     lines.map((line) => {
       const { route, status } = JSON.parse(line) as Record<string, unknown>;
@@ -29,6 +34,7 @@ test("probes fill no log while all is well, and one that fails stands in it", as
     }),
     [
       ["/else", 200],
+      ["/health/ready", 503],
       ["/health/ready", 503],
     ],
   );

@@ -1,5 +1,5 @@
 import { Type } from "./schema.ts";
-import { isClockRight } from "../clock.ts";
+import { type Clock, isClockRight, skewLimitMs } from "../clock.ts";
 import type { Ctx } from "../context.ts";
 import { isWritable } from "./health-store.ts";
 import type { Http } from "./http.ts";
@@ -25,12 +25,21 @@ async function faultOf({ db, clock }: Ctx): Promise<string | null> {
     const looks = Promise.all([isClockRight(db, clock), isWritable(db)]);
     const [isRight, canWrite] = await Promise.race([looks, late]);
     if (!canWrite) return "the database takes no changes";
-    return isRight ? null : "this machine's clock differs from the database's by more than 2 s";
+    return isRight ? null : faultOfClock(clock);
   } catch {
     return "the database cannot be reached";
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Once the machine's clock is right again, whoever looked at it would find nothing, though the process is still ahead. */
+function faultOfClock(clock: Clock): string {
+  const aheadMs = clock.leadMs?.() ?? 0;
+  if (aheadMs <= skewLimitMs)
+    return "this machine's clock differs from the database's by more than 2 s";
+  const seconds = Math.round(aheadMs / 1000);
+  return `this machine's clock was set back, and the process is ${seconds} s ahead of it: restart the process`;
 }
 
 /** `alive`: the process runs. `ready`: it can answer now; carries the service's time, which in `dev` can be moved. */
