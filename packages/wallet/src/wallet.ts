@@ -56,6 +56,14 @@ import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
 import { castVote, type Decision, type VoteOutcome } from "./votes.ts";
 
+/**
+ * Before an answer is sent again to a broker that cannot take it now, or gives none. It may have taken it all the same,
+ * and then says that the request is over to whoever begins anew; the same bytes get the same answer.
+ */
+const resendPausesMs = [1000, 2000, 4000];
+/** The person waits, and a call that hung has used up what there is. */
+const resendWithinMs = 15_000;
+
 /** How long an answer that names no end can be picked up. */
 const pickUpSeconds = 600;
 
@@ -384,8 +392,8 @@ async function sendAnswer(
   const brokers = await ctx.brokers();
   const [relay] = brokers;
   const isForeign = !brokers.includes(originOfConnection(url) ?? "");
-  if (ctx.relaysAnswers !== true || relay === undefined || !isForeign)
-    return call(ctx.fetch, { url, body });
+  if (!isForeign) return sendAgain(async () => call(ctx.fetch, { url, body }));
+  if (ctx.relaysAnswers !== true || relay === undefined) return call(ctx.fetch, { url, body });
   const path = "/w/relay";
   const relayed = await ctx.sessions.call(relay, { path, body: { url, body } });
   if (relayed.status !== 200) throw refusalOfAnswer(`${relay}${path}`, relayed);
@@ -393,4 +401,19 @@ async function sendAnswer(
   if (typeof status !== "number")
     throw new WalletRefusal("broker_refused", `${relay} relays an answer that is none`);
   return { status, text: typeof text === "string" ? text : null };
+}
+
+async function sendAgain(send: () => Promise<CallAnswer>): Promise<CallAnswer> {
+  const endMs = performance.now() + resendWithinMs;
+  for (const ms of resendPausesMs) {
+    const answer = await send().catch((error: unknown) => {
+      // A redirect has no cause, and stays one.
+      const isBroken = error instanceof WalletRefusal && error.cause !== undefined;
+      if (isBroken && performance.now() < endMs) return null;
+      throw error;
+    });
+    if (answer !== null && answer.status !== 503) return answer;
+    await new Promise((resolve) => setTimeout(resolve, ms));
+  }
+  return send();
 }
