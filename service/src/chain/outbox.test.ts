@@ -134,7 +134,7 @@ test("the bytes of what is long final are forgotten, its hash and outcome stay, 
   assert.deepEqual(await db.query(kept), [{ ...before, isForgotten: true, isRawForgotten: true }]);
 });
 
-test("what another process signs between a look and the lock is signed once, and 32 wait for the chain at most", async () => {
+test("what another process signs between a look and the lock is signed once, with no alarm, and 32 wait for the chain at most", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();
@@ -156,6 +156,16 @@ test("what another process signs between a look and the lock is signed once, and
   };
   assert.deepEqual(await signDue({ ...process.ctx, db: late }), { count: 0, hasMore: false });
   assert.ok(isSigned);
+  await process.queue("second");
+  isSigned = false;
+  const { chain } = process;
+  const request: typeof chain.node.request = async (method, params) => {
+    if (method === "eth_estimateGas") throw new RpcError(3, "execution reverted: done already");
+    return chain.node.request(method, params);
+  };
+  const refusing = { ...chain, node: { ...chain.node, request } };
+  await signDue({ ...process.ctx, db: late, chain: refusing });
+  assert.deepEqual([isSigned, await alarmsOf(process, "would_revert")], [true, 0]);
   for (let at = 0; at < 35; at += 1) await process.queue(`more ${at}`);
   await process.work();
   const rows = await db.query(sql`

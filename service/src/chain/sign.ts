@@ -111,8 +111,8 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
       return null;
     }
     if (due.refusals >= refusalsMax) return gasOfRefused;
-    metrics.raise("would_revert", { kind: due.kind, message });
-    await store.putOffRefused(ctx.db, due, until);
+    if (await store.putOffRefused(ctx.db, due, until))
+      metrics.raise("would_revert", { kind: due.kind, message });
     return null;
   }
 }

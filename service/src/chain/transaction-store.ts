@@ -149,15 +149,20 @@ export async function putOff(db: Queryable, ids: readonly string[], until: numbe
     where id = any(${ids}::bigint[]) and status = ${queued}`);
 }
 
-/** Puts off what the chain refuses beforehand. Processes that were told so at the same time count it once. */
+/**
+ * Puts off what the chain refuses beforehand. Processes that were told so at the same time count it once.
+ *
+ * @returns false where it was counted already, or is not queued any more: what was mined meanwhile is refused, too
+ */
 export async function putOffRefused(
   db: Queryable,
   { id, refusals }: Pick<DueTransaction, "id" | "refusals">,
   until: number,
-): Promise<void> {
-  await db.query(sql`
+): Promise<boolean> {
+  const rows = await db.query(sql`
     update chain_transaction set due_at = ${until}, refusals = refusals + 1
-    where id = ${id} and status = ${queued} and refusals = ${refusals}`);
+    where id = ${id} and status = ${queued} and refusals = ${refusals} returning id`);
+  return rows.length === 1;
 }
 
 export interface LockedSigner {
