@@ -69,6 +69,12 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["DATABASE_URL", "banana", /postgresql:/],
   ["DATABASE_URL", "mysql://localhost/svc", /postgresql:/],
   ["DATABASE_URL", "postgresql://localhost:port/svc", /postgresql:/],
+  ["DATABASE_URL", "postgresql://svc:x@one.internal,two.internal/svc", /one host/],
+  [
+    "DATABASE_URL",
+    "postgresql://one:5432,two:5432/svc?target_session_attrs=read-write",
+    /one host/,
+  ],
   ["DATABASE_CONNECTIONS", "1", /from 2 to 200/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDR/],
   ["TRUSTED_PROXIES", "10.0.0.1,proxy.example.com", /CIDR/],
@@ -114,6 +120,7 @@ test("a database is reached by host or by socket", () => {
   for (const url of [
     "postgres://localhost/svc",
     "postgresql://svc:p%40ss@db.example.com:5432/svc?sslmode=require",
+    "postgresql://svc:p,w@localhost/svc?options=a,b",
     "postgresql:///svc?host=/run/postgresql",
     "postgresql://svc:secret@/svc?host=/run/postgresql",
     "postgresql://%2Frun%2Fpostgresql/svc",
