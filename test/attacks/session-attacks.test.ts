@@ -3,13 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, checksumAddress } from "@svc/protocol";
 import { decodeJwt } from "jose";
-import { parseConfig } from "../../service/src/platform/config/config.ts";
 import { authorizationFaults } from "../../service/src/login/authorization/authorization-request.ts";
-import {
-  attemptCookies,
-  endedSessionCookie,
-  sessionCookie,
-} from "../../service/src/login/attempt/browser-cookies.ts";
 import { purgeLogins } from "../../service/src/login/retention.ts";
 import { type Jar, openJar } from "../cookie-jar.ts";
 import {
@@ -150,6 +144,21 @@ test("tokens of a session's answer say how surely and when the wallet was asked,
   const { acr, auth_time: askedAt } = decodeJwt(((await response.json()) as Tokens).id_token);
   assert.equal(acr, "urn:svc:acr:qr-near", "as surely as the client's own login");
   assert.ok(Number(askedAt) <= askedUntil);
+});
+
+test("a login is as old as the wallet's answer, whenever the browser came for its code, and young enough through the last second", async () => {
+  using _ = world.holdTime();
+  const [jar, identity] = [openJar(), newIdentity()];
+  // First in a session of its own, then in one that goes on.
+  for (const changed of [{}, { prompt: "login" }]) {
+    const page = await openPage(world.baseUrl, world.client, { jar, changed });
+    await approveByQr(world.baseUrl, page, identity);
+    await world.advance(30);
+    await finish(world.baseUrl, page);
+    await world.advance(70);
+    assert.equal(await faultOf(jar, { max_age: "99" }), "login_required");
+    assert.equal(await faultOf(jar, { max_age: "100" }), null);
+  }
 });
 
 test("the order of scopes means nothing to a session", async () => {
@@ -306,6 +315,7 @@ test("every refusal of a request goes back with its state and the issuer", async
     [{ code_challenge_method: "plain" }, "invalid_request"],
     [{ audience: "https://unknown.example" }, "invalid_target"],
     [{ prompt: "none login" }, "invalid_request"],
+    [{ prompt: "login none" }, "invalid_request"],
     [{ max_age: "-1" }, "invalid_request"],
     [{ id_token_hint: "eyJhbGciOiJub25lIn0.e30." }, "invalid_request"],
     [{ request: "eyJhbGciOiJub25lIn0.e30." }, "request_not_supported"],
@@ -333,32 +343,6 @@ test("a redirect URI or client that is named twice is redirected to nowhere, whi
     for (const value of values) url.searchParams.append(name, value);
     const response = await fetch(url, { redirect: "manual" });
     assert.deepEqual([response.status, response.headers.get("location")], [400, null], url.search);
-  }
-});
-
-test("under https the cookies are bound to the host, unreadable to scripts and never sent in clear", () => {
-  const config = parseConfig({
-    PROFILE: "production",
-    BASE_URL: "https://id.example.com",
-    DATABASE_URL: "postgres://nowhere/none",
-    MASTER_KEY: "0123456789abcdef".repeat(4),
-    CHAIN_RPC_URL: "http://nowhere",
-    SIGNER_KEY: "22".repeat(32),
-  });
-  const made = { loginId: "a".repeat(22), secret: "s", createdAt: 1, lifetimeSeconds: 120 };
-  const held = Array.from({ length: 9 }, (_, at) => `__Host-svc_login_${at}=${at}.x`).join("; ");
-  const lines = [
-    sessionCookie(config, "s"),
-    endedSessionCookie(config),
-    ...attemptCookies(config, held, made),
-  ];
-  assert.equal(lines.length, 5);
-  for (const line of lines) {
-    assert.match(line, /^__Host-svc_(session|login_\w+)=/);
-    const attributes = new Set(line.split("; ").slice(1));
-    for (const attribute of ["Path=/", "HttpOnly", "SameSite=Lax", "Secure"])
-      assert.ok(attributes.has(attribute), line);
-    assert.ok(!/domain/i.test(line));
   }
 });
 

@@ -31,8 +31,9 @@ test("a QR login needs the digits unless its client does without, and a code tha
     assert.equal(needsNumber({ numberMatching }, { channel, isStatic }), expected);
 });
 
-test("a number has two digits, also below ten", () => {
+test("a number has two digits, also below ten, and is any of a hundred", () => {
   assert.equal(drawDigits({ below: () => 7 }), "07");
+  assert.equal(drawDigits({ below: (bound) => bound - 1 }), "99");
 });
 
 test("the page shows the digits only where the wallet asks for them", () => {
