@@ -1,6 +1,7 @@
 // What becomes of a logout whose client was changed since this process has read it, and nobody told it of the change.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { sql } from "../../platform/database/db.ts";
 import type { Outbound } from "../../platform/outbound/outbound.ts";
 import {
   addClient,
@@ -57,4 +58,14 @@ test("a client that asked to be told of logouts since it was read is told", asyn
   assert.deepEqual(await listTestLogouts(login.ctx.db), [
     { clientId: client.id, attempts: 1, outcome: "delivered" },
   ]);
+});
+
+test("a client that was disabled since it was read is told nothing", async () => {
+  const client = await addClient(login, { backchannelLogoutUri: "https://shop.example/gone" });
+  const hint = await hintOf(client);
+  sent.length = 0;
+  await login.ctx.db.query(sql`update oauth_client set disabled_at = 1 where id = ${client.id}`);
+  assert.equal((await logOut({ id_token_hint: hint })).status, 200);
+  await deliverLogouts(login.ctx);
+  assert.deepEqual(sent, []);
 });
