@@ -156,15 +156,18 @@ test("one network has the service pay for sixty transactions in an hour, and no 
     return (await world.walletCall("alice", "POST", "/w/businesses", { body, headers })).status;
   };
   const statuses = new Set<number>();
-  for (let times = 0; times < 60; times += 1) statuses.add(await found("203.0.113.9"));
+  for (let times = 0; times < 60; times += 1) statuses.add(await found(`2001:db8::${times}`));
   assert.deepEqual(statuses, new Set([400]));
-  assert.equal(await found("203.0.113.9"), 429);
-  assert.equal(await found("203.0.113.10"), 400);
+  assert.equal(await found("2001:db8::ff"), 429);
+  assert.equal(await found("2001:db8:0:1::ff"), 400);
   const proposed = await world.walletCall(
     "alice",
     "POST",
     `/w/businesses/${world.business.address}/proposals`,
-    { body: { operation: "withdraw", hash: `0x${"11".repeat(32)}` }, headers: from("203.0.113.9") },
+    {
+      body: { operation: "withdraw", hash: `0x${"11".repeat(32)}` },
+      headers: from("2001:db8::fe"),
+    },
   );
   assert.equal(proposed.status, 429);
 });

@@ -40,6 +40,10 @@ function from(address: string): Record<string, string> {
   return { "x-forwarded-for": address };
 }
 
+/** One subscriber has all of a /64, so it comes from another address of it each time. */
+const fromNetwork = (network: number, host: number): Record<string, string> =>
+  from(`2001:db8:0:${network}::${host}`);
+
 async function push(client: LoginClient, headers: Record<string, string>): Promise<Response> {
   const { search } = new URL(authorizationUrl(world.baseUrl, client, makePkce()));
   const authorization =
@@ -56,11 +60,11 @@ async function push(client: LoginClient, headers: Record<string, string>): Promi
 }
 
 test("an address that starts too many logins gets a page with Try again, by link and by form alike", async () => {
-  const headers = from("192.0.2.1");
+  const headers = fromNetwork(1, perAddress);
   const jar = openJar();
   const url = authorizationUrl(world.baseUrl, { ...world.client, id: "unknown" }, makePkce());
   for (let start = 0; start < perAddress; start += 1)
-    assert.equal((await jar.fetch(url, { headers })).status, 400);
+    assert.equal((await jar.fetch(url, { headers: fromNetwork(1, start) })).status, 400);
   const byLink = await jar.fetch(url, { headers });
   const body = new URL(url).searchParams;
   const byForm = await jar.fetch(`${world.baseUrl}/oauth2/auth`, { method: "POST", headers, body });
@@ -70,7 +74,8 @@ test("an address that starts too many logins gets a page with Try again, by link
     const again = /href="(\/oauth2\/auth\?[^"]+)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "";
     assert.equal(new URL(again, url).searchParams.toString(), body.toString());
   }
-  assert.equal((await jar.fetch(url, { headers: from("192.0.2.2") })).status, 400, "others go on");
+  const ofOther = { headers: fromNetwork(2, 0) };
+  assert.equal((await jar.fetch(url, ofOther)).status, 400, "others go on");
 });
 
 test("a page that says to wait puts into no address who a form says the person is", async () => {
@@ -145,11 +150,10 @@ test("an address opens no more wallet sessions than it starts logins", async () 
 
 test("an address sends no more answers to orders than it starts logins", async () => {
   const url = `${world.baseUrl}/w/o/AAAAAAAAAAAAAAAAAAAAAA`;
-  const headers = from("192.0.2.60");
   for (let at = 0; at < perAddress; at += 1)
-    assert.equal((await post(url, {}, headers)).status, 404);
-  assertToldToWait(await post(url, {}, headers));
-  assert.equal((await post(url, {}, from("192.0.2.61"))).status, 404, "others go on");
+    assert.equal((await post(url, {}, fromNetwork(3, at))).status, 404);
+  assertToldToWait(await post(url, {}, fromNetwork(3, perAddress)));
+  assert.equal((await post(url, {}, fromNetwork(4, 0))).status, 404, "others go on");
 });
 
 const chainHead = "POST /w/chain HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
@@ -216,17 +220,18 @@ test("what wallets leave, take, relay and subscribe to is counted by network, ea
   await world.advance(60);
   const session = await openWalletSession(world.baseUrl, newIdentity());
   const device = { endpoint: "x", keys: { p256dh: "x", auth: "x" } };
-  const calls: [string, string, unknown, number][] = [
-    ["192.0.2.80", "/w/mailbox", { box: "x", expiresAt: 0 }, 400],
-    ["192.0.2.81", `/w/mailbox/${"A".repeat(32)}/take`, {}, 404],
-    ["192.0.2.80", "/w/relay", { url: "x", body: { svcID: "x" } }, 400],
-    ["192.0.2.80", "/w/push", device, 400],
+  const calls: [number, string, unknown, number][] = [
+    [5, "/w/mailbox", { box: "x", expiresAt: 0 }, 400],
+    [6, `/w/mailbox/${"A".repeat(32)}/take`, {}, 404],
+    [5, "/w/relay", { url: "x", body: { svcID: "x" } }, 400],
+    [5, "/w/push", device, 400],
   ];
-  for (const [address, path, body, status] of calls) {
-    const call = async (by: string): Promise<Response> =>
-      post(`${world.baseUrl}${path}`, body, { ...session, ...from(by) });
-    for (let at = 0; at < perAddress; at += 1) assert.equal((await call(address)).status, status);
-    assertToldToWait(await call(address));
-    assert.equal((await call("192.0.2.82")).status, status, "others go on");
+  for (const [network, path, body, status] of calls) {
+    const call = async (by: Record<string, string>): Promise<Response> =>
+      post(`${world.baseUrl}${path}`, body, { ...session, ...by });
+    for (let at = 0; at < perAddress; at += 1)
+      assert.equal((await call(fromNetwork(network, at))).status, status);
+    assertToldToWait(await call(fromNetwork(network, perAddress)));
+    assert.equal((await call(fromNetwork(7, 0))).status, status, "others go on");
   }
 });

@@ -223,15 +223,15 @@ test("an address asks contracts 60 times a minute, however many logins it has, a
     );
   // Leases of the limit end every ten seconds, with what they had left; the burst begins behind such a moment.
   await world.advance(10 - (world.ctx.clock.now() % 10));
-  const logins = Array.from({ length: 8 }, async () => returnFrom("192.0.2.1", 10));
+  const logins = Array.from({ length: 8 }, async (_, at) => returnFrom(`2001:db8::${at}`, 10));
   const statuses = (await Promise.all(logins)).flat();
   assert.ok(statuses.filter((status) => status === 422).length >= 60);
   assert.ok(statuses.includes(429));
   // One a second comes back.
-  const more = await Promise.all(Array.from({ length: 4 }, async () => answerFrom("192.0.2.1")));
+  const more = await Promise.all(Array.from({ length: 4 }, async () => answerFrom("2001:db8::ff")));
   for (const at of bodies.keys()) assert.ok(more.some((each) => each[at] === 429));
-  assert.deepEqual(await answerFrom("192.0.2.2"), [422, 422]);
-  assert.deepEqual(await returnFrom("192.0.2.2", 1), [422]);
+  assert.deepEqual(await answerFrom("2001:db8:0:1::1"), [422, 422]);
+  assert.deepEqual(await returnFrom("2001:db8:0:1::1", 1), [422]);
 });
 
 test("an order of an account that is a contract asks it ten times a minute by each link, and leaves the others their share", async () => {

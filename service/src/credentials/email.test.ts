@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
@@ -229,10 +230,15 @@ await test("429: one identity gets ten codes, whatever the mailboxes", async () 
 });
 
 await test("429: one network gets sixty codes, whatever identities and mailboxes", async () => {
-  await using limited = await openTestCredentials({ LIMIT_LOOPBACK: "true" });
-  for (let time = 0; time < 60; time += 1)
-    assert.equal((await start(someUser(), `n${time}@example.com`, limited)).status, 202);
-  assert.equal((await start(someUser(), "n@example.com", limited)).status, 429);
+  await using limited = await openTestCredentials({ TRUSTED_PROXIES: "127.0.0.0/8" });
+  const startFrom = async (address: string): Promise<number> => {
+    const headers = { "x-forwarded-for": address };
+    const [as, body] = [someUser(), { email: `${randomUUID()}@example.com` }];
+    return (await limited.call({ method: "POST", url: "/w/emails", as, body, headers })).status;
+  };
+  for (let time = 0; time < 60; time += 1) assert.equal(await startFrom(`2001:db8::${time}`), 202);
+  assert.equal(await startFrom("2001:db8::ff"), 429);
+  assert.equal(await startFrom("2001:db8:0:1::"), 202);
 });
 
 await test("neither address nor code stands in the database in the clear", async () => {

@@ -153,14 +153,14 @@ test("each minute after ten wrong secrets allows one more try, which only a wron
   assert.deepEqual(statuses, [429, 200, 200, 401, 429, 200, 401, 429]);
 });
 
-test("wrong secrets that a stranger sends from elsewhere keep nobody else waiting", async () => {
+test("wrong secrets that a stranger sends from all over its network keep nobody else waiting", async () => {
   const client = await addClient(login);
   const statuses: number[] = [];
   for (let at = 0; at <= 10; at += 1) {
     const { statusCode } = await login.http.inject({
       method: "POST",
       url: "/oauth2/token",
-      remoteAddress: "192.0.2.1",
+      remoteAddress: `2001:db8::${at}`,
       headers: {
         authorization: basicOf(client.id, `wrong-${at}`),
         "content-type": "application/x-www-form-urlencoded",
