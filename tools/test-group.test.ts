@@ -96,6 +96,20 @@ test("a file that cannot be loaded, an ending or a test that fails keeps no othe
   assert.deepEqual(ran, { lines: ["d"], failed, statuses: [1], unawaited: [] });
 });
 
+test("a file that defines no test fails, and keeps no other file from running", async () => {
+  const ran = await runShared({ "a.mjs": "", "b.mjs": 'test("b", () => console.log("> b"));' });
+  assert.deepEqual(ran, { lines: ["b"], failed: ["a.mjs"], statuses: [1], unawaited: [] });
+});
+
+test("a file that ends the process fails the run, also where it says that all is well", async () => {
+  const early = ["process.exit(0);", 'test("a", () => process.exit()); test("lost", () => {});'];
+  const ran = await Promise.all(early.map(async (fault) => runShared({ "a.mjs": fault })));
+  assert.deepEqual(
+    ran.map(({ statuses }) => statuses),
+    [[1], [1]],
+  );
+});
+
 test("an error that nobody awaits fails the run and is told", async () => {
   const ran = await runShared({
     "a.mjs": 'await test("a", () => void Promise.reject(new Error("left alone")));',

@@ -13,6 +13,8 @@ type Hook = () => unknown;
 /** The name of the file whose tests run, and of the test that ends it. */
 let current = "";
 let endings: Hook[] = [];
+/** How many tests the file has defined. */
+let defined = 0;
 
 /** The runner knows one root for all files; this keeps a hook to the tests of the file that asks for it. */
 function ofThisFile(hook: Hook): (test: { readonly name: string }) => Promise<unknown> {
@@ -20,7 +22,13 @@ function ofThisFile(hook: Hook): (test: { readonly name: string }) => Promise<un
   return async ({ name }) => (file === current && name !== file ? hook() : undefined);
 }
 
-export const { before, describe, mock, test } = runner;
+export const { before, describe, mock } = runner;
+export const test = new Proxy(runner.test, {
+  apply(target, self, given: Parameters<typeof runner.test>) {
+    defined += 1;
+    return Reflect.apply(target, self, given);
+  },
+});
 export const after = (hook: Hook): void => void endings.push(hook);
 export const beforeEach = (hook: Hook): void => runner.beforeEach(ofThisFile(hook));
 export const afterEach = (hook: Hook): void => runner.afterEach(ofThisFile(hook));
@@ -48,6 +56,12 @@ function reportUnawaited(error: unknown): void {
   console.error(`nobody awaited this error, told while ${current} ran:`, error);
 }
 
+/** What a test runs may end the process as if all were well, and with it the tests that were still to come. */
+function reportEarlyEnd(): void {
+  process.exitCode = 1;
+  console.error(`the process ended while ${current} ran`);
+}
+
 resolveSourcesByName();
 registerHooks({
   resolve(specifier, context, next) {
@@ -72,15 +86,18 @@ export interface SharedFiles {
 /**
  * Runs test files one after the other in this process, so that what they all need is loaded and warm once: those that no
  * other process of the run has taken. Hooks of a file hold for that file alone, and its `after` ends with it, inside a
- * test that is named after it. A file that throws while it is loaded fails that test and not the files behind it; one
- * whose `before` fails, or that never ends, fails what this process runs behind it too.
+ * test that is named after it. A file that throws while it is loaded, or defines no test, fails that test and not the files
+ * behind it; one whose `before` fails, that never ends, or that ends the process fails what this process runs behind it
+ * too.
  */
 export async function runTestFiles({ root, files, takenDirectory }: SharedFiles): Promise<void> {
   process.on("uncaughtException", reportUnawaited);
   process.on("unhandledRejection", reportUnawaited);
+  process.on("exit", reportEarlyEnd);
   for (const [index, file] of files.entries()) {
     if (take(join(takenDirectory, String(index)))) await runTestFile(relative(root, file), file);
   }
+  process.off("exit", reportEarlyEnd);
 }
 
 function take(path: string): boolean {
@@ -96,6 +113,7 @@ function take(path: string): boolean {
 async function runTestFile(name: string, file: string): Promise<void> {
   current = name;
   endings = [];
+  defined = 0;
   const faults: unknown[] = [];
   const attempt = async (step: Hook): Promise<void> => {
     try {
@@ -105,6 +123,7 @@ async function runTestFile(name: string, file: string): Promise<void> {
     }
   };
   await attempt(async () => import(pathToFileURL(file).href));
+  if (defined === 0 && faults.length === 0) faults.push(new Error("it defines no test"));
   // Other groups, and the servers that tests start, load the same modules meanwhile.
   flushCompileCache();
   await runner.test(name, async () => {
