@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { availableMemory } from "node:process";
 import { pathToFileURL } from "node:url";
 import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres/embedded-postgres.ts";
+import { spread } from "./test-order.ts";
 
 const root = join(import.meta.dirname, "..");
 /** Kept between runs: most test files load the whole service. */
@@ -33,29 +34,6 @@ const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).t
  * stood still for an eighth of the time, with 6 no less time passed than with 5.
  */
 const groupsTotal = 5;
-/** Files that take long, mostly by waiting: for browsers, and for processes that they start and kill. */
-const longest = /^(?:contracts|test\/(?:browser|faults|journeys|races))\//;
-
-/** Neighbours by name wait for the same things, so they are begun far from each other: by the golden ratio, in any number. */
-function scatter(all: readonly string[]): string[] {
-  return all
-    .map((file, at) => ({ file, place: (at * 0.618_034) % 1 }))
-    .toSorted((one, other) => one.place - other.place)
-    .map(({ file }) => file);
-}
-
-/**
- * The order in which files are begun: the long ones spread over the first two thirds. At once they would leave the
- * processors idle, and begun last they would run when the other processes are done.
- */
-function spread(all: readonly string[]): string[] {
-  const long = scatter(all.filter((file) => longest.test(file)));
-  const short = all.filter((file) => !longest.test(file));
-  const step = Math.floor((short.length * 2) / 3 / Math.max(long.length, 1));
-  const mixed = long.flatMap((file, at) => [file, ...short.slice(at * step, (at + 1) * step)]);
-  return [...mixed, ...short.slice(long.length * step)];
-}
-
 /** Tests make much that is soon garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
