@@ -76,6 +76,29 @@ const markOf = (id: string): store.FinalMark => ({
   blockNumber: 7,
 });
 
+test("what was never signed is taken back, of one kind and subject alone, and what was is followed to its end", async () => {
+  const signer = await newSigner();
+  const to = hexOfBytes(randomBytes(20));
+  const subjects = ["unsigned", "sent", "queued again"];
+  for (const kind of ["test.role", "test.end"])
+    for (const subjectId of subjects)
+      await store.insertTransaction(db, { kind, subjectId, to, data: "0x01" }, now);
+  const due = await store.listDue(db, { now, limit: 1000, only: "test.role", sharing: [] });
+  const [, sent, again] = due.map(({ id }) => id);
+  assert.ok(sent !== undefined && again !== undefined);
+  await sign(signer, sent, { nonce: 0 });
+  await sign(signer, again, { nonce: 1 });
+  await store.requeue(db, { id: again, nonce: 1 }, now);
+  const statuses = async (kind: string): Promise<(string | null)[]> =>
+    Promise.all(subjects.map(async (each) => store.findStatus(db, kind, each)));
+  for (const subjectId of ["sent", "queued again"])
+    await store.withdrawUnsigned(db, { kind: "test.role", subjectId });
+  assert.deepEqual(await statuses("test.role"), ["queued", "sent", "queued"]);
+  await store.withdrawUnsigned(db, { kind: "test.role", subjectId: "unsigned" });
+  assert.deepEqual(await statuses("test.role"), [null, "sent", "queued"]);
+  assert.deepEqual(await statuses("test.end"), ["queued", "queued", "queued"]);
+});
+
 test("a transaction that another process has signed is not due any more", async () => {
   const signer = await newSigner();
   const ids = [await send(signer, 0), await queue()];
@@ -104,7 +127,12 @@ test("a transaction becomes final once, whoever marks it", async () => {
 test("what was outbid meanwhile is not outbid by whoever looked before", async () => {
   const signer = await newSigner();
   const id = await send(signer, 0);
-  assert.ok((await store.findForBump(db, { id, signedAt: now })) !== null);
+  await db.transaction(async (tx) => {
+    assert.ok((await store.findForBump(tx, { id, signedAt: now })) !== null);
+    // Nobody marks it final while it is signed again.
+    const other = sql`select from chain_transaction where id = ${id} for update skip locked`;
+    assert.deepEqual(await db.query(other), []);
+  });
   await sign(signer, id, { nonce: 0, at: now + 60 });
   assert.equal(await store.findForBump(db, { id, signedAt: now }), null);
   await store.markFinal(db, [markOf(id)], now + 60);
@@ -131,6 +159,8 @@ test("the holes of an account are its own: another's transaction fills none", as
   const given = { ids: [], chainCount: 0, nextNonce: 3 };
   const { holes, inFlight } = await store.readNonces(db, heir, given);
   assert.deepEqual([holes, inFlight], [[1], 2]);
+  assert.equal(await store.hasNonce(db, heir, 1), false);
+  assert.equal(await store.hasNonce(db, before, 1), true);
 });
 
 test("of a transaction that got another nonce the bytes for that nonce are handed over", async () => {
