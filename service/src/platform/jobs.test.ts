@@ -95,6 +95,7 @@ test("closing tells a run under way, waits for it, and begins no other", async (
   const jobs = startJobs({ log, notifications }, [job]);
   notifications.ring();
   await new Promise(setImmediate);
+  notifications.ring();
   let isClosed = false;
   const closed = jobs[Symbol.asyncDispose]().then(() => (isClosed = true));
   await new Promise(setImmediate);
