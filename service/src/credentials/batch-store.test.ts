@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { openDb, type Queryable, sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { hasWaitingRoots, lockUnattested } from "./batch-store.ts";
+import * as issuers from "./issuer-store.ts";
 
 const operator = `0x${"11".repeat(20)}` as const;
 const now = 1000;
@@ -82,4 +83,32 @@ await test("what another process has locked is not waited for", async () => {
     const beside = await db.transaction(async (other) => lockUnattested(other, { limit, now }));
     assert.deepEqual(beside, []);
   });
+});
+
+await test("a distrust that the chain has is not sent, and a revert that was noted before puts off no later try", async () => {
+  const [{ id } = { id: "" }] = await db.query<{ id: string }>(sql`select id from issuer limit 1`);
+  await issuers.distrustIssuer(db, id, 500);
+  const due = async (at: number): Promise<issuers.IssuerDue | undefined> =>
+    (await issuers.lockIssuersDue(db, at)).find((each) => each.id === id);
+  await issuers.noteDistrustKnown(db, { id, from: 501 });
+  const first = await due(now);
+  assert.equal(first?.distrustedFrom, 500, "the chain has a later one");
+  await issuers.noteIssuerSent(db, first, { now, operator });
+  await issuers.putOffDistrust(db, { id, failures: 0, pauses: [10], now, from: 500 });
+  const second = await due(now + 10);
+  assert.equal(second?.distrustFailures, 1);
+  await issuers.noteIssuerSent(db, second, { now, operator });
+  await issuers.putOffDistrust(db, { id, failures: 0, pauses: [99], now, from: 500 });
+  assert.equal((await due(now + 99))?.distrustedFrom ?? null, null, "it is under way");
+  await issuers.putOffDistrust(db, { id, failures: 1, pauses: [99], now, from: 500 });
+  await issuers.noteDistrustKnown(db, { id, from: 500 });
+  assert.equal((await due(now + 99))?.distrustedFrom ?? null, null, "the chain has it");
+});
+
+await test("a role has been there since it was granted first", async () => {
+  const grantedAt = sql`select id, role_granted_at as at from issuer where name = 'with'`;
+  const [before] = await db.query<{ id: string; at: number }>(grantedAt);
+  assert.ok(before !== undefined);
+  await issuers.grantRoles(db, [{ id: before.id, at: before.at + 9, failures: 0 }]);
+  assert.deepEqual(await db.query(grantedAt), [before]);
 });
