@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, test } from "node:test";
 import { openDb, sql } from "../database/db.ts";
-import { createSeal, openWith, SealBroken, sealWith } from "./seal.ts";
+import { createSeal, mayOpenElsewhere, openWith, SealBroken, sealWith } from "./seal.ts";
 import { replaceSealed } from "./seal-store.ts";
 import { rewrapAll } from "./sealed-columns.ts";
 import { openTestDatabase } from "../database/test-database.ts";
@@ -68,6 +68,13 @@ test("every changed byte and every cut is noticed", () => {
 test("a value does not open without its master key", () => {
   const sealed = createSeal([oldKey]).seal(plain, place);
   assert.throws(() => createSeal([newKey]).open(sealed, place), /not configured/);
+});
+
+test("a process that has the missing master key is waited for, for 72 hours", () => {
+  const missing = new SealBroken("here", { isKeyMissing: true });
+  assert.equal(mayOpenElsewhere(missing, 72 * 3600 - 1), true);
+  assert.equal(mayOpenElsewhere(missing, 72 * 3600), false);
+  assert.equal(mayOpenElsewhere(new SealBroken("here"), 0), false);
 });
 
 test("rewrapping keeps the value and needs the old key no more", () => {
