@@ -6,25 +6,29 @@ import { startAnvil } from "../anvil.ts";
 import { fundedKey, openInstallation } from "../chain-processes.ts";
 import { alarmsOf, contractsTotal, settle } from "../outbox-looks.ts";
 
-test("what somebody else sends from the account raises an alarm also where it takes no nonce of ours", async () => {
+test("what somebody else sends from the account raises an alarm also where it takes no nonce of ours, but not what it sent before", async () => {
   await using anvil = await startAnvil();
+  const account = privateKeyToAccount(`0x${fundedKey}`);
+  const sendElsewhere = async (nonce: number): Promise<void> => {
+    const foreign = await account.signTransaction({
+      type: "eip1559",
+      chainId: anvil.chainId,
+      nonce,
+      to: account.address,
+      gas: 21_000n,
+      maxFeePerGas: 10n ** 11n,
+      maxPriorityFeePerGas: 10n ** 10n,
+    });
+    await anvil.rpc("eth_sendRawTransaction", [foreign]);
+  };
+  await sendElsewhere(0);
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();
   const raised = async (): Promise<number> => alarmsOf(process, "nonce_taken");
   await process.queue("a");
   await settle(anvil, installation, [process]);
   assert.equal(await raised(), 0);
-  const account = privateKeyToAccount(`0x${fundedKey}`);
-  const foreign = await account.signTransaction({
-    type: "eip1559",
-    chainId: anvil.chainId,
-    nonce: contractsTotal + 1,
-    to: account.address,
-    gas: 21_000n,
-    maxFeePerGas: 10n ** 11n,
-    maxPriorityFeePerGas: 10n ** 10n,
-  });
-  await anvil.rpc("eth_sendRawTransaction", [foreign]);
+  await sendElsewhere(contractsTotal + 2);
   for (const subject of ["b", "c"]) {
     await process.queue(subject);
     await settle(anvil, installation, [process]);
