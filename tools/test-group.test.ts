@@ -97,8 +97,12 @@ test("a file that cannot be loaded, an ending or a test that fails keeps no othe
 });
 
 test("a file that defines no test fails, and keeps no other file from running", async () => {
-  const ran = await runShared({ "a.mjs": "", "b.mjs": 'test("b", () => console.log("> b"));' });
-  assert.deepEqual(ran, { lines: ["b"], failed: ["a.mjs"], statuses: [1], unawaited: [] });
+  const ran = await runShared({
+    "a.mjs": 'test("a", () => console.log("> a"));',
+    "b.mjs": "",
+    "c.mjs": 'test("c", () => console.log("> c"));',
+  });
+  assert.deepEqual(ran, { lines: ["a", "c"], failed: ["b.mjs"], statuses: [1], unawaited: [] });
 });
 
 test("a file that ends the process fails the run, also where it says that all is well", async () => {

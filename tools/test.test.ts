@@ -24,7 +24,7 @@ async function runMatching(pattern: string): Promise<{ printed: string; status: 
   return { printed: printed + faults, status: child.exitCode };
 }
 
-test("a run fails where a test fails, a process of it dies or nothing matches", async () => {
+test("a run fails where a test fails, its runner is killed or nothing matches", async () => {
   const directory = mkdtempSync(join(tmpdir(), "svc-run-"));
   try {
     const write = (name: string, body: string): void =>
@@ -34,7 +34,7 @@ test("a run fails where a test fails, a process of it dies or nothing matches", 
       );
     write("wrong-1", 'throw new Error("wrong");');
     write("wrong-2", 'console.log("the other ran");');
-    write("killed", 'process.kill(process.pid, "SIGKILL");');
+    write("killed", 'process.kill(process.ppid, "SIGKILL");');
     const within = relative(root, directory);
     const [wrong, killed, none] = await Promise.all(
       ["wrong-*", "killed", "none"].map(async (name) => runMatching(`${within}/${name}.mjs`)),
