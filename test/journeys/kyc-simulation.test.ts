@@ -121,6 +121,7 @@ test("an approval is played for an order where everything is optional, with what
     fields.map(({ field }) => field),
     ["PHONE"],
   );
+  assert.equal(data?.["livemode"], false);
 });
 
 for (const [play, reason] of [

@@ -13,6 +13,7 @@ import {
   hasExpired,
   holdTransfer,
   lockExpired,
+  lockIfExpired,
   renewPending,
 } from "./order-store.ts";
 import { requestOrder } from "./orders.ts";
@@ -56,9 +57,11 @@ await test("an order waits through the last second of its time", async () => {
   const asked = { user, sourceKey, callback, expiration, fields: ["EMAIL"] };
   const { order } = await requestOrder(ctx, key, asked);
   assert.deepEqual(await lockExpired(ctx.db, expiration, 9), []);
+  assert.deepEqual(await lockIfExpired(ctx.db, order.id, expiration), []);
   assert.equal(await hasExpired(ctx.db, expiration), false);
   const over = [{ id: order.id, attempt: 1 }];
   assert.deepEqual(await lockExpired(ctx.db, expiration + 1, 9), over);
+  assert.deepEqual(await lockIfExpired(ctx.db, order.id, expiration + 1), over);
   assert.equal(await hasExpired(ctx.db, expiration + 1), true);
 });
 
