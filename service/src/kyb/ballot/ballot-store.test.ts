@@ -147,6 +147,15 @@ await test("a member has one vote in an epoch of a ballot, and votes of another 
     approvals: [{ member: bob, signature: signatureOf("b") }],
     refusals: 1,
   });
+  // Where it begins anew in the same epoch, what was said in that one was about something else.
+  await vote(other, carol, { epoch: 1 });
+  await store.restartBallot(db, { id, epoch: 1, voters: [bob, carol], needed: 2, hash: null });
+  assert.deepEqual(
+    [await voteOf(0), await voteOf(1), await voteOf(1, carol)],
+    ["approve", null, null],
+  );
+  const ofOther = await store.findVote(db, { ballotId: other, epoch: 1, member: carol });
+  assert.equal(ofOther, "approve");
 });
 
 await test("who votes is known as a member of that business alone", async () => {

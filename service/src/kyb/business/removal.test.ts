@@ -10,7 +10,7 @@ import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { kybJobs } from "../jobs.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { noteAnswered, saveRemoval } from "./removal-store.ts";
-import { finishRemovals, removalFinalHandlers } from "./removal.ts";
+import { finishRemovals, isRenewable, removalFinalHandlers } from "./removal.ts";
 
 await using database = await openTestDatabase();
 await using opened = await openContext(
@@ -134,4 +134,12 @@ await test("on a chain of others a removal is sent two minutes late, since its b
   const sent = await listSent();
   assert.deepEqual(await run(), sent);
   assert.equal((await run(60)).at(-1), `${business}:9:6`);
+});
+
+await test("a removal may be decided again from the 90th day after its member's answer on", () => {
+  const removal = { business, member, endsAt: 0, keepNonce: 0, answeredAt: 1000 };
+  const until = 1000 + 90 * 86_400;
+  assert.equal(isRenewable(removal, until - 1), false);
+  assert.equal(isRenewable(removal, until), true);
+  assert.equal(isRenewable({ ...removal, answeredAt: null }, until), false);
 });
