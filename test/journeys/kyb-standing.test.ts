@@ -344,6 +344,8 @@ test("whoever knows a business that moved is told where, with an attestation, an
   const { key: apiKey } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
   const other = await world.call("PUT", path, { apiKey, body: { url: receiver.url } });
   assert.ok(other.status < 300, JSON.stringify(other.body));
+  // Nobody listens at this one.
+  await createDomain(ctx, { ...sandbox, domain: "localhost:4997", environment: "live" }, "test");
   const byOperator = await world.found({ members: ["hal", "ida"] });
   const byMembers = await world.found({ members: ["hal", "ida"] });
   const stranger = await world.found({ members: ["ida"] });
