@@ -189,6 +189,7 @@ test("a body that may be left out is told as such, and no other", () => {
     "POST /w/businesses/{address}/abandon",
     "POST /w/businesses/{address}/proposals/{id}/retract",
     "POST /w/f/{token}/open",
+    "POST /w/mailbox/{id}/take",
     "POST /w/o/{token}/open",
   ]);
 });

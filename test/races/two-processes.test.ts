@@ -222,18 +222,23 @@ test("of two browsers with one pushed request, or two wallets with one box, that
 
   const identity = newIdentity();
   const session = await openWalletSession(world.baseUrl, identity);
-  const left = await fetch(`${world.baseUrl}/w/mailbox`, {
-    method: "POST",
-    headers: { ...session, "content-type": "application/json" },
-    body: JSON.stringify({ box: "c2VhbGVk", expiresAt: world.ctx.clock.now() + 600 }),
-  });
-  const { id } = (await left.json()) as { id: string };
-  const taken = await oneAfterTheOther(
-    sql`select from mailbox where user_address = ${identity.address} for update`,
-    async () => post(`${world.baseUrl}/w/mailbox/${id}/take`, {}),
-    async () => post(`${other.url}/w/mailbox/${id}/take`, {}),
-  );
-  assert.deepEqual(taken, [200, 404]);
+  for (const readers of [
+    [{}, {}],
+    [{ reader: "a".repeat(22) }, { reader: "b".repeat(22) }],
+  ] as const) {
+    const left = await fetch(`${world.baseUrl}/w/mailbox`, {
+      method: "POST",
+      headers: { ...session, "content-type": "application/json" },
+      body: JSON.stringify({ box: "c2VhbGVk", expiresAt: world.ctx.clock.now() + 600 }),
+    });
+    const { id } = (await left.json()) as { id: string };
+    const taken = await oneAfterTheOther(
+      sql`select from mailbox where user_address = ${identity.address} for update`,
+      async () => post(`${world.baseUrl}/w/mailbox/${id}/take`, readers[0]),
+      async () => post(`${other.url}/w/mailbox/${id}/take`, readers[1]),
+    );
+    assert.deepEqual(taken, [200, 404]);
+  }
 });
 
 test("of two restarts of a login, or two ends of a session, that meet at its row one has an effect", async () => {

@@ -3,6 +3,7 @@ import { openText, sealText } from "./box.ts";
 import type { WalletContext } from "./context.ts";
 import { cipherOfKey } from "./passphrase-cipher.ts";
 import { WalletRefusal } from "./refusal.ts";
+import { sendAgain } from "./sending-again.ts";
 import { call, membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** A link by which one reader picks a text up, once. */
@@ -15,6 +16,8 @@ export interface PickUp {
 /** What the sealed text is about, so that no other text of the wallet is accepted as a hand-over. */
 const about = "svc-mailbox-v1";
 const keyLength = 32;
+/** By this secret a broker knows the reader who asks again. */
+const readerLength = 24;
 /** The most that a mailbox holds; images are never handed over this way. */
 const boxLengthMax = 256 * 1024;
 
@@ -48,13 +51,14 @@ export async function leaveInMailbox(
 }
 
 /**
- * Picks up what somebody left, once: afterwards it is gone. The mailbox is asked only if its broker is on the wallet's
+ * Picks up what somebody left, once: afterwards it is gone. Where the answer is lost, it is asked for again by the same
+ * reader. The mailbox is asked only if its broker is on the wallet's
  * list, so that a link cannot make the wallet call just anybody.
  *
  * @throws {WalletRefusal} invalid_link, broker_refused (read before, or gone), unreachable
  */
 export async function pickUp(
-  ctx: Pick<WalletContext, "fetch" | "brokers">,
+  ctx: Pick<WalletContext, "fetch" | "brokers" | "random">,
   link: string,
 ): Promise<Readonly<Record<string, unknown>>> {
   const [, id, keyText = "", brokerText = ""] =
@@ -66,7 +70,10 @@ export async function pickUp(
   if (!(await ctx.brokers()).includes(broker))
     throw new WalletRefusal("invalid_link", `${broker} is not a broker on this wallet's list`);
   const url = `${broker}/w/mailbox/${id}/take`;
-  const answer = await call(ctx.fetch, { url, body: {}, bytesMax: 2 * boxLengthMax });
+  const body = { reader: base64urlOfBytes(ctx.random(readerLength)) };
+  const answer = await sendAgain(async () =>
+    call(ctx.fetch, { url, body, bytesMax: 2 * boxLengthMax }),
+  );
   if (answer.status !== 200) throw refusalOfAnswer(url, answer);
   const { box } = membersOf(answer.text);
   const text =

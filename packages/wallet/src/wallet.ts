@@ -51,18 +51,11 @@ import {
   type BlockedRequester,
   type RequesterBlock,
 } from "./requester-block.ts";
+import { sendAgain } from "./sending-again.ts";
 import { openSessions } from "./sessions.ts";
 import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
 import { castVote, type Decision, type VoteOutcome } from "./votes.ts";
-
-/**
- * Before an answer is sent again to a broker that cannot take it now, or gives none. It may have taken it all the same,
- * and then says that the request is over to whoever begins anew; the same bytes get the same answer.
- */
-const resendPausesMs = [1000, 2000, 4000];
-/** The person waits, and a call that hung has used up what there is. */
-const resendWithinMs = 15_000;
 
 /** How long an answer that names no end can be picked up. */
 const pickUpSeconds = 600;
@@ -401,19 +394,4 @@ async function sendAnswer(
   if (typeof status !== "number")
     throw new WalletRefusal("broker_refused", `${relay} relays an answer that is none`);
   return { status, text: typeof text === "string" ? text : null };
-}
-
-async function sendAgain(send: () => Promise<CallAnswer>): Promise<CallAnswer> {
-  const endMs = performance.now() + resendWithinMs;
-  for (const ms of resendPausesMs) {
-    const answer = await send().catch((error: unknown) => {
-      // A redirect has no cause, and stays one.
-      const isBroken = error instanceof WalletRefusal && error.cause !== undefined;
-      if (isBroken && performance.now() < endMs) return null;
-      throw error;
-    });
-    if (answer !== null && answer.status !== 503) return answer;
-    await new Promise((resolve) => setTimeout(resolve, ms));
-  }
-  return send();
 }

@@ -100,7 +100,7 @@ export function serveFields(broker: FakeBroker) {
     error: undefined as unknown,
     /** The request object as it was last sent. */
     opened: "",
-    boxes: new Map<string, string>(),
+    boxes: new Map<string, { box: string; reader?: string }>(),
     link: (changed: Record<string, string | undefined> = {}) => linkOf(fake, broker, changed),
     reset() {
       Object.assign(fake, { issued: [], object: {}, header: {}, signer: null, status: "PENDING" });
@@ -146,7 +146,7 @@ function routeFields(fake: FakeFields, broker: FakeBroker, asked: Asked): Answer
       headers: { "content-type": "application/jwt" },
     };
   if (path === `/w/o/${requestToken}`) return takeAnswer(fake, broker, body);
-  if (/^\/w\/mailbox\/.*\/take$/.test(path)) return takeBox(fake, path);
+  if (/^\/w\/mailbox\/.*\/take$/.test(path)) return takeBox(fake, path, body);
   const isSessionPath = /^\/w\/(?:credentials|emails|mailbox|relay)\b/.test(path);
   if (!isSessionPath) return null;
   if (!asked.isInSession) return problem(401, "wallet_session_required");
@@ -168,18 +168,19 @@ function routeCredentials(fake: FakeFields, path: string): Answer {
 
 function leaveBox(fake: FakeFields, body: Record<string, unknown>): Answer {
   const id = randomBytes(24).toString("base64url");
-  fake.boxes.set(id, String(body["box"]));
+  fake.boxes.set(id, { box: String(body["box"]) });
   return {
     status: 201,
     body: { id, expiresAt: body["expiresAt"], pickUpUrl: "https://wallet.example/p" },
   };
 }
 
-function takeBox(fake: FakeFields, path: string): Answer {
-  const id = path.split("/")[3] ?? "";
-  const box = fake.boxes.get(id);
-  fake.boxes.delete(id);
-  return box === undefined ? problem(404, "mailbox_empty") : { status: 200, body: { box } };
+function takeBox(fake: FakeFields, path: string, { reader }: Record<string, unknown>): Answer {
+  const left = fake.boxes.get(path.split("/")[3] ?? "");
+  if (left === undefined || typeof reader !== "string" || (left.reader ?? reader) !== reader)
+    return problem(404, "mailbox_empty");
+  left.reader = reader;
+  return { status: 200, body: { box: left.box } };
 }
 
 function routeEmails(path: string, body: Record<string, unknown>): Answer {

@@ -59,6 +59,21 @@ const MadeBody = Type.Object(
   { description: "It waits." },
 );
 
+/** Wallets of before there were readers send nothing. */
+const ReaderBody = Type.Union([
+  Type.Object({
+    reader: Type.Optional(
+      base64url({
+        minLength: 22,
+        maxLength: 64,
+        description:
+          "At least 128 random bits: whoever sends the same again within a minute gets the box again.",
+      }),
+    ),
+  }),
+  Type.Null(),
+]);
+
 const BoxParams = Type.Object({ id: Type.String({ pattern: "^[A-Za-z0-9_-]{32}$" }) });
 
 /** One wallet leaves a sealed box; anyone who has its link can take it, once. */
@@ -88,8 +103,9 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
     {
       schema: {
         params: BoxParams,
+        body: ReaderBody,
         response: {
-          200: Type.Object({ box: Type.String() }, { description: "It is gone now." }),
+          200: Type.Object({ box: Type.String() }, { description: "It is gone for others now." }),
           ...refusals(...bodyReasons, "mailbox_empty", "rate_limited"),
         },
         tags,
@@ -98,7 +114,7 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
     },
     async (request) => {
       await limitWallet(ctx, request, "mailbox");
-      return takeBox(ctx, request.params.id);
+      return takeBox(ctx, { id: request.params.id, reader: request.body?.reader });
     },
   );
 }

@@ -26,7 +26,8 @@ export async function insertBox(
   const rows = await tx.query(sql`
     insert into mailbox (id_sha256, user_address, box, expires_at)
     select ${idSha256}, ${user}, ${box}, ${expiresAt}
-    where (select count(*) from mailbox where user_address = ${user} and expires_at > ${createdAt}) < ${most}
+    where (select count(*) from mailbox
+      where user_address = ${user} and expires_at > ${createdAt} and reader_sha256 is null) < ${most}
     returning id_sha256`);
   return rows.length === 1;
 }
@@ -38,7 +39,23 @@ export async function takeBox(
   now: number,
 ): Promise<string | null> {
   const [row] = await db.query<{ box: string }>(sql`
-    delete from mailbox where id_sha256 = ${idSha256} and expires_at > ${now} returning box`);
+    delete from mailbox where id_sha256 = ${idSha256} and expires_at > ${now} and reader_sha256 is null
+    returning box`);
+  return row?.box ?? null;
+}
+
+/** Gives the box to its first reader, and to that one again for so many seconds, at the longest until its own time. */
+export async function takeBoxAgain(
+  db: Queryable,
+  { idSha256, readerSha256 }: { idSha256: Buffer; readerSha256: Buffer },
+  { now, againSeconds }: { now: number; againSeconds: number },
+): Promise<string | null> {
+  const [row] = await db.query<{ box: string }>(sql`
+    update mailbox set reader_sha256 = ${readerSha256},
+      expires_at = case when reader_sha256 is null then least(expires_at, ${now + againSeconds}) else expires_at end
+    where id_sha256 = ${idSha256} and expires_at > ${now}
+      and (reader_sha256 is null or reader_sha256 = ${readerSha256})
+    returning box`);
   return row?.box ?? null;
 }
 

@@ -72,7 +72,9 @@ const box = "c2VhbGVk";
 const inMinutes = (minutes: number): number => ctx.clock.now() + minutes * 60;
 const leave = async (expiresAt = inMinutes(10), as = token): Promise<Answer> =>
   call("/w/mailbox", { box, expiresAt }, { token: as });
-const take = async (id: unknown): Promise<Answer> => call(`/w/mailbox/${String(id)}/take`, {});
+const take = async (id: unknown, reader?: string): Promise<Answer> =>
+  call(`/w/mailbox/${String(id)}/take`, { reader });
+const [reader, anotherReader] = ["r".repeat(22), "s".repeat(22)] as const;
 
 await test("a box is taken once", async () => {
   const made = await leave();
@@ -89,13 +91,48 @@ await test("of twenty readers at once one gets the box", async () => {
   assert.equal(answers.filter(({ reason }) => reason === "mailbox_empty").length, 19);
 });
 
+await test("whoever took a box takes it again within a minute, as after a lost answer, and nobody else does", async () => {
+  const { body } = await leave();
+  const readers = Array.from({ length: 20 }, (_, at) => reader + at);
+  const answers = await Promise.all(readers.map(async (each) => take(body["id"], each)));
+  const winners = readers.filter((_, at) => answers[at]?.status === 200);
+  assert.equal(winners.length, 1);
+  const [{ body: soonOver }, { body: late }] = [await leave(ctx.clock.now() + 40), await leave()];
+  for (const { id } of [soonOver, late]) assert.equal((await take(id, reader)).status, 200);
+  const advance = async (seconds: number): Promise<void> => {
+    await advanceClock(ctx.db, seconds);
+    await ctx.clock.refresh();
+  };
+  await advance(20);
+  for (const { id } of [soonOver, late]) {
+    assert.deepEqual((await take(id, reader)).body, { box });
+    for (const other of [anotherReader, undefined])
+      assert.equal((await take(id, other)).reason, "mailbox_empty");
+  }
+  await advance(20);
+  assert.equal((await take(soonOver["id"], reader)).reason, "mailbox_empty", "its time is over");
+  assert.equal((await take(late["id"], reader)).status, 200);
+  await advance(20);
+  assert.equal((await take(late["id"], reader)).reason, "mailbox_empty");
+  await purgeMailbox(ctx);
+  assert.deepEqual(await ctx.db.query(sql`select from mailbox`), []);
+});
+
+await test("a reader is a secret of 22 characters at least, or none", async () => {
+  const { body } = await leave();
+  for (const wrong of ["", "r".repeat(21), "r".repeat(65), `${reader}+`, 1, null])
+    assert.equal((await take(body["id"], wrong as string)).reason, "invalid_request");
+  const url = `/w/mailbox/${String(body["id"])}/take`;
+  assert.equal((await http.inject({ method: "POST", url })).statusCode, 200);
+});
+
 await test("the table does not hold what takes a box", async () => {
   const { body } = await leave();
+  await take(body["id"], reader);
   const [row] = await ctx.db.query<{ row: string }>(
     sql`select string_agg(mailbox::text, ' ') as row from mailbox`,
   );
-  assert.equal(row?.row.includes(String(body["id"])), false);
-  await take(body["id"]);
+  for (const secret of [String(body["id"]), reader]) assert.equal(row?.row.includes(secret), false);
 });
 
 await test("a look at the path of a box takes nothing", async () => {
@@ -142,8 +179,15 @@ await test("a box is at most 256 KiB of base64url", async () => {
 
 await test("a wallet leaves at most twenty boxes at once, and only in a session", async () => {
   const other = await openSession();
-  for (let made = 0; made < 20; made += 1)
-    assert.equal((await leave(inMinutes(10), other.token)).status, 201);
+  let last: unknown;
+  for (let made = 0; made < 20; made += 1) {
+    const { status, body } = await leave(inMinutes(10), other.token);
+    assert.equal(status, 201);
+    last = body["id"];
+  }
+  assert.equal((await leave(inMinutes(10), other.token)).reason, "too_many");
+  await take(last, reader);
+  assert.equal((await leave(inMinutes(10), other.token)).status, 201, "what was taken is none");
   assert.equal((await leave(inMinutes(10), other.token)).reason, "too_many");
   assert.equal((await leave()).status, 201);
   for (const wrong of ["", "x".repeat(43)])

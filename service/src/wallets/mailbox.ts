@@ -10,6 +10,8 @@ import * as store from "./mailbox-store.ts";
 const lifetimeSecondsMax = 3660;
 /** More hand-overs at a time than a person makes. */
 const boxesPerUserMax = 20;
+/** For as long the reader of a box may take it again: its answer may be lost on the way, or with a connection. */
+const againSeconds = 60;
 
 /** A box that waits to be taken. */
 export interface Mailbox {
@@ -43,12 +45,24 @@ export async function leaveBox(
 }
 
 /**
- * Gives a box to the first caller who asks for it in time, and to nobody after that.
+ * Gives a box to the first caller who asks for it in time, and to nobody after that but that reader, for a minute.
  *
+ * @param reader a secret that the reader made up; without one a box is gone once it was taken
  * @throws {Problem} mailbox_empty
  */
-export async function takeBox(ctx: Ctx, id: string): Promise<{ box: string }> {
-  const box = await store.takeBox(ctx.db, sha256(id), ctx.clock.now());
+export async function takeBox(
+  ctx: Ctx,
+  { id, reader }: { id: string; reader: string | undefined },
+): Promise<{ box: string }> {
+  const [idSha256, now] = [sha256(id), ctx.clock.now()];
+  const box =
+    reader === undefined
+      ? await store.takeBox(ctx.db, idSha256, now)
+      : await store.takeBoxAgain(
+          ctx.db,
+          { idSha256, readerSha256: sha256(reader) },
+          { now, againSeconds },
+        );
   if (box === null) throw new Problem("mailbox_empty");
   return { box };
 }

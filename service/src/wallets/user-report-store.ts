@@ -5,7 +5,7 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 export interface WalletReport {
   /** Also those that are over; each of them newest first. */
   readonly walletSessions: readonly { readonly createdAt: number; readonly expiresAt: number }[];
-  /** Hand-overs that nobody took yet. */
+  /** Hand-overs that nobody took yet, or somebody within the last minute. */
   readonly mailboxes: readonly { readonly expiresAt: number }[];
   /** Devices that get push hints. */
   readonly devices: readonly { readonly createdAt: number }[];
