@@ -36,7 +36,7 @@ import {
   scan,
   tryClaim,
 } from "../raw-wallet.ts";
-import { type ServerProcess, startServer } from "../world.ts";
+import { type ServerProcess, startServer, untilTime } from "../world.ts";
 
 let world: KycWorld;
 let other: ServerProcess;
@@ -406,6 +406,21 @@ test("approval, refusal and cancellation at once end in one of them, with exact 
   if (status !== "FAILED") await world.reach(referenceKey, "CONFIRMED");
   const { transfersHeld, transfersConsumed } = await getPackage(world.ctx, kycPackage.id);
   assert.deepEqual([transfersHeld, transfersConsumed], [0, status === "FAILED" ? 0 : 1]);
+});
+
+test("an approval sent again to the other process is confirmed after the time that the login had before it", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  const scanned = scan(page.qr);
+  const moved = { ...scanned, connection: scanned.connection.replace(world.baseUrl, other.url) };
+  const claimed = await claim(moved, newIdentity());
+  const { digits } = await statusOf(world.baseUrl, page);
+  await world.advance(world.ctx.config.loginLifetimeSeconds - 20);
+  const approval = approvalOf({ ...claimed, connection: scanned.connection }, String(digits));
+  assert.equal((await post(scanned.connection, approval)).status, 200);
+  await world.advance(30);
+  await untilTime(other, world.ctx.clock.now());
+  const again = await post(moved.connection, approval);
+  assert.deepEqual([again.status, await again.json()], [200, { status: "approved" }]);
 });
 
 test("two processes that start on an empty database migrate it once", async () => {

@@ -117,18 +117,25 @@ export function approvalTimes(ctx: LoginContext): { now: number; expiresAtLeast:
   return { now, expiresAtLeast: now + ctx.config.loginLifetimeSeconds };
 }
 
-/** The attempt; read again if this process remembers a state that the answer contradicts. */
+/** The attempt; read again if the answer would be refused for a state that this process remembers. */
 async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Attempt> {
+  const now = ctx.clock.now();
   const known = await getAttempt(ctx, answer.loginId);
   const attempt =
-    known.status === "waiting" && answer.claimSecret !== undefined
-      ? await readAttempt(ctx, answer.loginId)
-      : known;
-  if (attempt.status === "waiting" && answer.claimSecret !== undefined)
-    throw new Problem("not_claimed");
-  if (isTimeOver(attempt, ctx.clock.now())) throw new Problem("login_over");
-  if (attempt.status === "failed") throw new Problem("login_over");
+    refusalOf(known, answer, now) === null ? known : await readAttempt(ctx, answer.loginId);
+  const refusal = refusalOf(attempt, answer, now);
+  if (refusal !== null) throw new Problem(refusal);
   return attempt;
+}
+
+/** An approval gives the attempt more time, and may have been taken by another process. */
+function refusalOf(
+  attempt: Attempt,
+  { claimSecret }: Answer,
+  now: number,
+): "not_claimed" | "login_over" | null {
+  if (attempt.status === "waiting" && claimSecret !== undefined) return "not_claimed";
+  return attempt.status === "failed" || isTimeOver(attempt, now) ? "login_over" : null;
 }
 
 function checkClaim(attempt: Attempt, answer: Answer, user: Address): void {
