@@ -45,7 +45,8 @@ export function refusalOfTypedData(document: TypedDataDocument): { reason: strin
   }
   try {
     const structs = compileTypes(withDomain(document));
-    for (const name of reachableTypes(structs, document.primaryType)) {
+    // The text that is hashed begins with the name, so a type of another name has none of our hashes.
+    for (const name of reachableTypes(structs, document.primaryType).filter(isOwnType)) {
       const hash = hexOfBytes(keccak256(bytesOfText(encodeTypeOf(structs, name))));
       const reserved = reservedTypeHashes.get(hash);
       if (reserved !== undefined) return { reason: `the type ${reserved} is reserved` };
