@@ -107,6 +107,12 @@ test("what no node takes is refused: a tip above the price, another chain, anoth
   assert.throws(() => readTransaction(delegating, chainId), /of this type are not taken/);
 });
 
+test("what is too large or of another type is refused before it is read, whatever it offers", () => {
+  const blank = `0x02${"00".repeat(131_072)}` as const;
+  assert.throws(() => checkPrice(blank, 1n), /the transaction is too large/);
+  assert.throws(() => checkPrice("0x04c0", 1n), /of this type are not taken/);
+});
+
 test("what is offered for a unit of gas is the tip", async () => {
   const fees = { maxFeePerGas: 9n, maxPriorityFeePerGas: 5n };
   const sent = { ...given, ...fees, to: account.address, gas: 21_000n };
