@@ -11,25 +11,27 @@ export class OwnerConnection implements Disposable {
   readonly #db: Queryable;
   #open: { readonly path: string; readonly ipc: Ipc } | null = null;
   #renewals = 0;
+  #isClosed = false;
 
   constructor(db: Queryable) {
     this.#db = db;
   }
 
-  /** The open connection, or a new one. @throws {NodeAway} */
+  /** The open connection, or a new one. @throws {NodeAway}, also for a call that the end of this process has overtaken */
   async ipc(): Promise<Ipc> {
     for (;;) {
+      if (this.#isClosed) throw new NodeAway("this process is about to end");
       if (this.#open !== null) return this.#open.ipc;
       const renewals = this.#renewals;
       const path = await findPath(this.#db);
       if (path === null) throw new NodeAway("no process runs the embedded chain yet");
       const ipc = await openIpc(path);
-      if (this.#open === null && this.#renewals === renewals) {
+      if (this.#open === null && this.#renewals === renewals && !this.#isClosed) {
         this.#open = { path, ipc };
         void this.#forgetWhenClosed(ipc);
         return ipc;
       }
-      // Another call was quicker, or the node was replaced meanwhile.
+      // Another call was quicker, the node was replaced meanwhile, or nobody would close this one any more.
       ipc.close();
     }
   }
@@ -48,6 +50,7 @@ export class OwnerConnection implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#isClosed = true;
     this.#open?.ipc.close();
   }
 
