@@ -172,6 +172,21 @@ const answers: [what: string, answer: object, expected: unknown][] = [
     { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batch too large" } },
     new RpcError(-32_600, "batch too large"),
   ],
+  [
+    "a code as text",
+    { jsonrpc: "2.0", id: 0, error: { code: "-32000", message: "busy" } },
+    new RpcError(-32_000, "busy"),
+  ],
+  [
+    "a word for a code",
+    { jsonrpc: "2.0", id: 0, error: { code: "BUSY", message: "busy" } },
+    new RpcError(-32_603, "busy"),
+  ],
+  [
+    "an error without a code",
+    { jsonrpc: "2.0", id: 0, error: { message: "busy" } },
+    new RpcError(-32_603, "busy"),
+  ],
 ];
 
 for (const [what, answer, expected] of answers) {

@@ -153,7 +153,7 @@ function settle(
   if (isRecord(error)) {
     const message = typeof error["message"] === "string" ? error["message"] : "unknown";
     const data = hideIn(error["data"], hide);
-    const cause = new RpcError(Number(error["code"]), hide(message).slice(0, 500), data);
+    const cause = new RpcError(codeOf(error), hide(message).slice(0, 500), data);
     const isLimit = isOfLimit(cause);
     call.reject(
       isLimit ? new NodeAway(`${name} did not answer: ${cause.message}`, { cause }) : cause,
@@ -163,6 +163,14 @@ function settle(
   } else {
     call.reject(new NodeAway(`${name} did not answer as JSON-RPC (status ${status})`));
   }
+}
+
+/** JSON-RPC's own for what has no other: a code has to be a whole number, also for those whom the relay answers. */
+const internalCode = -32_603;
+
+function codeOf({ code }: Record<string, unknown>): number {
+  const given = Number(code ?? internalCode);
+  return Number.isSafeInteger(given) ? given : internalCode;
 }
 
 function hideIn(data: unknown, hide: Peer["hide"]): unknown {
