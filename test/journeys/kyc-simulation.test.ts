@@ -1,5 +1,8 @@
 // The operator's `svc simulate` plays the user of a sandbox, and nobody else.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import {
@@ -156,11 +159,18 @@ test("a play that the service does not take is refused with its words and status
   );
 });
 
-test("a play says that no service answers", async () => {
-  const nobody = `http://localhost:${await freePort()}`;
-  const refused = await svcAt(nobody, "simulate", "approve", await ask({ fields: ["EMAIL"] }));
-  assert.equal(refused.status, 1);
-  assert.ok(refused.said.includes(`no service answers at ${nobody}`), refused.said);
+test("a play says that no service answers, also where a proxy answers for it", async () => {
+  await using proxy = createServer((_, response) => void response.writeHead(502).end("<html>"));
+  proxy.listen(0, "localhost");
+  await once(proxy, "listening");
+  const { port } = proxy.address() as AddressInfo;
+  const order = await ask({ fields: ["EMAIL"] });
+  for (const place of [await freePort(), port]) {
+    const nobody = `http://localhost:${place}`;
+    const refused = await svcAt(nobody, "simulate", "approve", order);
+    assert.equal(refused.status, 1);
+    assert.ok(refused.said.includes(`no service answers at ${nobody}`), refused.said);
+  }
 });
 
 test("simulation never acts for an identity it did not make, nor on the live side", async () => {

@@ -9,6 +9,7 @@ import {
   fieldsOfName,
   type Hex32,
   hexOfBytes,
+  isRecord,
   leafOf,
   leavesHash,
   requestObjectHash,
@@ -125,7 +126,7 @@ async function answer(
     return post(ctx, connection, { error: "access_denied", id, svcID, signature });
   }
   const opened = await send(ctx, `${connection}/open`, {});
-  if (!opened.ok) return read(opened);
+  if (!opened.ok) return read(ctx, opened);
   const object = await opened.text();
   // If nothing is required, sharing nothing would be a refusal, so optional names are shared.
   const names = order.required.length > 0 ? order.required : link.offered;
@@ -203,7 +204,7 @@ interface Said {
 }
 
 async function post(ctx: SimulationContext, url: string, body: object): Promise<Said> {
-  return read(await send(ctx, url, body));
+  return read(ctx, await send(ctx, url, body));
 }
 
 const answerWithinMs = 30_000;
@@ -217,12 +218,18 @@ async function send(ctx: SimulationContext, url: string, body: object): Promise<
       signal: AbortSignal.timeout(answerWithinMs),
     });
   } catch {
-    const message = `no service answers at ${ctx.config.baseUrl}`;
-    throw new Problem("unavailable", { message });
+    throw noService(ctx);
   }
 }
 
-async function read(answered: Response): Promise<Said> {
-  const { error } = (await answered.json()) as { error?: { message: string } };
-  return { status: answered.status, message: error?.message ?? "" };
+/** A proxy has words of its own while the service is away. @throws {Problem} unavailable */
+async function read(ctx: SimulationContext, answered: Response): Promise<Said> {
+  const body: unknown = await answered.json().catch(() => null);
+  if (!isRecord(body)) throw noService(ctx);
+  const { error } = body;
+  return { status: answered.status, message: isRecord(error) ? String(error["message"]) : "" };
+}
+
+function noService({ config }: SimulationContext): Problem {
+  return new Problem("unavailable", { message: `no service answers at ${config.baseUrl}` });
 }
