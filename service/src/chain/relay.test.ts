@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChainContext } from "./context.ts";
-import { answerCall } from "./relay.ts";
+import { answerCall, answerCalls } from "./relay.ts";
 
 const asked: unknown[] = [];
 const relayNode = {
@@ -62,4 +62,28 @@ test("a call has 10 million gas, a search 10,000 blocks and a fee history 100, a
   const history = ["0x64", "latest", [1]];
   assert.deepEqual(await reach("eth_feeHistory", history), [["eth_feeHistory", history]]);
   await refused("eth_feeHistory", ["0x65", "latest", []]);
+});
+
+test("transactions of one request are taken one by one, in their order, and between them others have their turn", async () => {
+  const taken: [raw: unknown, turn: number][] = [];
+  let [turn, isOver] = [0, false];
+  const count = (): void => {
+    turn += 1;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  const submit = async ([raw]: readonly unknown[]): Promise<void> => void taken.push([raw, turn]);
+  const sending = {
+    chain: { relayNode: { submit }, isEmbedded: true },
+    config: { profile: "dev" },
+  } as unknown as ChainContext;
+  const raws = ["0x01", "0x02", "0x03"];
+  const calls = raws.map((raw, id) => ({ id, method: "eth_sendRawTransaction", params: [raw] }));
+  await answerCalls(sending, calls, "somebody");
+  isOver = true;
+  assert.deepEqual(
+    taken.map(([raw]) => raw),
+    raws,
+  );
+  assert.equal(new Set(taken.map(([, at]) => at)).size, raws.length);
 });

@@ -2,6 +2,7 @@
 // `evm_*`, `hardhat_*`, `debug_*` and whatever a node learns one day.
 import { type Hex, isRecord } from "@svc/protocol";
 import { keccak256 } from "viem/utils";
+import { createBodyTurns } from "../platform/http/body-turns.ts";
 import { checkPrice } from "./admission.ts";
 import { priorityFeeFallback } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
@@ -88,6 +89,9 @@ const takeLengthyTurn = createFairTurns({
   onFull: tooManyWait,
 });
 
+/** What is sent is read here, before anybody has paid for anything: all of one request would take a tenth of a second. */
+const takeSendingTurn = createBodyTurns();
+
 function tooManyWait(): RpcError {
   return new RpcError(codes.busy, "too many calls wait; try again later");
 }
@@ -167,7 +171,12 @@ async function ask(
   ctx: ChainContext,
   { method, params, caller }: { method: string; params: Params; caller: string },
 ): Promise<unknown> {
-  if (method === "eth_sendRawTransaction") return send(ctx, params[0]);
+  if (method === "eth_sendRawTransaction") {
+    const turn = Promise.withResolvers<void>();
+    takeSendingTurn(caller, turn.resolve);
+    await turn.promise;
+    return send(ctx, params[0]);
+  }
   const check = Object.hasOwn(methods, method) ? methods[method] : undefined;
   if (check === undefined)
     throw new RpcError(codes.unknownMethod, "this method is not available here");
