@@ -90,7 +90,7 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
   for (const [name, values] of Object.entries(call.query ?? {}))
     for (const value of [values].flat())
       if (value !== undefined) url.searchParams.append(name, String(value));
-  checkIdempotencyKey(call.idempotencyKey);
+  checkIdempotencyKey(call);
   // Serialised before anything is sent: a body that cannot be serialised is not a failure of the broker.
   const body = JSON.stringify(call.body, writeBigInt);
   const hasBody = body !== undefined;
@@ -115,8 +115,11 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
 }
 
 /** A header cannot hold other characters, and the service accepts no more of them. */
-function checkIdempotencyKey(key: string | undefined): void {
-  if (key !== undefined && !/^[\x21-\x7e]{1,255}$/.test(key)) throw misconfigured("idempotencyKey");
+function checkIdempotencyKey(call: ApiCall): void {
+  const key: unknown = call.idempotencyKey;
+  // One that was lost must not switch the protection off, nor be the text `null`, the same for every call.
+  const isKey = typeof key === "string" && /^[\x21-\x7e]{1,255}$/.test(key);
+  if ("idempotencyKey" in call && !isKey) throw misconfigured("idempotencyKey");
 }
 
 /** Most programs hold integers of typed data as bigints; as decimal text they have the same digest. */

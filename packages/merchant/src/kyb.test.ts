@@ -235,7 +235,8 @@ test("a document may hold bigints, which have the digest of their decimal text",
 
 test("an idempotency key that no header holds is refused before anything is sent", async () => {
   const asked = { business, messageKind: "TEXT", message: "Yes.", purpose } as const;
-  for (const idempotencyKey of ["", "a b", "a\nb", "order → 1", "a".repeat(256)]) {
+  const lost = [undefined, null, Number.NaN] as unknown as string[];
+  for (const idempotencyKey of ["", "a b", "a\nb", "order → 1", "a".repeat(256), ...lost]) {
     await assert.rejects(kyb.requestSignature(asked, { idempotencyKey }), {
       code: "configuration_invalid",
       reason: "idempotencyKey",
