@@ -110,6 +110,11 @@ test("a node that is away is no refusal", async () => {
 test("a malformed document or address is the caller's mistake", async () => {
   const content = { typedData: { ...typedData, primaryType: "Missing" } };
   await assert.rejects(verify(openNode(), { content }), misconfigured("typedData"));
+  for (const lost of [undefined, null, bytesOfText(message), 5] as unknown as string[])
+    await assert.rejects(
+      verify(openNode(), { content: { message: lost } }),
+      misconfigured("message"),
+    );
   const anchors = { business: "0x12" };
   await assert.rejects(verify(openNode(), { anchors }), misconfigured("business"));
 });

@@ -50,7 +50,11 @@ export async function verifyBusinessSignature(
 }
 
 function digestOf(content: SignedContent): Uint8Array {
-  if ("message" in content) return personalDigest(bytesOfText(content.message));
+  if ("message" in content) {
+    // Of bytes or nothing it would be the digest of another text, which nobody signed.
+    if (typeof content.message !== "string") throw misconfigured("message");
+    return personalDigest(bytesOfText(content.message));
+  }
   try {
     return typedDataDigest(content.typedData);
   } catch (cause) {
