@@ -9,8 +9,15 @@ import {
   subject,
   type FakeIssuer,
 } from "../test/fake-issuer.ts";
-import { signedHeaders, signingKey, statusBody } from "../test/signed-webhook.ts";
-import { MerchantError, openKyb, openKyc, openMerchant, verifyWebhook } from "./index.ts";
+import { alice, signedHeaders, signingKey, statusBody } from "../test/signed-webhook.ts";
+import {
+  MerchantError,
+  openKyb,
+  openKyc,
+  openMerchant,
+  verifyReceipt,
+  verifyWebhook,
+} from "./index.ts";
 
 const t = 1_800_000_000;
 const body = statusBody(3, "INITIATED");
@@ -22,6 +29,15 @@ before(async () => {
   fake = await openFakeIssuer();
 });
 after(() => fake[Symbol.asyncDispose]());
+
+const anchors = {
+  rpcUrl: "http://localhost:1",
+  chainId: 1,
+  registry: alice,
+  settlement: alice,
+  operator: alice,
+  issuers: [alice],
+};
 
 const options = () => ({
   issuer: fake.url,
@@ -101,6 +117,28 @@ test("userinfo with a subject that was lost is refused, because it would skip th
       reason: "subject",
     });
   assert.equal((await login.userinfo(session.accessToken)).subject, subject);
+});
+
+test("a check of an id token or a receipt whose value was lost is refused, because it would be left out", async () => {
+  const { verifyIdToken } = openMerchant(options());
+  const jwt = await fake.sign("JWT", fake.idClaims());
+  const verifiers: [readonly string[], (lost: object) => Promise<unknown>][] = [
+    [
+      ["nonce", "accessToken", "maxAgeSeconds"],
+      (lost) => verifyIdToken(jwt, { now: fake.now, ...lost }),
+    ],
+    [
+      ["user", "referenceKey", "infos", "brokerKeys"],
+      (lost) => verifyReceipt({}, { ...anchors, ...lost }),
+    ],
+  ];
+  for (const [checks, verify] of verifiers)
+    for (const reason of checks)
+      for (const lost of [unset, null, ""])
+        await assert.rejects(verify({ [reason]: lost }), {
+          code: "configuration_invalid",
+          reason,
+        });
 });
 
 const setMachine = (context: TestContext, seconds: number) =>

@@ -4,6 +4,7 @@ import { judgeFields, readAnchor, readIssuers, type AttestedField } from "./atte
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
 import { parseFieldProof, refused, type FieldProof } from "./field-proof.ts";
 import { commitmentOfValue } from "./commitment.ts";
+import { misconfigured } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
 
 /** Whose field is to be proved, from your own records: never from the proof. */
@@ -52,6 +53,8 @@ export async function verifyProof(
   const now = readNow(anchors.now);
   const registry = readAnchor("registry", anchors.registry);
   const user = readAnchor("user", expected.user);
+  // A value that your records have lost must not switch its check off.
+  if ("value" in expected && !expected.value) throw misconfigured("value");
   const read = parseFieldProof(proof);
   if ("fault" in read) throw refused(read.fault);
   requireOwn(read, { ...expected, user, registry, chainId });

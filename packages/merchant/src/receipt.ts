@@ -22,7 +22,7 @@ import {
 } from "./attestation.ts";
 import { openChainView, type ChainAnchors, type ChainView } from "./chain-view.ts";
 import { commitmentOfValue } from "./commitment.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { MerchantError, misconfigured } from "./merchant-error.ts";
 import { isSignedByBroker, readStatement, type RequestStatement } from "./request-statement.ts";
 import { readNow } from "./unix-time.ts";
 
@@ -83,12 +83,16 @@ export interface VerifiedReceipt {
  *
  * @param receipt as the service returned it, whatever its age
  * @throws {MerchantError} receipt_refused, its `reason` names the member or check; chain_unreachable;
- * configuration_invalid for an address, node, time or patience that cannot be used
+ * configuration_invalid for an address, node, time or patience that cannot be used, and for anything that is given
+ * and undefined
  */
 export async function verifyReceipt(
   receipt: unknown,
   anchors: ReceiptAnchors,
 ): Promise<VerifiedReceipt> {
+  // What your records have lost must not switch its check off.
+  for (const name of ["user", "referenceKey", "infos", "brokerKeys"] as const)
+    if (name in anchors && !anchors[name]) throw misconfigured(name);
   const own = readAnchors(anchors);
   const now = readNow(anchors.now);
   const read = parseReceipt(receipt);

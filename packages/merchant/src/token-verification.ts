@@ -47,7 +47,7 @@ export interface IdTokenChecks {
   /** Unix seconds. Default: the time of the SDK's own clock. */
   now?: number;
   /**
-   * The nonce that `login.start` made. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2).
+   * The nonce that `login.start` made; like the others, configuration_invalid if it is given and undefined. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2).
    */
   nonce?: string;
   /** The access token that came along; `at_hash` must then be its hash. */
@@ -107,6 +107,9 @@ async function verifyIdToken(
   checks: IdTokenChecks,
 ): Promise<IdToken> {
   const { nonce, accessToken, maxAgeSeconds } = checks;
+  // What a session has lost must not switch its check off.
+  for (const name of ["nonce", "accessToken", "maxAgeSeconds"] as const)
+    if (name in checks && (checks[name] ?? "") === "") throw misconfigured(name);
   const now = readNow(checks.now ?? context.now());
   const claims = await verify(context, jwt, { typ: "JWT", audience: context.clientId, now });
   checkParty(claims, context.clientId);
