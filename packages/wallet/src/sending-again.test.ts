@@ -52,6 +52,12 @@ await test("an answer that a broker cannot take, or may have taken, is sent agai
   assert.equal(await approve([503, 503, 503, 503]), 503);
   assert.equal(await approve([500]), 500, "that is no fault that passes");
   assert.deepEqual(pausesMs, [1000, 2000, 1000, 2000, 4000]);
+  // It takes eight seconds to say so: after the second time nobody waits on.
+  const sent = () => broker.received.filter((each) => each.path === path).length;
+  const clock = t.mock.method(performance, "now", () => sent() * 8000);
+  assert.equal(await approve([503, 503, 503, 503]), 503);
+  clock.mock.restore();
+  assert.deepEqual(pausesMs.slice(5), [1000]);
 });
 
 await test("what was left is picked up also where the answer that held it is lost, by that reader alone", async (t) => {

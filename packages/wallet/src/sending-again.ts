@@ -2,7 +2,7 @@ import { WalletRefusal } from "./refusal.ts";
 import type { CallAnswer } from "./transport.ts";
 
 const pausesMs = [1000, 2000, 4000];
-/** The person waits, and a call that hung has used up what there is. */
+/** The person waits, and a call that hung, or was refused slowly, has used up what there is. */
 const withinMs = 15_000;
 
 /**
@@ -14,14 +14,15 @@ const withinMs = 15_000;
  */
 export async function sendAgain(send: () => Promise<CallAnswer>): Promise<CallAnswer> {
   const endMs = performance.now() + withinMs;
+  const isInTime = (): boolean => performance.now() < endMs;
   for (const ms of pausesMs) {
     const answer = await send().catch((error: unknown) => {
       // A redirect has no cause, and stays one.
       const isBroken = error instanceof WalletRefusal && error.cause !== undefined;
-      if (isBroken && performance.now() < endMs) return null;
+      if (isBroken && isInTime()) return null;
       throw error;
     });
-    if (answer !== null && answer.status !== 503) return answer;
+    if (answer !== null && (answer.status !== 503 || !isInTime())) return answer;
     await new Promise((resolve) => setTimeout(resolve, ms));
   }
   return send();
