@@ -350,6 +350,11 @@ test("an id from outside becomes no other path", async () => {
   await assert.rejects(kyb.deliveries("data-requests", "."), refused);
   await assert.rejects(kyb.dataRequest("\ud800"), refused);
   assert.deepEqual(calls, []);
+  for (const lost of [undefined, null, 5, ""] as string[])
+    await assert.rejects(kyb.cancelDataRequest(lost), {
+      code: "configuration_invalid",
+      reason: "id",
+    });
 });
 
 test("a refusal keeps its reason, and an invalid answer is reported as one", async () => {

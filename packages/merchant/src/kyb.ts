@@ -38,6 +38,7 @@ import {
   type WebhookEndpoint,
 } from "./kyb-records.ts";
 import type { Members } from "./members.ts";
+import { misconfigured } from "./merchant-error.ts";
 
 /** What a business is asked for. */
 export interface AskedFields {
@@ -404,6 +405,8 @@ function openHooks({ get, post, put }: Wire): Hooks {
 
 /** One segment of a path: an id from outside must not become another path. */
 function segment(id: string): string {
+  // One that was lost would be a path of its own, or a fault deep in here.
+  if (typeof id !== "string" || id === "") throw misconfigured("id");
   // A URL parser removes `.` and `..`, encoded or not. Encoded twice they remain text, which is no request's id.
   // Half of a surrogate pair, which JSON can hold, has no encoding.
   return encodeURIComponent(id.toWellFormed()).replace(/^\.{1,2}$/, (dots) =>

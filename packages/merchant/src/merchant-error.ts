@@ -131,6 +131,7 @@ const optionRemedies: Record<string, string> = {
   timeoutMs: "It is a whole number of milliseconds, from 1 to 2,147,483,647.",
   confirmations: "It is a whole number from 0.",
   rpcUrl: "It is the address of a node of the chain, http or https; or pass a `client`.",
+  id: "Pass the id, or the business's address, as a text.",
   idempotencyKey: "It is 1 to 255 visible ASCII characters.",
 };
 
