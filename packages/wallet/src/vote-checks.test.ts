@@ -50,6 +50,16 @@ await test("a member without a vote approves nothing", async () => {
   assert.equal((await approve(dataRequestItem)).status, "open");
 });
 
+await test("only approve is an approval, and nothing but a vote is one", async () => {
+  fake.reset();
+  broker.reset();
+  fake.items = [dataRequestItem];
+  const wallet = await walletOf("alice", [broker.url]);
+  for (const vote of ["Approve", "no", "", undefined] as unknown as "approve"[])
+    await refuses(wallet.vote("01J", { vote }), "invalid_input", /approve or reject/);
+  assert.deepEqual(broker.received, []);
+});
+
 await test("nothing is approved once its time is over", async () => {
   fake.reset();
   await refuses(approve(dataRequestItem, expiresAt + 1), "expired", /has ended/);

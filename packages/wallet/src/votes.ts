@@ -85,13 +85,16 @@ export const chainGraceSeconds = 3600;
  * of this identity.
  *
  * @throws {ConcernsRefusal} when a concern is not accepted
- * @throws {WalletRefusal} not_found, invalid_request for what is never approved, expired, chain_refused, broker_refused
+ * @throws {WalletRefusal} not_found, invalid_input, invalid_request for what is never approved, expired, chain_refused,
+ * broker_refused
  */
 export async function castVote(
   ctx: WalletContext,
   id: string,
   decision: Decision,
 ): Promise<VoteOutcome> {
+  if (!isVote(decision.vote))
+    throw new WalletRefusal("invalid_input", "a vote is either approve or reject");
   const shown = await readShown(ctx);
   // A broker may send something else under the id that the person chose, or under the id of another broker's item.
   const brokers = await ctx.brokers();
@@ -110,6 +113,11 @@ export async function castVote(
   if (vote === "approve" && shown.isOther(found, without))
     throw new WalletRefusal("invalid_request", "it is not what was shown: look at the inbox again");
   return castVoteOn(ctx, found, decision);
+}
+
+/** Programs in JavaScript may pass anything: whoever meant no must not have voted yes. */
+function isVote(vote: unknown): boolean {
+  return vote === "approve" || vote === "reject";
 }
 
 /** @throws {WalletRefusal} invalid_input if it is of another kind than expected */
