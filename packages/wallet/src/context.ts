@@ -7,7 +7,7 @@ export interface WalletContext {
   readonly identity: Identity;
   readonly storage: WalletStorage;
   readonly fetch: typeof fetch;
-  /** Unix seconds. Asynchronous, because a demo takes its time from the service. */
+  /** Whole Unix seconds. Asynchronous, because a demo takes its time from the service. */
   now(): Promise<number>;
   /** Bytes that nobody can predict. */
   readonly random: (length: number) => Uint8Array;

@@ -467,3 +467,13 @@ await test("a session that the broker forgot is opened anew, once", async () => 
   await refuses(wallet.endLogin("one"), "broker_refused");
   assert.equal(opened(), 3);
 });
+
+await test("by a clock that tells no Unix seconds nothing is signed", async () => {
+  const late = "svc:sign?data=0x6869&type=qr&dl=1000000";
+  const handOver = `svc:${(await walletOf("alice")).address}?attr=email&type=text`;
+  for (const at of [NaN, Infinity, now * 1_000_000, now + 0.5, -1, null as never]) {
+    const wallet = await walletOf("alice", { at });
+    for (const link of [late, handOver])
+      await refuses(wallet.approve(link), "invalid_input", /clock/);
+  }
+});

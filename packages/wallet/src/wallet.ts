@@ -164,7 +164,8 @@ export interface WalletParts extends Omit<WalletContext, "brokers" | "sessions">
 }
 
 /** Opens the wallet of one identity. */
-export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
+export function openWallet({ seededBrokers, ...given }: WalletParts): Wallet {
+  const parts = { ...given, now: async () => checkTime(await given.now()) };
   const sessions = openSessions(parts);
   const ctx: WalletContext = {
     ...parts,
@@ -209,6 +210,15 @@ export function openWallet({ seededBrokers, ...parts }: WalletParts): Wallet {
     unsubscribePush: async (broker, endpoint) => unsubscribePush(ctx, broker, endpoint),
     close: async () => sessions.close(),
   };
+}
+
+/** In the year 5138. `Date.now()`, in milliseconds, is greater. */
+const secondsMax = 100_000_000_000;
+
+/** By a time that is none nothing would ever end, and by milliseconds a signature would last for good. */
+function checkTime(seconds: number): number {
+  if (Number.isSafeInteger(seconds) && seconds >= 0 && seconds < secondsMax) return seconds;
+  throw new WalletRefusal("invalid_input", "the wallet's clock does not tell whole Unix seconds");
 }
 
 async function describe(ctx: WalletContext, link: Link): Promise<Description> {
