@@ -315,13 +315,15 @@ async function refuseMismatch(ctx: KycContext, opened: store.OpenedToken): Promi
   throw refused("the fields do not match what was asked for and is verified now");
 }
 
+/** The same refusal again gets the same answer: a wallet whose answer is lost sends it once more. */
 async function declineOrder(
   ctx: KycContext,
   given: { token: string; opened: store.OpenedToken; refusal: Refusal; callerAddress: string },
 ): Promise<Answered> {
   const { token, opened, refusal, callerAddress } = given;
   const { order } = opened;
-  refuseOver(ctx, opened);
+  const isRepeated = isDeclined(opened);
+  if (!isRepeated) refuseOver(ctx, opened);
   const digest = declineDigest({
     request: order.referenceKey,
     connection: connectionOf(ctx.config.baseUrl, token),
@@ -331,15 +333,21 @@ async function declineOrder(
     refusal.id === order.referenceKey &&
     (await isSignedByUser(ctx, opened, { digest, signature: refusal.signature, callerAddress }));
   if (!isOurs) throw new Problem("result_refused", { message: "a refusal must be signed" });
-  await ctx.db.transaction(async (tx) => {
-    const moved = await moveOrders(ctx, tx, {
+  if (isRepeated) return answered(opened, "FAILED");
+  const moved = await ctx.db.transaction(async (tx) =>
+    moveOrders(ctx, tx, {
       orders: [{ id: order.id, attempt: opened.attempt }],
       step: steps.declined,
       at: ctx.clock.now(),
-    });
-    if (moved.length === 0) throw new Problem("request_over");
-  });
+    }),
+  );
+  if (moved.length === 0 && !isDeclined(await getLink(ctx, token)))
+    throw new Problem("request_over");
   return answered(opened, "FAILED");
+}
+
+function isDeclined({ order, attempt }: store.OpenedToken): boolean {
+  return order.failureReason === steps.declined.failureReason && order.attempt === attempt;
 }
 
 /**
