@@ -214,6 +214,36 @@ test("what only the owner of the chain may write goes through the connection tha
   );
 });
 
+test("a chain that cannot go on is logged once a minute while it fails in the same way", async (t) => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  const setTimer = setTimeout;
+  const short = ((work: () => void, ms: number) => setTimer(work, ms === 1000 ? 1 : ms)) as never;
+  t.mock.method(globalThis, "setTimeout", short);
+  await using node = await openEmbeddedChain(ctx);
+  const told: { err: Error }[] = [];
+  t.mock.method(ctx.log, "error", (line: { err: Error }) => void told.push(line));
+  let tries = 0;
+  const away = t.mock.property(ctx.db, "connectionString", {
+    host: "127.0.0.1",
+    get port() {
+      tries += 1;
+      return 1;
+    },
+  });
+  // The first turn that fails gives up the connection that it has.
+  t.mock.method(ctx.clock, "nowMs").mock.mockImplementationOnce(() => {
+    throw new Error("the first fault");
+  });
+  await until("it was tried often", async () => (tries > 20 ? true : null));
+  away.mock.restore();
+  await until("it goes on", async () => headOf(node).catch(() => null));
+  const [first, second, ...more] = told.map(({ err }) => err.message);
+  assert.equal(first, "the first fault");
+  assert.match(String(second), /ECONNREFUSED/);
+  assert.deepEqual(more, []);
+});
+
 test("a moved clock moves the chain by one empty block", async () => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);

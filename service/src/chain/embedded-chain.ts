@@ -3,6 +3,7 @@ import { databaseNowMs, isClockRight, watchClock } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import { placeIn } from "../platform/cryptography/seal.ts";
 import { addressOfPrivateKey } from "../platform/cryptography/secp256k1.ts";
+import { FailureRow } from "../platform/telemetry/repetition.ts";
 import { checkTurn, readTransaction } from "./admission.ts";
 import { type LockSession, openLockSession } from "./embedded-lock-store.ts";
 import { ChainDiffers, type ChainOwner, openChainOwner, RetiredNodes } from "./embedded-owner.ts";
@@ -92,6 +93,7 @@ class EmbeddedChain implements ChainNode {
   readonly #retired = new RetiredNodes();
   /** Why the last turn failed. */
   #fault: unknown = null;
+  readonly #failures = new FailureRow();
   #unsubscribe: (() => void)[] = [];
 
   constructor(ctx: Ctx, identity: store.EmbeddedIdentity) {
@@ -212,7 +214,7 @@ class EmbeddedChain implements ChainNode {
   }
 
   /**
-   * Does whatever is due. A failure is logged, and the next turn tries again.
+   * Does whatever is due. A failure is logged, one a minute of several in a row, and the next turn tries again.
    *
    * @throws {ChainDiffers} which ends the process unless it is just starting: nobody handles it, on purpose
    */
@@ -223,14 +225,16 @@ class EmbeddedChain implements ChainNode {
       if (this.#owned?.isLost === true) await this.#letGo();
       this.#owned ??= await this.#tryOwn();
       if (this.#owned !== null) await this.#mine(this.#owned);
+      this.#failures.end();
     } catch (error) {
       await this.#letGo();
       if (error instanceof ChainDiffers) {
         this.#ctx.log.fatal({ err: error }, "the embedded chain is another than it was");
         throw error;
       }
-      this.#ctx.log.error({ err: error }, "the embedded chain failed");
       this.#fault = error;
+      if (this.#failures.add(error))
+        this.#ctx.log.error({ err: error, ...this.#failures.told }, "the embedded chain failed");
     } finally {
       if (!this.#isClosed) this.#timer = setTimeout(() => this.#wake(), pollMs).unref();
     }

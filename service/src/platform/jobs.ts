@@ -1,6 +1,6 @@
 import type { SharedClock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
-import { openRepetition } from "./telemetry/repetition.ts";
+import { FailureRow } from "./telemetry/repetition.ts";
 
 /** Work that every process does periodically. It takes its own locks, so running several at once does no harm. */
 export interface Job {
@@ -108,16 +108,6 @@ async function endedOrLate(run: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Logs the first of several failed runs, each that fails in another way, and one a minute with how many have failed. */
-function openFailureLog({ log }: JobContext, { name }: Job) {
-  let isNews = openRepetition();
-  return (error: unknown, failures: number): void => {
-    if (failures === 1) isNews = openRepetition();
-    if (!isNews(error)) return;
-    log.error({ err: error, job: name, ...(failures > 1 && { failures }) }, "a job failed");
-  };
-}
-
 /** Its multiples modulo 1 keep their distance from each other, however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
@@ -133,9 +123,7 @@ function startLoop(
   { firstMs, inTurn }: { readonly firstMs: number; readonly inTurn: Turns },
 ): Loop {
   let [isWoken, isRunning] = [false, false];
-  /** Runs that failed since the last one that did not. */
-  let failures = 0;
-  const tellFailure = openFailureLog(ctx, job);
+  const failures = new FailureRow();
   const closing = new AbortController();
   let running = Promise.resolve();
   let news = Promise.withResolvers<void>();
@@ -146,10 +134,10 @@ function startLoop(
   const work = async (): Promise<void> => {
     try {
       if (ctx.mayRun === undefined || (await ctx.mayRun())) await job.run(closing.signal, nextWake);
-      failures = 0;
+      failures.end();
     } catch (error) {
-      failures += 1;
-      tellFailure(error, failures);
+      if (!failures.add(error)) return;
+      ctx.log.error({ err: error, job: job.name, ...failures.told }, "a job failed");
     }
   };
   const start = (): void => {
@@ -161,7 +149,7 @@ function startLoop(
       isRunning = false;
       if (closing.signal.aborted) return;
       if (!isWoken) pause(job.everySeconds * 1000);
-      else if (failures > 0) timer = setTimeout(start, pauseMsAfter(failures)).unref();
+      else if (failures.count > 0) timer = setTimeout(start, pauseMsAfter(failures.count)).unref();
       else start();
     });
   };

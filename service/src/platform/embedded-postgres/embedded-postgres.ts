@@ -13,6 +13,7 @@ import { findBinaries } from "./embedded-postgres-binaries.ts";
 import * as files from "./embedded-postgres-files.ts";
 import type { Home } from "./embedded-postgres-files.ts";
 import { hasOtherSessions } from "./embedded-postgres-store.ts";
+import { keepTrying } from "./keep-trying.ts";
 import { openStartPatience } from "./start-patience.ts";
 
 /**
@@ -284,17 +285,11 @@ async function startAgain(
   plan: Plan,
   { directory, log, over }: { directory: string; log: (line: string) => void; over: AbortSignal },
 ): Promise<BoundProcess | null> {
-  while (!over.aborted) {
-    try {
-      const stalePid = await waitForOrphan(plan.home, directory);
-      return await startServer({ ...plan, stalePid, over }, log);
-    } catch (error) {
-      if (over.aborted) return null;
-      log(`the embedded PostgreSQL does not start again: ${String(error)}`);
-      await delay(restartEveryMs, undefined, { ref: false });
-    }
-  }
-  return null;
+  const start = async (say: typeof log): Promise<BoundProcess> => {
+    const stalePid = await waitForOrphan(plan.home, directory);
+    return startServer({ ...plan, stalePid, over }, say);
+  };
+  return keepTrying(start, { log, over, everyMs: restartEveryMs });
 }
 
 /** Removes the socket directory of the last run, as recorded, and then the record. */

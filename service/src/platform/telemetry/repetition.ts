@@ -16,3 +16,35 @@ export function openRepetition(): (error: unknown) => boolean {
     return true;
   };
 }
+
+/** Failures in a row of one thing that is tried again all the time. */
+export class FailureRow {
+  #isNews = openRepetition();
+  #count = 0;
+
+  /** How many there are since it last went well. */
+  get count(): number {
+    return this.#count;
+  }
+
+  end(): void {
+    this.#count = 0;
+  }
+
+  /**
+   * Counts one more.
+   *
+   * @param what by which two are the same
+   * @returns whether it is worth a line: the first is, each that differs from the one before, and one a minute
+   */
+  add(what: unknown): boolean {
+    this.#count += 1;
+    if (this.#count === 1) this.#isNews = openRepetition();
+    return this.#isNews(what);
+  }
+
+  /** What a line about the last one says of those before it. */
+  get told(): { readonly failures?: number } {
+    return this.#count > 1 ? { failures: this.#count } : {};
+  }
+}

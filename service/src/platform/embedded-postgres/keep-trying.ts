@@ -1,0 +1,51 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { FailureRow } from "../telemetry/repetition.ts";
+
+type Say = (line: string) => void;
+
+/**
+ * Starts the server again until it runs. Tries that fail in the same way, as while the disk is full, are told once a
+ * minute, and what the server says is told with them.
+ *
+ * @returns null if it was given up before
+ */
+export async function keepTrying<Server>(
+  start: (say: Say) => Promise<Server>,
+  { log, over, everyMs }: { log: Say; over: AbortSignal; everyMs: number },
+): Promise<Server | null> {
+  const failures = new FailureRow();
+  while (!over.aborted) {
+    // The first try may recover for hours, and is followed meanwhile.
+    const said = failures.count === 0 ? null : heldBack(log);
+    try {
+      const server = await start(said?.say ?? log);
+      said?.letGo();
+      return server;
+    } catch (error) {
+      if (over.aborted) return null;
+      const reason = String(error);
+      // Each try is a process of its own.
+      if (failures.add(reason.replaceAll(/\bPID \d+/g, "")))
+        log(`the embedded PostgreSQL does not start again${timesOf(failures)}: ${reason}`);
+      await delay(everyMs, undefined, { ref: false });
+    }
+  }
+  return null;
+}
+
+const timesOf = ({ count }: FailureRow): string => (count > 1 ? `, ${count} times` : "");
+
+/** Keeps lines back until it is clear that the server runs: the message of a failed try has them anyway. */
+function heldBack(log: Say): { readonly say: Say; letGo(): void } {
+  let lines: string[] | null = [];
+  return {
+    say(line) {
+      if (lines === null) log(line);
+      else lines.push(line);
+    },
+    letGo() {
+      for (const line of lines ?? []) log(line);
+      lines = null;
+    },
+  };
+}
