@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { DatabaseError } from "pg";
 import { openContext } from "../../compose.ts";
 import { ConfigError, parseConfig } from "../config/config.ts";
 import { openTestDatabase } from "../database/test-database.ts";
@@ -42,6 +43,16 @@ for (const [message, code] of [
       `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`,
     );
   });
+
+test("of a database that others keep busy it is not said that it cannot be reached", () => {
+  const message = "canceling statement due to lock timeout";
+  for (const code of ["25P03", "40P01", "55P03", "57014"]) {
+    const said = describeStartFault(
+      Object.assign(new DatabaseError(message, 0, "error"), { code }),
+    );
+    assert.equal(said, `the database was too busy, so try again: ${message}`);
+  }
+});
 
 test("of a start on a standby it is said that the address has to lead to the primary", async () => {
   await using database = await openTestDatabase();
