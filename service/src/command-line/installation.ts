@@ -120,8 +120,10 @@ export const installationVerbs: readonly Verb[] = [
       if (seconds < 1) throw new UsageError("seconds must be at least 1");
       refuseClock(shell.config);
       return shell.withContext(async (ctx) => {
-        // A deletion may be due now although the job that looks for it, once an hour, is not.
-        const offsetSeconds = await advanceClock(ctx.db, seconds, { everyJob: true });
+        const offsetSeconds = await ctx.db.transaction(async (tx) =>
+          // A deletion may be due now although the job that looks for it, once an hour, is not.
+          advanceClock(tx, seconds, { everyJob: true }),
+        );
         return { now: Math.floor(Date.now() / 1000) + offsetSeconds, offsetSeconds };
       });
     },
