@@ -19,7 +19,7 @@ const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
 /** Codes of a prepared statement that exists already, or no more: another connection of the pooler has it. */
 const pooledCodes = new Set(["42P05", "26000"]);
 /** Codes of what was not done in time, mostly because another session holds the rows. */
-const busyCodes = new Set(["25P03", "40P01", "55P03", "57014"]);
+const busyCodes = new Set(["40P01", "55P03", "57014"]);
 
 /** What failed first, where what was opened could not be closed either: the error of `using` says neither. */
 export function firstFault(error: unknown): unknown {
@@ -51,7 +51,7 @@ export function describeStartFault(thrown: unknown): string | null {
   if (typeof code === "string" && pooledCodes.has(code))
     return `a pooler in transaction mode stands before the database (DATABASE_URL): ${message}`;
   if (typeof code === "string" && busyCodes.has(code))
-    return `the database was too busy, so try again: ${message}`;
+    return `the database was too busy: ${message}`;
   if (isReadOnly(error))
     return `the database takes no changes (DATABASE_URL): lead it to the primary, not to a standby (${message})`;
   // The code is also ENOENT for a directory that cannot be created.
