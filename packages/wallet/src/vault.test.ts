@@ -57,7 +57,8 @@ await test("words, keys and indexes of the wrong form are refused", async () => 
 });
 
 await test("a sealed identity comes back by its passphrase alone, and no file tells its secret", async () => {
-  const mnemonic = newMnemonic();
+  // Words that the file has for nothing else, as it has "name" and "salt".
+  const mnemonic = "legal winner thank year wave sausage worth useful legal winner thank yellow";
   const entry = await sealIdentity(vault, {
     name: "mine",
     secret: { kind: "mnemonic", mnemonic, index: 0 },
@@ -74,7 +75,7 @@ await test("a sealed identity comes back by its passphrase alone, and no file te
   );
   await refuses(unsealIdentity(storage, { name: "yours", passphrase }), "not_found");
   const text = (await storage.get("identity/mine")) ?? "";
-  assert.equal(text.includes(mnemonic.split(" ")[0] ?? ""), false);
+  for (const word of mnemonic.split(" ")) assert.equal(text.includes(word), false, word);
 });
 
 await test("a changed vault file does not open", async () => {
