@@ -47,7 +47,8 @@ export interface IdTokenChecks {
   /** Unix seconds. Default: the time of the SDK's own clock. */
   now?: number;
   /**
-   * The nonce that `login.start` made; like the others, configuration_invalid if it is given and undefined. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2).
+   * The nonce that `login.start` made. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2);
+   * given and undefined it is refused as configuration_invalid, like the next two.
    */
   nonce?: string;
   /** The access token that came along; `at_hash` must then be its hash. */
