@@ -95,7 +95,8 @@ test("a question mark in a text cuts nothing off", () => {
 
 test("an error keeps its kind, code and place, but nothing of what it was given", () => {
   const { log, text } = openLog();
-  const failed = new DatabaseError(`invalid input syntax for type bigint: "${canary}"`, 1, "error");
+  const quoted = `"${canary}${"a".repeat(5000)}"`;
+  const failed = new DatabaseError(`invalid input syntax for type bigint: ${quoted}`, 1, "error");
   Object.assign(failed, { code: "22P02", detail: canary, where: canary, parameters: [canary] });
   log.error({ err: failed }, "a request failed");
   log.error(
@@ -205,8 +206,14 @@ test("what is deep, long or leads back to itself is told to a bound", () => {
   const { log, text } = openLog();
   const ring: Record<string, unknown> = {};
   ring["again"] = ring;
-  log.info({ ring, list: Array.from({ length: 60 }, (_, at) => at), none: null }, "x");
+  const flood = "aa?".repeat(30_000);
+  log.info(
+    { ring, list: Array.from({ length: 60 }, (_, at) => at), none: null, flood, err: Error(flood) },
+    "x",
+  );
   const line = JSON.parse(text()) as { ring: unknown; list: number[]; none: null };
+  const told = JSON.parse(text()) as { flood: string; err: { message: string } };
   assert.deepEqual([line.list.length, line.none], [50, null]);
+  assert.deepEqual([told.flood.length, told.err.message.length], [4096, 4096]);
   assert.equal(JSON.stringify(line.ring), '{"again":'.repeat(6) + '"[hidden]"' + "}".repeat(6));
 });

@@ -71,6 +71,8 @@ const hiddenNames = new Set(
 const hidden = "[hidden]";
 const depthMax = 6;
 const itemsMax = 50;
+/** Of one text, which may be somebody else's: what looks for secrets in a line may take time by the square of it. */
+const charactersMax = 4096;
 
 function hideFields(fields: object, depth: number): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
@@ -83,6 +85,7 @@ function hideFields(fields: object, depth: number): Record<string, unknown> {
 
 function hideValue(value: unknown, depth: number): unknown {
   if (typeof value === "bigint") return value.toString();
+  if (typeof value === "string") return value.slice(0, charactersMax);
   if (typeof value !== "object" || value === null) return value;
   if (depth > depthMax || ArrayBuffer.isView(value)) return hidden;
   if (value instanceof Error) return describeError(value, depth);
@@ -113,7 +116,8 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
 /** PostgreSQL and the parsers quote their input: a value of a row, a piece of a body. */
 function messageOf(error: Error): string {
   const quotesInput = error instanceof DatabaseError || error instanceof SyntaxError;
-  return quotesInput ? error.message.replaceAll(/(["'`]).*\1/gs, hidden) : error.message;
+  const message = quotesInput ? error.message.replaceAll(/(["'`]).*\1/gs, hidden) : error.message;
+  return message.slice(0, charactersMax);
 }
 
 /**
