@@ -1,6 +1,8 @@
-import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
-import { privateKeyToAccount } from "viem/accounts";
+import type { Address } from "@svc/protocol";
+import type { TransactionSerializableEIP1559 } from "viem";
+import { keccak256, serializeTransaction } from "viem/utils";
 import type { Ctx } from "../platform/context.ts";
+import { signDigest } from "../platform/cryptography/secp256k1.ts";
 import type { Chain } from "./context.ts";
 import { findFaucet, openEmbeddedChain } from "./embedded-chain.ts";
 import { RpcError } from "./node.ts";
@@ -18,13 +20,12 @@ export async function fundAccount(
 ): Promise<void> {
   const faucet = ctx.chain.isEmbedded ? await findFaucet(ctx) : null;
   if (faucet === null) throw new Error("only the embedded chain has a faucet");
-  const account = privateKeyToAccount(hexOfBytes(faucet.privateKey));
   for (let tries = 1; ; tries++) {
     const nonce = await ctx.chain.node.request("eth_getTransactionCount", [
       faucet.address,
       "pending",
     ]);
-    const raw: Hex = await account.signTransaction({
+    const transaction: TransactionSerializableEIP1559 = {
       type: "eip1559",
       chainId: faucet.chainId,
       nonce: Number(nonce),
@@ -33,9 +34,11 @@ export async function fundAccount(
       gas: 21_000n,
       maxFeePerGas: 0n,
       maxPriorityFeePerGas: 0n,
-    });
+    };
+    const digest = keccak256(serializeTransaction(transaction), "bytes");
+    const signature = signDigest(digest, faucet.privateKey);
     try {
-      return await ctx.chain.node.submit([raw]);
+      return await ctx.chain.node.submit([serializeTransaction(transaction, signature)]);
     } catch (error) {
       // Somebody else was handed coin at the same moment.
       const isTaken = error instanceof RpcError && error.message.startsWith("nonce too low");
