@@ -39,22 +39,25 @@ export async function takeBox(
   now: number,
 ): Promise<string | null> {
   const [row] = await db.query<{ box: string }>(sql`
-    delete from mailbox where id_sha256 = ${idSha256} and expires_at > ${now} and reader_sha256 is null
-    returning box`);
+    delete from mailbox where id_sha256 = ${idSha256} and expires_at > ${now} returning box`);
   return row?.box ?? null;
 }
 
-/** Gives the box to its first reader, and to that one again for so many seconds, at the longest until its own time. */
+/**
+ * Gives the box to its first reader, and to that one again for so many seconds, at the longest until its own time. It lies
+ * under another id from then on, by which nobody else finds it, nor a process that knows of no readers.
+ *
+ * @param readerSha256 that id
+ */
 export async function takeBoxAgain(
   db: Queryable,
   { idSha256, readerSha256 }: { idSha256: Buffer; readerSha256: Buffer },
   { now, againSeconds }: { now: number; againSeconds: number },
 ): Promise<string | null> {
   const [row] = await db.query<{ box: string }>(sql`
-    update mailbox set reader_sha256 = ${readerSha256},
+    update mailbox set id_sha256 = ${readerSha256}, reader_sha256 = ${readerSha256},
       expires_at = case when reader_sha256 is null then least(expires_at, ${now + againSeconds}) else expires_at end
-    where id_sha256 = ${idSha256} and expires_at > ${now}
-      and (reader_sha256 is null or reader_sha256 = ${readerSha256})
+    where id_sha256 in (${idSha256}, ${readerSha256}) and expires_at > ${now}
     returning box`);
   return row?.box ?? null;
 }

@@ -13,6 +13,7 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 import { createHttp, type Http } from "../platform/http/http.ts";
 import { createOutbound } from "../platform/outbound/outbound.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { walletRoutes } from "./index.ts";
 import { deleteBoxesOf, insertBox } from "./mailbox-store.ts";
@@ -97,6 +98,10 @@ await test("whoever took a box takes it again within a minute, as after a lost a
   const answers = await Promise.all(readers.map(async (each) => take(body["id"], each)));
   const winners = readers.filter((_, at) => answers[at]?.status === 200);
   assert.equal(winners.length, 1);
+  const known = await ctx.db.query(
+    sql`select from mailbox where id_sha256 = ${sha256(String(body["id"]))}`,
+  );
+  assert.deepEqual(known, [], "a process that knows of no readers would give it to the next");
   const [{ body: soonOver }, { body: late }] = [await leave(ctx.clock.now() + 40), await leave()];
   for (const { id } of [soonOver, late]) assert.equal((await take(id, reader)).status, 200);
   const advance = async (seconds: number): Promise<void> => {

@@ -60,7 +60,7 @@ export async function takeBox(
       ? await store.takeBox(ctx.db, idSha256, now)
       : await store.takeBoxAgain(
           ctx.db,
-          { idSha256, readerSha256: sha256(reader) },
+          { idSha256, readerSha256: sha256(`${id}.${reader}`) },
           { now, againSeconds },
         );
   if (box === null) throw new Problem("mailbox_empty");
