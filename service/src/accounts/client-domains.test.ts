@@ -171,14 +171,17 @@ await test("proofs are looked for every day, and only when they are due", async 
   assert.equal(await recheckDomains(ctx), 0);
 });
 
-await test("a domain whose proof is gone stays verified for a week, then is not, which is told once each, and returns with the proof", async () => {
+await test("a domain whose proof is gone stays verified for a week, then is not, which is told once each whoever looks, and returns with the proof", async () => {
   const added = await addProved("lost.example.com");
   const { txtName, content } = proofOf(added);
   txt.delete(txtName);
   const failing: (number | null)[] = [];
   warned.length = 0;
+  const lookInVain = async (): Promise<void> =>
+    assert.rejects(proveDomain(ctx, added.id, "cli"), refusedWith("proof_missing"));
   for (let days = 0; days < 6; days += 1) {
     offsetSeconds += day + 3_600;
+    if (days === 0) await lookInVain();
     await recheckDomains(ctx);
     failing.push((await getDomain(ctx, added.id)).failingSince);
   }
@@ -187,6 +190,7 @@ await test("a domain whose proof is gone stays verified for a week, then is not,
   assert.equal(await isVerifiedNow(added.id), true);
   for (let days = 0; days < 2; days += 1) {
     offsetSeconds += day + 3_600;
+    if (days === 0) await lookInVain();
     await recheckDomains(ctx);
     assert.equal(await isVerifiedNow(added.id), false);
   }

@@ -147,16 +147,17 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
   const domain = await getDomain(ctx, id);
   if (domain.proof === "waived") return "waived";
   const { found, site } = await lookForProof(ctx, domain);
-  await ctx.db.transaction(async (tx) => {
-    await recordCheck(ctx, tx, { domain, found, leaseId: null, now: ctx.clock.now() });
-    if (found === null) return;
-    await ctx.audit.record(tx, {
-      actor,
-      action: "client-domain.prove",
-      subject: domain.id,
-      details: { by: found },
-    });
+  const news = await ctx.db.transaction(async (tx) => {
+    if (found !== null)
+      await ctx.audit.record(tx, {
+        actor,
+        action: "client-domain.prove",
+        subject: domain.id,
+        details: { by: found },
+      });
+    return recordCheck(ctx, tx, { domain, found, leaseId: null });
   });
+  warnOf(ctx, domain, news);
   if (found !== null) return found;
   const { txtName, url, content } = proofOf(domain);
   throw new Problem("proof_missing", {
@@ -191,18 +192,8 @@ const leaseSeconds = 60;
 
 async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise<void> {
   const { found } = await lookForProof(ctx, domain);
-  const news = await ctx.db.transaction(async (tx) => {
-    const now = ctx.clock.now();
-    const before = await recordCheck(ctx, tx, { domain, found, leaseId, now });
-    const acts = before === null ? [] : newsOf({ ...domain, ...before }, { found, now });
-    for (const action of acts)
-      await ctx.audit.record(tx, { actor: "system", action, subject: domain.id });
-    return acts;
-  });
-  for (const each of news) {
-    const line = warnings[each];
-    if (line !== null) ctx.log.warn({ clientDomainId: domain.id }, line);
-  }
+  const check = { domain, found, leaseId };
+  warnOf(ctx, domain, await ctx.db.transaction(async (tx) => recordCheck(ctx, tx, check)));
 }
 
 /** What a check has to tell, as the audit trail names it, and as a warning for the operator. */
@@ -213,11 +204,21 @@ const warnings = {
     "a domain is unverified: its proof has not been found for seven days",
 } as const;
 
-/** @param before the domain as the check before this one left it */
+type News = keyof typeof warnings;
+
+function warnOf({ log }: Ctx, { id }: ClientDomain, news: readonly News[]): void {
+  for (const each of news) {
+    const line = warnings[each];
+    if (line !== null) log.warn({ clientDomainId: id }, line);
+  }
+}
+
+/** @param before the domain as the check before this one left it; of one that was never proved there is no news */
 function newsOf(
   before: ClientDomain,
   { found, now }: { found: ProofFound | null; now: number },
-): (keyof typeof warnings)[] {
+): News[] {
+  if (before.provedAt === null) return [];
   const wasFailing = before.failingSince !== null;
   if (found !== null) return wasFailing ? ["client-domain.proof-found"] : [];
   const isLapsed = isVerified(before, before.checkedAt ?? now) && !isVerified(before, now);
@@ -227,25 +228,34 @@ function newsOf(
   ];
 }
 
+/** Records a check, whoever asked for it. @returns what it has to tell, which the audit trail has then */
 async function recordCheck(
   ctx: Ctx,
   tx: Queryable,
-  check: { domain: ClientDomain; found: ProofFound | null; leaseId: string | null; now: number },
-): ReturnType<typeof store.recordCheck> {
-  const { now } = check;
-  const isProved = check.found !== null;
+  {
+    domain,
+    found,
+    leaseId,
+  }: { domain: ClientDomain; found: ProofFound | null; leaseId: string | null },
+): Promise<News[]> {
+  const now = ctx.clock.now();
+  const isProved = found !== null;
   const before = await store.recordCheck(tx, {
-    id: check.domain.id,
+    id: domain.id,
     isProved,
     now,
     nextCheckAt: now + checkEverySeconds + ctx.random.below(checkSpreadSeconds),
-    leaseId: check.leaseId,
+    leaseId,
   });
+  if (before === null) return [];
+  const known = { ...domain, ...before };
   // Cached clients and keys have to be told only when the domain becomes verified; that it stops being verified follows
   // from the time.
-  if (before !== null && isProved && !isVerified({ ...check.domain, ...before }, now))
-    await store.announceDomain(tx, check.domain.id);
-  return before;
+  if (isProved && !isVerified(known, now)) await store.announceDomain(tx, domain.id);
+  const news = newsOf(known, { found, now });
+  for (const action of news)
+    await ctx.audit.record(tx, { actor: "system", action, subject: domain.id });
+  return news;
 }
 
 /** `site` is what came of the request for the file. */
