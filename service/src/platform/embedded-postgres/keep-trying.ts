@@ -3,6 +3,9 @@ import { FailureRow } from "../telemetry/repetition.ts";
 
 type Say = (line: string) => void;
 
+/** A try that lasts longer is followed: it may recover for hours. */
+const heldBackMs = 60_000;
+
 /**
  * Starts the server again until it runs. Tries that fail in the same way, as while the disk is full, are told once a
  * minute, and what the server says is told with them.
@@ -15,7 +18,6 @@ export async function keepTrying<Server>(
 ): Promise<Server | null> {
   const failures = new FailureRow();
   while (!over.aborted) {
-    // The first try may recover for hours, and is followed meanwhile.
     const said = failures.count === 0 ? null : heldBack(log);
     try {
       const server = await start(said?.say ?? log);
@@ -37,15 +39,18 @@ const timesOf = ({ count }: FailureRow): string => (count > 1 ? `, ${count} time
 
 /** Keeps lines back until it is clear that the server runs: the message of a failed try has them anyway. */
 function heldBack(log: Say): { readonly say: Say; letGo(): void } {
-  let lines: string[] | null = [];
+  const startedMs = performance.now();
+  const lines: string[] = [];
+  const letGo = (): void => lines.splice(0).forEach((line) => log(line));
+  let isRunning = false;
   return {
     say(line) {
-      if (lines === null) log(line);
-      else lines.push(line);
+      lines.push(line);
+      if (isRunning || performance.now() - startedMs > heldBackMs) letGo();
     },
     letGo() {
-      for (const line of lines ?? []) log(line);
-      lines = null;
+      isRunning = true;
+      letGo();
     },
   };
 }
