@@ -4,7 +4,7 @@ import type { WalletContext } from "./context.ts";
 import { cipherOfKey } from "./passphrase-cipher.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { sendAgain } from "./sending-again.ts";
-import { call, membersOf, refusalOfAnswer } from "./transport.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** A link by which one reader picks a text up, once. */
 export interface PickUp {
@@ -52,13 +52,13 @@ export async function leaveInMailbox(
 
 /**
  * Picks up what somebody left, once: afterwards it is gone. Where the answer is lost, it is asked for again by the same
- * reader. The mailbox is asked only if its broker is on the wallet's
- * list, so that a link cannot make the wallet call just anybody.
+ * reader. The mailbox is asked only if its broker is on the wallet's list, so that a link cannot make the wallet call just
+ * anybody.
  *
  * @throws {WalletRefusal} invalid_link, broker_refused (read before, or gone), unreachable
  */
 export async function pickUp(
-  ctx: Pick<WalletContext, "fetch" | "brokers" | "random">,
+  ctx: Pick<WalletContext, "fetch" | "brokers" | "random" | "tellWait">,
   link: string,
 ): Promise<Readonly<Record<string, unknown>>> {
   const [, id, keyText = "", brokerText = ""] =
@@ -71,9 +71,7 @@ export async function pickUp(
     throw new WalletRefusal("invalid_link", `${broker} is not a broker on this wallet's list`);
   const url = `${broker}/w/mailbox/${id}/take`;
   const body = { reader: base64urlOfBytes(ctx.random(readerLength)) };
-  const answer = await sendAgain(async () =>
-    call(ctx.fetch, { url, body, bytesMax: 2 * boxLengthMax }),
-  );
+  const answer = await sendAgain(ctx, { url, body, bytesMax: 2 * boxLengthMax });
   if (answer.status !== 200) throw refusalOfAnswer(url, answer);
   const { box } = membersOf(answer.text);
   const text =

@@ -1,29 +1,37 @@
+import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
-import type { CallAnswer } from "./transport.ts";
+import { call, hostOf, type Call, type CallAnswer } from "./transport.ts";
 
-const pausesMs = [1000, 2000, 4000];
-/** The person waits, and a call that hung, or was refused slowly, has used up what there is. */
-const withinMs = 15_000;
+/** Three times in all: of four wrong answers to a request whose own answers were all lost, the broker would end it. */
+const pausesMs = [1000, 5000];
+/** The person waits, and a call that hung has used up what there is: this is less than a call waits for its answer. */
+const withinMs = 14_000;
 
 /**
- * Sends the same bytes again to a broker that cannot take them now (503), or gives no answer, four times in all. It may
- * have taken them all the same, and then gives the same answer; whoever begins anew is told that it is over.
+ * Makes a call, and the same again where the broker cannot take it now (503), or gives no answer. It may have taken it all
+ * the same, and then gives the same answer; whoever begins anew is told that it is over.
  *
- * @param send a call whose repetition means nothing new to the broker
- * @throws {WalletRefusal} as `send` does
+ * @param request means nothing new to the broker when it is repeated
+ * @throws {WalletRefusal} as `call` does
  */
-export async function sendAgain(send: () => Promise<CallAnswer>): Promise<CallAnswer> {
+export async function sendAgain(
+  { fetch, tellWait }: Pick<WalletContext, "fetch" | "tellWait">,
+  request: Call,
+): Promise<CallAnswer> {
   const endMs = performance.now() + withinMs;
   const isInTime = (): boolean => performance.now() < endMs;
-  for (const ms of pausesMs) {
-    const answer = await send().catch((error: unknown) => {
+  for (const [at, ms] of pausesMs.entries()) {
+    const answer = await call(fetch, request).catch((error: unknown) => {
       // A redirect has no cause, and stays one.
       const isBroken = error instanceof WalletRefusal && error.cause !== undefined;
       if (isBroken && isInTime()) return null;
       throw error;
     });
     if (answer !== null && (answer.status !== 503 || !isInTime())) return answer;
+    const fault = answer === null ? "gave no answer" : "cannot take it now";
+    if (at === 0)
+      tellWait?.(`${hostOf(request.url)} ${fault}: it is asked again, for some seconds`);
     await new Promise((resolve) => setTimeout(resolve, ms));
   }
-  return send();
+  return call(fetch, request);
 }

@@ -395,7 +395,7 @@ async function sendAnswer(
   const brokers = await ctx.brokers();
   const [relay] = brokers;
   const isForeign = !brokers.includes(originOfConnection(url) ?? "");
-  if (!isForeign) return sendAgain(async () => call(ctx.fetch, { url, body }));
+  if (!isForeign) return sendAgain(ctx, { url, body });
   if (ctx.relaysAnswers !== true || relay === undefined) return call(ctx.fetch, { url, body });
   const path = "/w/relay";
   const relayed = await ctx.sessions.call(relay, { path, body: { url, body } });

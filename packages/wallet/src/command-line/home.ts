@@ -23,6 +23,8 @@ export interface Home {
   readonly random: (length: number) => Uint8Array;
   /** Writes a line to stderr; if the call is refused, the line becomes part of the refusal's line. */
   readonly tell: (line: string) => void;
+  /** Writes a line to stderr at once. */
+  readonly tellWait: (line: string) => void;
 }
 
 /** How an identity is chosen and unlocked. */
@@ -42,7 +44,7 @@ interface Prompt {
 /** Opens `wallet` in the data directory and the demo world beside it, if there is one. */
 export function openHome(
   { dataDirectory, passphrase }: Environment,
-  tell: (line: string) => void,
+  { tell, tellWait }: Pick<Home, "tell" | "tellWait">,
 ): Home {
   const demo = readDemoWorld(dataDirectory);
   return {
@@ -53,6 +55,7 @@ export function openHome(
     passphrase,
     random: (length) => new Uint8Array(randomBytes(length)),
     tell,
+    tellWait,
   };
 }
 
@@ -69,11 +72,11 @@ function tellOnce(tell: (line: string) => void): (key: StorageKey) => void {
 
 /** The wallet of the chosen identity. @throws {WalletRefusal} */
 export async function openHomeWallet(home: Home, choice: Choice): Promise<Wallet> {
-  const { storage, demo, seededBrokers, random, tell } = home;
+  const { storage, demo, seededBrokers, random, tell, tellWait } = home;
   prepareForFewSignatures();
   const identity = await openIdentity((await findSecret(home, choice)).secret);
   const now = openClock(demo);
-  return openWallet({ identity, storage, seededBrokers, random, fetch, now, tell });
+  return openWallet({ identity, storage, seededBrokers, random, fetch, now, tell, tellWait });
 }
 
 /**

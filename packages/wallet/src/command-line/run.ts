@@ -54,7 +54,10 @@ export async function runCommandLine(given: readonly string[], shell: Shell): Pr
       shell.out(helpOf(verb));
       return 0;
     }
-    const home = openHome(shell.environment, (line) => void told.push(line));
+    const home = openHome(shell.environment, {
+      tell: (line) => void told.push(line),
+      tellWait: say,
+    });
     const { value, isToldOnce, status = 0, line } = await verb.run(home, input);
     shell.out(`${jsonOf(value)}\n`, isToldOnce);
     for (const each of line === undefined ? told : [[line, ...told].join("; ")]) say(each);
