@@ -129,6 +129,7 @@ test("one wrong number ends the login", async () => {
   const refused = await approve(claimed, wrong);
   assert.equal(refused.status, 403);
   assert.equal(await reasonOf(refused), "wrong_number");
+  assert.equal(await reasonOf(await approve(claimed, wrong)), "wrong_number", "the same again");
   assert.equal((await approve(claimed, String(digits))).status, 409);
   const state = await statusOf(world.baseUrl, page);
   assert.deepEqual([state["kind"], state["failure"]], ["failed", "wrong_number"]);

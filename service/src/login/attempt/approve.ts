@@ -8,7 +8,7 @@ import {
 import type { Client } from "../../accounts/index.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
-import { type Attempt, connectionOf, isTimeOver } from "./attempt.ts";
+import { type Attempt, connectionOf, isEndedBy, isTimeOver } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { approveForBusiness } from "../business/business-login.ts";
 import { acrOf, checkClaimedSession, checkCode, isClaimedWith, refuseUnfit } from "./claim.ts";
@@ -60,7 +60,10 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   const signed = { user, signature, attempt, code, callerAddress };
   if (!(await isSignedBy(ctx, signed))) throw signatureWrong(signature);
   if (!isNumberRight(attempt, code)) {
-    const isEnded = await endUndecided(ctx, attempt, "wrong_number");
+    // The same again gets the same answer: a wallet whose answer is lost sends it once more.
+    const isEnded =
+      (await endUndecided(ctx, attempt, "wrong_number")) ||
+      isEndedBy(await readAttempt(ctx, attempt.id), "wrong_number");
     throw new Problem(isEnded ? "wrong_number" : "login_over");
   }
   const outcome = await decide(ctx, { attempt, client, user, part });
@@ -128,14 +131,19 @@ async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Atte
   return attempt;
 }
 
-/** An approval gives the attempt more time, and may have been taken by another process. */
+/**
+ * An approval gives the attempt more time, and may have been taken by another process. After a wrong number the number
+ * decides what is answered.
+ */
 function refusalOf(
   attempt: Attempt,
   { claimSecret }: Answer,
   now: number,
 ): "not_claimed" | "login_over" | null {
   if (attempt.status === "waiting" && claimSecret !== undefined) return "not_claimed";
-  return attempt.status === "failed" || isTimeOver(attempt, now) ? "login_over" : null;
+  const isOfNumber = claimSecret !== undefined && isEndedBy(attempt, "wrong_number");
+  const hasFailed = attempt.status === "failed" && !isOfNumber;
+  return hasFailed || isTimeOver(attempt, now) ? "login_over" : null;
 }
 
 function checkClaim(attempt: Attempt, answer: Answer, user: Address): void {

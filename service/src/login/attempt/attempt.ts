@@ -47,6 +47,10 @@ export interface Attempt {
   readonly gatheringSince: number | null;
 }
 
+export function isEndedBy(attempt: Attempt, failure: AttemptFailure): boolean {
+  return attempt.status === "failed" && attempt.failure === failure;
+}
+
 /**
  * Whether the time of the attempt is over at `now`. While members are asked, that is only after its last second, in
  * which their votes still count.

@@ -1,7 +1,7 @@
 import { declineDigest } from "@svc/protocol";
 import { Problem } from "../../platform/http/problems.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
-import type { Attempt, AttemptFailure } from "./attempt.ts";
+import { type Attempt, isEndedBy } from "./attempt.ts";
 import { checkClaimedSession, isClaimedWith } from "./claim.ts";
 import { readAttempt } from "./read-attempt.ts";
 import { endUndecided } from "./end-attempt.ts";
@@ -38,10 +38,6 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
   if (isRepeated || (await endUndecided(ctx, attempt, failure))) return;
   // Another call of the wallet may have approved it meanwhile, or been the same refusal.
   if (!isEndedBy(await readAttempt(ctx, attempt.id), failure)) throw new Problem("login_over");
-}
-
-function isEndedBy(attempt: Attempt, failure: AttemptFailure): boolean {
-  return attempt.status === "failed" && attempt.failure === failure;
 }
 
 async function proveRefusal(
