@@ -171,10 +171,15 @@ test("an envelope of another stream than its request, or of one that asks nothin
   assert.equal(refusal, "attestation_refused event");
 });
 
-test("a clock or an issuer that cannot be is the caller's mistake", async () => {
+test("a clock, an issuer or an envelope that cannot be is the caller's mistake", async () => {
   const attestation = await sign();
   for (const wrong of [Number.NaN, Date.now()])
     assert.equal(await refusalOf(attestation, { now: wrong }), "configuration_invalid now");
+  for (const lost of [undefined, null])
+    assert.equal(
+      await refusalOf(attestation, { event: lost as never }),
+      "configuration_invalid event",
+    );
   for (const wrong of ["http://id.example", `${issuer}/`, "id.example"])
     assert.equal(
       await refusalOf(attestation, { issuer: wrong }),

@@ -20,7 +20,10 @@ export interface AttestationChecks {
   clientDomainId: string;
   /** Unix seconds. Default: this machine's clock. */
   now?: number;
-  /** The envelope that the attestation came in; absent for one that you fetched again or have stored. */
+  /**
+   * The envelope that the attestation came in; absent for one that you fetched again or have stored. Given and undefined it
+   * is refused as configuration_invalid.
+   */
   event?: AnyKybEvent;
   /** The service's published keys; default: fetched from `<issuer>/.well-known/kyb-jwks.json`. */
   keys?: JSONWebKeySet;
@@ -41,6 +44,8 @@ export async function verifyClaims(
 ): Promise<Record<string, unknown>> {
   const now = readNow(checks.now);
   if (!isIssuerUrl(checks.issuer)) throw misconfigured("issuer");
+  // An envelope that was lost must not switch its check off.
+  if ("event" in checks && !checks.event) throw misconfigured("event");
   const header = parseHeader(attestation);
   if (header === null) throw refused("form");
   if (header.typ !== typ) throw refused("typ");
