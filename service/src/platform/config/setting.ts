@@ -66,9 +66,11 @@ export function httpUrl(value: string): string {
  * in `?host=`; or in the forms that the driver accepts for a socket, `socket:/directory?db=name` and `/directory name`.
  */
 export function postgresUrl(value: string): string {
-  // The driver would look up all of them as one name.
-  if (/^postgres(?:ql)?:\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)/i.test(value))
-    throw new Error("must name one host, which leads to the primary");
+  // The driver would look up all of them as one name. A directory may have a comma in its name.
+  const areSeveral =
+    /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)/i.test(value) ||
+    /[?&]host=(?!\/|%2f)[^&#]*(?:,|%2c)/i.test(value);
+  if (areSeveral) throw new Error("must name one host, which leads to the primary");
   const isAddress =
     /^postgres(?:ql)?:\/\//i.test(value) && URL.canParse(value.replace("@/", "@host/"));
   const isSocket = /^(?:socket:)?\//.test(value);
