@@ -115,6 +115,8 @@ export async function openFakeBroker() {
     response.writeHead(status, { "content-type": "application/json", ...headers });
     response.end(typeof said === "string" ? said : JSON.stringify(said));
   };
+  // It shares the process with the wallet: after work of seconds it would close a connection just as the wallet uses it.
+  server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   fake.url = `http://localhost:${(server.address() as AddressInfo).port}`;
