@@ -23,5 +23,6 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
     process.stdout.write(text);
   },
   err: (text) => process.stderr.write(text),
+  isWatched: process.stderr.isTTY,
   environment: readEnvironment(),
 });

@@ -12,11 +12,13 @@ export interface Transcript {
 export async function callWallet(
   args: readonly string[],
   dataDirectory: string,
+  isWatched = false,
 ): Promise<Transcript> {
   const written = { out: "", err: "" };
   const status = await runCommandLine(args, {
     out: (part) => (written.out += part),
     err: (part) => (written.err += part),
+    isWatched,
     environment: { dataDirectory, passphrase: undefined },
   });
   return { status, ...written };

@@ -32,6 +32,8 @@ export interface Shell {
   /** @param isToldOnce true if the text cannot be shown again to somebody who did not read it */
   out(text: string, isToldOnce?: boolean): void;
   err(text: string): void;
+  /** Whether a person reads `err` as it is written. Programs count on one line, which is about the outcome. */
+  readonly isWatched: boolean;
   readonly environment: Environment;
 }
 
@@ -56,7 +58,9 @@ export async function runCommandLine(given: readonly string[], shell: Shell): Pr
     }
     const home = openHome(shell.environment, {
       tell: (line) => void told.push(line),
-      tellWait: say,
+      tellWait: (line) => {
+        if (shell.isWatched) say(line);
+      },
     });
     const { value, isToldOnce, status = 0, line } = await verb.run(home, input);
     shell.out(`${jsonOf(value)}\n`, isToldOnce);
