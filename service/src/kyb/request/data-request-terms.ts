@@ -66,8 +66,9 @@ export async function gatePersonalFields(request: FastifyRequest): Promise<void>
 }
 
 /**
- * Reads which fields are asked for. Names that are not in the catalogue are let through: they are refused only after
- * the check that the business exists.
+ * Reads which fields are asked for. As in an order of a person's fields, a repeated name counts once, and one in both
+ * lists is required. Names that are not in the catalogue are let through: they are refused only after the check that
+ * the business exists.
  *
  * @throws {Problem} invalid_request, field_not_priced
  */
@@ -75,16 +76,14 @@ export function readAskedFields(body: {
   fields: readonly string[];
   optionalFields?: readonly string[];
 }): AskedFields {
-  const fields = body.fields.map(nameOf);
-  const optionalFields = (body.optionalFields ?? []).map(nameOf);
+  const required = new Set(body.fields.map(nameOf));
+  const fields = [...required];
+  const optionalFields = [...new Set((body.optionalFields ?? []).map(nameOf)).difference(required)];
   const all = [...fields, ...optionalFields];
   const known = all.filter(isBusinessField);
   if (fields.length === 0) throw invalidRequest("fields names at least one field");
   if (all.length > fieldsMax)
     throw invalidRequest(`fields and optionalFields name at most ${fieldsMax} together`);
-  const repeated = all.find((name, at) => all.indexOf(name) < at);
-  if (repeated !== undefined)
-    throw invalidRequest(`fields and optionalFields name ${repeated} twice`);
   const unpriced = known.filter((name) => priceOf(name) === null);
   if (unpriced.length > 0) throw new Problem("field_not_priced", { details: { fields: unpriced } });
   return { fields, optionalFields };
