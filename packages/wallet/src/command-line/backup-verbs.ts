@@ -50,18 +50,20 @@ export const backupVerbs: readonly Verb[] = [
     name: "restore",
     summary: "Restores a backup: its identity into the vault, its fields and history beside it.",
     notes:
-      "What exists already stays, unless it cannot be read. The passphrase of the backup becomes that of the identity in the vault.",
+      "What exists already stays, unless it cannot be read. The passphrase of the backup becomes that of the identity in the vault; the words that `backup` printed beside the text need not be given again.",
     parameters: {
-      backup: "The text that `backup` printed, a file that holds it, or - for standard input.",
+      backup:
+        "What `backup` printed, or the text alone, a file that holds either, or - for standard input.",
     },
     options: identityOptions,
     example: "restore alice.backup --as alice",
     async run(home, input) {
       requireOneFromInput(input, ["backup", "passphrase-file"]);
-      const text = await readBackup(input.text("backup"));
+      const { text, words } = await readBackup(input.text("backup"));
       const file = input.optional("passphrase-file");
       const prompt = { question: "Passphrase of the backup: " };
-      const passphrase = await readPassphrase(home, file, prompt);
+      const printed = file === undefined ? words : undefined;
+      const passphrase = printed ?? (await readPassphrase(home, file, prompt));
       const restored = await restoreBackup(home, { text, passphrase });
       const name = await keepIdentity(home, input, { restored, passphrase });
       return { value: { name, address: restored.address, credentials: restored.credentials } };
@@ -69,17 +71,21 @@ export const backupVerbs: readonly Verb[] = [
   },
 ];
 
-/** The text itself, the text of a file, or the JSON that `backup` printed, given in either way. */
-async function readBackup(given: string): Promise<string> {
-  if (given.startsWith("svc-wallet-backup-")) return given;
-  let content: string;
+/** The text itself or the JSON that `backup` printed, with its words if it printed any; or a file that holds either. */
+async function readBackup(given: string): Promise<{ text: string; words?: string }> {
+  const isPrinted = given.startsWith("svc-wallet-backup-") || given.trimStart().startsWith("{");
+  const content = isPrinted ? given : await readContent(given);
+  const { backup, passphrase } = membersOf(content);
+  if (typeof backup !== "string") return { text: content };
+  return { text: backup, ...(typeof passphrase === "string" ? { words: passphrase } : {}) };
+}
+
+async function readContent(path: string): Promise<string> {
   try {
-    content = given === "-" ? await textOf(process.stdin) : await readFile(given, "utf8");
+    return path === "-" ? await textOf(process.stdin) : await readFile(path, "utf8");
   } catch (cause) {
-    throw new WalletRefusal("invalid_input", `${given} cannot be read`, { cause });
+    throw new WalletRefusal("invalid_input", `${path} cannot be read`, { cause });
   }
-  const { backup } = membersOf(content);
-  return typeof backup === "string" ? backup : content;
 }
 
 /**
