@@ -1,7 +1,7 @@
 // What becomes of a login whose client is changed while a wallet holds it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { moveLocalDomain, updateClient } from "../../service/src/accounts/index.ts";
+import { moveLocalDomain, setLimits, updateClient } from "../../service/src/accounts/index.ts";
 import { changeTestClient } from "../../service/src/login/test-login-store.ts";
 import {
   approveByQr,
@@ -37,6 +37,18 @@ test("a login that was claimed goes on with the number that its wallet was told 
     assert.equal(answer.status, 200, await answer.text());
     assert.ok((await finish(world.baseUrl, page)).searchParams.has("code"));
   }
+});
+
+test("an organization's own limit of logins counts on loopback too, which dev spares the others", async () => {
+  const { ctx, organizationId } = world;
+  const set = async (loginsPerClientMinute: number | null) =>
+    setLimits(ctx, { organizationId, changes: { loginsPerClientMinute } }, "test");
+  await set(1);
+  const client = await world.addClient();
+  const start = async () =>
+    (await fetch(authorizationUrl(world.baseUrl, client, makePkce()))).status;
+  assert.deepEqual([await start(), await start()], [200, 429]);
+  await set(null);
 });
 
 const elsewhere = "http://localhost:4999/elsewhere";

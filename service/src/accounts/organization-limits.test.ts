@@ -4,7 +4,6 @@ import { untilBlocked } from "../../../test/lock-waits.ts";
 import { openContext } from "../compose.ts";
 import { parseConfig } from "../platform/config/config.ts";
 import { createHttp } from "../platform/http/http.ts";
-import { createRateLimiter } from "../platform/rate-limit.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   accountRoutes,
@@ -25,8 +24,7 @@ await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: dat
 await using apiKeys = await openApiKeys(ctx);
 await using clients = await openClients(ctx);
 await using http = createHttp(ctx);
-const limits = createRateLimiter(ctx, { limitLoopback: true });
-await accountRoutes({ ...ctx, limits, apiKeys }, http);
+await accountRoutes({ ...ctx, apiKeys }, http);
 
 async function openOrganization() {
   const { id: organizationId } = await createOrganization(ctx, { name: "Example AG" }, "cli");
@@ -39,14 +37,14 @@ async function openOrganization() {
   return { organizationId, key, clientId: client.id };
 }
 
+/** From loopback. */
+const read = async (authorization: string) =>
+  http.inject({ method: "GET", url: "/api/v1/key", headers: { authorization } });
+
 /** How many reads are let through at once. */
 async function burstOf(authorization: string): Promise<string> {
-  const answer = await http.inject({
-    method: "GET",
-    url: "/api/v1/key",
-    headers: { authorization },
-  });
-  return String(answer.headers["ratelimit-policy"]);
+  const { headers } = await read(authorization);
+  return String(headers["ratelimit-policy"]);
 }
 
 const none = { readsPerSecond: null, createsPerSecond: null, loginsPerClientMinute: null };
@@ -77,6 +75,16 @@ await test("an organization's own limits count for its keys and clients at once,
     ...none,
     loginsPerClientMinute: 7,
   });
+});
+
+await test("an organization's own limit counts on loopback too, which dev spares the limits of the settings", async () => {
+  const { organizationId, key } = await openOrganization();
+  const readMany = async () =>
+    Promise.all(Array.from({ length: 20 }, async () => (await read(key)).statusCode));
+  assert.deepEqual(new Set(await readMany()), new Set([200]));
+  await setLimits(ctx, { organizationId, changes: { readsPerSecond: 2 } }, "cli");
+  await until(async () => (await burstOf(key)) === '"default";q=8;w=4');
+  assert.ok((await readMany()).includes(429));
 });
 
 await test("of two changes of an organization's limits at once neither takes the other one back", async () => {

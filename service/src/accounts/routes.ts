@@ -116,13 +116,13 @@ async function limitKey(
 ): Promise<void> {
   const { onlyReads = false } = request.routeOptions.config;
   const isRead = request.method === "GET" || request.method === "HEAD" || onlyReads;
-  const perSecond = isRead
-    ? (key.limits.readsPerSecond ?? ctx.config.readsPerSecond)
-    : (key.limits.createsPerSecond ?? ctx.config.createsPerSecond);
+  const own = isRead ? key.limits.readsPerSecond : key.limits.createsPerSecond;
+  const perSecond = own ?? (isRead ? ctx.config.readsPerSecond : ctx.config.createsPerSecond);
   const limit: Limit = {
     perSecond,
     burst: perSecond * burstSeconds,
-    address: callerAddressOf(ctx, request),
+    // A limit of the organization's own was set on purpose, so it counts on loopback too.
+    ...(own === null && { address: callerAddressOf(ctx, request) }),
   };
   const taken = await ctx.limits.take(`key:${isRead ? "read" : "create"}:${key.id}`, limit);
   void reply.headers(limitHeaders(taken, limit));

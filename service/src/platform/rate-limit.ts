@@ -13,8 +13,8 @@ export interface Limit {
   readonly perSecond: number;
   readonly burst: number;
   /**
-   * The address that is counted, if the limit is per address: loopback is exempt unless the limiter was configured
-   * otherwise (`LIMIT_LOOPBACK`).
+   * Whence the call came: loopback is exempt unless the limiter was configured otherwise (`LIMIT_LOOPBACK`). Without it
+   * nobody is, as of a limit that was set for one organization.
    */
   readonly address?: string;
 }
@@ -94,9 +94,9 @@ export function createRateLimiter(
   };
 }
 
-/** A limit of this many per minute, counted per address. */
-export function perMinute(count: number, address: string): Limit {
-  return { perSecond: count / 60, burst: count, address };
+/** A limit of this many per minute. @param address exempt if it is loopback */
+export function perMinute(count: number, address?: string): Limit {
+  return { perSecond: count / 60, burst: count, ...(address !== undefined && { address }) };
 }
 
 /** What callers are told about a limit; without a rate, it limits how many there may be at the same time. */

@@ -1,10 +1,14 @@
 import type { Client } from "../../accounts/index.ts";
 import { limitNetworkOf } from "../../platform/http/client-address.ts";
-import { perMinute, takeOrRefuse } from "../../platform/rate-limit.ts";
+import { type Limit, perMinute, takeOrRefuse } from "../../platform/rate-limit.ts";
 import type { LoginContext } from "../login-context.ts";
 
-const loginsOf = (ctx: LoginContext, { loginsPerClientMinute }: Client): number =>
-  loginsPerClientMinute ?? ctx.config.loginsPerClientMinute;
+/** A limit of the organization's own was set on purpose, so it counts on loopback too. */
+const limitOf = (
+  ctx: LoginContext,
+  { loginsPerClientMinute: own }: Client,
+  address: string,
+): Limit => (own === null ? perMinute(ctx.config.loginsPerClientMinute, address) : perMinute(own));
 
 /** How many logins one address starts (decisions section 8). @throws {Problem} rate_limited */
 export async function limitAddress(ctx: LoginContext, address: string): Promise<void> {
@@ -18,8 +22,7 @@ export async function limitClient(
   client: Client,
   address: string,
 ): Promise<void> {
-  const limit = perMinute(loginsOf(ctx, client), address);
-  await takeOrRefuse(ctx, `login:client:${client.id}`, limit);
+  await takeOrRefuse(ctx, `login:client:${client.id}`, limitOf(ctx, client, address));
 }
 
 /**
@@ -34,6 +37,5 @@ export async function limitPushes(
   address: string,
 ): Promise<void> {
   if (client.authenticationMethod === "none") await limitAddress(ctx, address);
-  const limit = perMinute(loginsOf(ctx, client), address);
-  await takeOrRefuse(ctx, `push:client:${client.id}`, limit);
+  await takeOrRefuse(ctx, `push:client:${client.id}`, limitOf(ctx, client, address));
 }

@@ -243,7 +243,7 @@ export const settings = {
     fallback: null,
     parse: flag,
     description:
-      "Whether limits apply to callers on loopback; those of requests to a business, of codes by e-mail and of questions to contracts always do. Default: not in `dev`.",
+      "Whether limits apply to callers on loopback; those of requests to a business, of codes by e-mail and of questions to contracts always do, and so do those that an organization has of its own. Default: not in `dev`.",
   }),
   drainSeconds: setting({
     env: "DRAIN_SECONDS",
