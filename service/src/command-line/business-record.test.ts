@@ -63,10 +63,11 @@ const isVerified = async (address: string): Promise<boolean> =>
 await test("a record is issued from a file, in the name of an issuer, and marks the business verified", async () => {
   const issuer = await createIssuer(ctx, { name: "Desk", environment: "live" }, "test");
   const args = ["business", "record", live, "--fields", fileOf(fields)];
-  const { status, out, err } = await call(...args, "--issuer", issuer.id);
+  const { status, out, err } = await call(...args, "--issuer", issuer.id, "--wait", "0");
   assert.deepEqual([status, err], [0, ""]);
   const record = JSON.parse(out) as Record<string, unknown>;
   assert.deepEqual([record["business"], record["issuer"], record["fields"]], [live, issuer.id, 2]);
+  assert.equal(record["attested"], false, "no service runs");
   assert.ok(!out.includes("Canary"));
   assert.ok(await isVerified(live));
   const entries = await ctx.db.query<{ actor: string }>(
@@ -116,7 +117,7 @@ await test("a file that is none, or holds something else, is refused without its
 
 await test("a record is issued as of a time and until a time, and a time of another form is wrong use", async () => {
   const file = fileOf(fields);
-  const times = ["--as-of", `${now - 60}`, "--expires", `${now + 86_400}`];
+  const times = ["--as-of", `${now - 60}`, "--expires", `${now + 86_400}`, "--wait", "0"];
   const { status, out, err } = await call(
     "business",
     "record",

@@ -23,8 +23,7 @@ export const businessRecordVerbs: readonly Verb[] = [
   {
     name: "business record",
     summary: "Issue the record of a business: what was verified about it and its persons.",
-    notes:
-      "The file is a JSON list of { field, subject?, data }. The fields count as soon as a running service has attested them, seconds later; what was verified marks the business verified.",
+    notes: `The file is a JSON list of { field, subject?, data }. What was verified marks the business verified. ${attestationNote}`,
     parameters: business,
     options: {
       fields: { value: "file", required: true, description: "The fields." },
@@ -38,20 +37,24 @@ export const businessRecordVerbs: readonly Verb[] = [
         description: "When the issuer looked at the sources, Unix seconds. Default: now.",
       },
       expires: { value: "seconds", description: "Unix seconds. Default: in a year." },
+      ...attestationOptions,
     },
     example: `business record ${exampleIds.business} --fields record.json --issuer ${exampleIds.issuer}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
+    run: async (shell, input) => {
+      const patienceSeconds = readPatience(input);
+      return shell.withContext(async (ctx) => {
         const found = await getBusiness(ctx, input.text("business"));
         const expiresAt = timeOf("expires", input.optional("expires"));
         const asOf = timeOf("as-of", input.optional("as-of"));
-        return issue(ctx, found, {
+        const given = {
           issuerId: input.optional("issuer"),
           fields: readFields(input.text("fields")),
           ...(asOf === undefined ? {} : { asOf }),
           ...(expiresAt === undefined ? {} : { expiresAt }),
-        });
-      }),
+        };
+        return issue(ctx, found, { ...given, patienceSeconds });
+      });
+    },
   },
   {
     name: "simulate company",
@@ -65,9 +68,7 @@ export const businessRecordVerbs: readonly Verb[] = [
       return shell.withContext(async (ctx) => {
         const found = await getBusiness(ctx, input.text("business"));
         if (found.environment !== "sandbox") throw new Problem("business_not_found");
-        const issued = await issue(ctx, found, { fields: sampleCompanyFields(found.address) });
-        const attested = await waitForAttestation(ctx, [issued.id], patienceSeconds);
-        return { ...issued, attested };
+        return issue(ctx, found, { fields: sampleCompanyFields(found.address), patienceSeconds });
       });
     },
   },
@@ -88,9 +89,11 @@ async function issue(
     fields: readonly GivenCompanyField[];
     asOf?: number;
     expiresAt?: number;
+    patienceSeconds: number;
   },
-): Promise<{ id: string; business: string; issuer: string; root: string; fields: number }> {
-  const { issuerId, fields, expiresAt = ctx.clock.now() + yearSeconds, ...more } = given;
+): Promise<object> {
+  const { issuerId, fields, patienceSeconds, asOf } = given;
+  const { expiresAt = ctx.clock.now() + yearSeconds } = given;
   const kind = environment === "sandbox" ? "sandbox" : "demo";
   const issuer =
     issuerId === undefined
@@ -100,9 +103,11 @@ async function issue(
     holdCompany,
     onCompanyRecord: async (tx, company) => noteCompanyRecord(ctx, tx, company),
   };
-  const record = { business: address, fields, expiresAt, actor, ...more };
+  const times = asOf === undefined ? { expiresAt } : { expiresAt, asOf };
+  const record = { business: address, fields, actor, ...times };
   const { id, root } = await issueCompanyRecord({ ...ctx, ...callbacks }, issuer, record);
-  return { id, business: address, issuer: issuer.id, root, fields: fields.length };
+  const attested = await waitForAttestation(ctx, [id], patienceSeconds);
+  return { id, business: address, issuer: issuer.id, root, fields: fields.length, attested };
 }
 
 /** Faults are reported without the values. @throws {UsageError} */
