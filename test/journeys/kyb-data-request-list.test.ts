@@ -47,6 +47,17 @@ await test("data requests are listed newest first, page by page, of one status w
   await cancel(open);
 });
 
+await test("a list tells of no request that waits after its time, before a job has ended it", async (t) => {
+  const id = await ask();
+  const { body } = await world.call("GET", `${requestsPath}/${id}`);
+  const clock = t.mock.method(ctx.clock, "now", () => Number(body["expiresAt"]));
+  assert.deepEqual(await list("status=pending_approval"), [[id]], "in its last second");
+  clock.mock.mockImplementation(() => Number(body["expiresAt"]) + 1);
+  const listed = await Promise.all([list("status=pending_approval"), list("status=refused")]);
+  clock.mock.restore();
+  assert.deepEqual(listed, [[[]], [[id]]]);
+});
+
 await test("a request is made where the one that stood in its way ends before it is named", async (t) => {
   const open = await ask();
   const begin = ctx.db.transaction.bind(ctx.db);

@@ -216,6 +216,18 @@ export async function lockExpired(
   );
 }
 
+/** As {@link lockExpired}, of one client domain; whoever holds one of them is waited for. */
+export async function lockExpiredOf(
+  tx: Queryable,
+  { clientDomainId, now, limit }: { clientDomainId: string; now: number; limit: number },
+): Promise<{ id: string; attempt: number }[]> {
+  return tx.query<{ id: string; attempt: number }>(
+    sql`select id, attempt from kyc_order
+      where client_domain_id = ${clientDomainId} and status = 'PENDING' and expiration < ${now}
+      order by expiration, id limit ${limit} for update`,
+  );
+}
+
 /** Locks the order if it is PENDING and has expired; whoever holds it is waited for. */
 export async function lockIfExpired(
   tx: Queryable,

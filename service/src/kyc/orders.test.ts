@@ -12,6 +12,7 @@ import {
   expireOrders,
   getCurrentOrder,
   getOrder,
+  listCurrentOrders,
   purgeTokens,
   requestOrder,
 } from "./orders.ts";
@@ -76,6 +77,27 @@ await test("an order waits through the second of its end, and is asked for anew 
   world.advance(1);
   await purgeTokens(ctx);
   assert.equal(await findNewestLink(ctx.db, first.id), null);
+});
+
+await test("a list tells of no order that waits after its end, whether or not a job has come to it", async () => {
+  const key = await ctx.apiKeys.authenticate(world.live.apiKey);
+  const { sourceKey } = await getPackage(ctx, packageId);
+  const listed = async (status: "PENDING" | "FAILED") => {
+    const filter = { clientDomainId: key.clientDomainId, status, user: null };
+    const orders = await listCurrentOrders(ctx, filter, { before: null, limit: 100 });
+    return orders.map(({ id }) => id);
+  };
+  const expiration = ctx.clock.now() + 300;
+  const callback = "https://shop.example.com/listed";
+  const asked = { user, sourceKey, fields: ["EMAIL"], callback, expiration };
+  const {
+    order: { id },
+  } = await requestOrder(ctx, key, asked);
+  world.advance(300);
+  assert.ok((await listed("PENDING")).includes(id));
+  world.advance(1);
+  const [waiting, failed] = await Promise.all([listed("PENDING"), listed("FAILED")]);
+  assert.deepEqual([waiting.includes(id), failed.includes(id)], [false, true]);
 });
 
 await test("an order that is read or cancelled after its end is EXPIRED, whether or not a job has come to it", async () => {

@@ -263,6 +263,23 @@ export async function getCurrentOrder(
   return getOrder(ctx, key, referenceKey);
 }
 
+/** Orders as they are by now, as {@link getCurrentOrder} tells of one, newest first. */
+export async function listCurrentOrders(
+  ctx: KycContext,
+  filter: store.OrderFilter,
+  page: { before: string | null; limit: number },
+): Promise<Order[]> {
+  const { clientDomainId } = filter;
+  if (await store.hasExpired(ctx.db, ctx.clock.now()))
+    await workInTransactions(ctx.db, expiredMax, async (tx, limit) => {
+      const at = ctx.clock.now();
+      const orders = await store.lockExpiredOf(tx, { clientDomainId, now: at, limit });
+      await moveOrders(ctx, tx, { orders, step: steps.expired, at });
+      return orders.length;
+    });
+  return store.listOrders(ctx.db, filter, page);
+}
+
 /** Ends a waiting order; its transfer is free again. @throws {Problem} order_not_found, order_not_cancellable */
 export async function cancelOrder(
   ctx: KycContext,

@@ -30,7 +30,7 @@ import type { KycContext } from "./kyc-context.ts";
 import { statuses } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
-import { getCurrentOrder, redeliverOrder } from "./orders.ts";
+import { getCurrentOrder, listCurrentOrders, redeliverOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
 import { keyMember, orderStatus } from "./order-schema.ts";
 
@@ -135,7 +135,7 @@ function listRoute(ctx: KycContext, scope: Http): void {
       const { clientDomainId } = apiKeyOf(request);
       const { limit, before } = readPage(request.query, parseUuid);
       const filter = { clientDomainId, ...readFilter(request.query) };
-      const rows = await store.listOrders(ctx.db, filter, { before, limit: limit + 1 });
+      const rows = await listCurrentOrders(ctx, filter, { before, limit: limit + 1 });
       return envelope(pageOf(rows, limit, listedOf), "orders have been sent successfully");
     },
   );

@@ -82,6 +82,18 @@ export async function lockDueAmong(
   );
 }
 
+/** Ids of the open ballots of a client domain whose time is over. */
+export async function listDueOf(
+  db: Queryable,
+  clientDomainId: string,
+  now: number,
+): Promise<{ id: string }[]> {
+  return db.query<{ id: string }>(
+    sql`select id from ballot
+      where client_domain_id = ${clientDomainId} and status = 'open' and expires_at >= 0 and expires_at < ${now}`,
+  );
+}
+
 /**
  * Locks the open ballots of a business in the order of their ids, and returns them by the organization that asks: whoever
  * frees the money of several organizations in one transaction does so in one order.

@@ -276,6 +276,12 @@ export async function expireAmong(
   await expireLocked(ctx, tx, await store.lockDueAmong(tx, ids, ctx.clock.now()));
 }
 
+/** Ends those of a client domain whose time is over, so that a list tells of none as open; see {@link expireBallots}. */
+export async function expireBallotsOf(ctx: KybContext, clientDomainId: string): Promise<void> {
+  for (const { id } of await store.listDueOf(ctx.db, clientDomainId, ctx.clock.now()))
+    await ctx.db.transaction(async (tx) => expireAmong(ctx, tx, [id]));
+}
+
 async function expireLocked(ctx: KybContext, tx: Queryable, due: readonly Ballot[]): Promise<void> {
   const now = ctx.clock.now();
   for (const ballot of due) {

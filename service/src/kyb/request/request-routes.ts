@@ -6,7 +6,7 @@ import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
 import type { Reason } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { expireAmong } from "../ballot/ballots.ts";
+import { expireAmong, expireBallotsOf } from "../ballot/ballots.ts";
 import { callerOf, kybBodyReasons } from "../caller.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -46,7 +46,7 @@ export function requestRoutes<Row extends RequestRow>(
   scope: Http,
   kind: RequestKind<Row>,
 ): void {
-  listRoute(scope, kind);
+  listRoute(ctx, scope, kind);
   readRoute(ctx, scope, kind);
   cancelRoute(ctx, scope, kind);
   const { path, reasons } = kind;
@@ -72,7 +72,11 @@ async function readCurrent<Row extends RequestRow>(
   return get(key, id);
 }
 
-function listRoute<Row extends RequestRow>(scope: Http, kind: RequestKind<Row>): void {
+function listRoute<Row extends RequestRow>(
+  ctx: KybContext,
+  scope: Http,
+  kind: RequestKind<Row>,
+): void {
   scope.get(
     kind.path,
     {
@@ -95,7 +99,9 @@ function listRoute<Row extends RequestRow>(scope: Http, kind: RequestKind<Row>):
     async (request) => {
       const { limit, before } = readPage(request.query, parseUlid);
       const status = (request.query.status as string | undefined) ?? null;
-      const rows = await kind.list(callerOf(request), { status, before, limit: limit + 1 });
+      const key = callerOf(request);
+      await expireBallotsOf(ctx, key.clientDomainId);
+      const rows = await kind.list(key, { status, before, limit: limit + 1 });
       return pageOf(rows, limit, kind.show);
     },
   );
