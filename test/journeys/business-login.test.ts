@@ -353,7 +353,7 @@ test("on the same device the browser that came back waits on its page", async ()
   const back = await page.jar.fetch(`${claimed.connection}?${query.toString()}`);
   assert.deepEqual(
     [back.status, back.headers.get("location"), back.headers.get("referrer-policy")],
-    [303, `/oauth2/login/${page.loginId}`, "no-referrer"],
+    [303, `${world.baseUrl}/oauth2/login/${page.loginId}`, "no-referrer"],
   );
   assert.deepEqual(await statusOf(world.baseUrl, page), { kind: "gathering" });
   const bare = await page.jar.fetch(claimed.connection);
@@ -386,8 +386,8 @@ test("on the same device too a business is claimed first, and one member is enou
     ...Object.fromEntries(Object.entries(part).map(([name, value]) => [name, String(value)])),
   });
   const back = await own.jar.fetch(`${claimed.connection}?${query.toString()}`);
-  assert.equal(back.headers.get("location"), `/w/b/${own.loginId}`);
-  const done = await own.jar.fetch(`${world.baseUrl}/w/b/${own.loginId}`);
+  assert.equal(back.headers.get("location"), claimed.connection);
+  const done = await own.jar.fetch(claimed.connection);
   assert.ok(new URL(done.headers.get("location") ?? "").searchParams.get("code"));
   const unclaimed = await openBusinessPage(world);
   const direct = await unclaimed.jar.fetch(

@@ -104,7 +104,7 @@ test("a browser that comes back twice is led on twice, and gets its code once", 
     for (const back of [...atOnce, await page.jar.fetch(url)])
       assert.deepEqual(
         [back.status, back.headers.get("location"), back.headers.get("referrer-policy")],
-        [303, `/w/b/${page.loginId}`, "no-referrer"],
+        [303, `${world.baseUrl}/w/b/${page.loginId}`, "no-referrer"],
       );
     const kept = page.jar.copy();
     const bare = await page.jar.fetch(`${world.baseUrl}/w/b/${page.loginId}`);

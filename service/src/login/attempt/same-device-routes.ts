@@ -40,8 +40,12 @@ function businessOf({
   return { business: readBusinessPart(part) };
 }
 
-/** Where the wallet sends the browser on the same device; the bare address that follows carries no signature. */
+/**
+ * Where the wallet sends the browser on the same device; the bare address that follows carries no signature. It is
+ * written out in full: programs that stand in for a browser compare it with `conn`, or parse it by itself.
+ */
 export function sameDeviceRoutes(ctx: LoginContext, scope: Http): void {
+  const { baseUrl } = ctx.config;
   scope.get(
     "/w/b/:loginId",
     { schema: { params: LoginParams, querystring: ReturnQuery, hide: true } },
@@ -63,7 +67,8 @@ export function sameDeviceRoutes(ctx: LoginContext, scope: Http): void {
         returned: { signature, session, svcID, ...businessOf(request.query) },
         browser,
       });
-      return leave(reply, outcome === "waiting" ? `/oauth2/login/${loginId}` : `/w/b/${loginId}`);
+      const next = outcome === "waiting" ? `/oauth2/login/${loginId}` : `/w/b/${loginId}`;
+      return leave(reply, `${baseUrl}${next}`);
     },
   );
 }
