@@ -1,12 +1,12 @@
 // The business of alice, bob and carol, founded with their wallets as anybody would do it, and what was verified about
 // it.
-import { randomBytes } from "node:crypto";
 import { type Address, type Hex, isBusinessField } from "@svc/protocol";
 import { findCompanyNames, getBuiltInIssuer, issueCompanyRecord } from "@svc/service/credentials";
 import type { Service } from "@svc/service";
 import { findBusiness } from "@svc/service/kyb";
-import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
+import { memoryStorage, type Wallet } from "@svc/wallet";
 import { demoCompanyFields, demoCompanyName } from "./demo-company.ts";
+import { openDemoWallet } from "./demo-wallet.ts";
 
 /** What `DATA_DIR/demo.json` says about it. */
 export interface DemoBusiness {
@@ -94,19 +94,12 @@ async function listMissing({ ctx }: Service, business: Address): Promise<string[
 
 /** The members' wallets, which end their sessions when they are closed. They store nothing. */
 async function openWallets(
-  { baseUrl, ctx }: Service,
+  service: Service,
   members: Members,
 ): Promise<{ all: Wallet[] } & AsyncDisposable> {
   const all = await Promise.all(
     members.map(async ([, { privateKey }]) =>
-      openWallet({
-        identity: await openIdentity({ kind: "private-key", privateKey }),
-        storage: memoryStorage(),
-        seededBrokers: [baseUrl],
-        random: (length) => new Uint8Array(randomBytes(length)),
-        fetch,
-        now: async () => ctx.clock.now(),
-      }),
+      openDemoWallet(service, { privateKey, storage: memoryStorage() }),
     ),
   );
   return {

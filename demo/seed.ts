@@ -81,7 +81,7 @@ export async function openDemoWorld(
   const known = (readJson(path) ?? readJson(bare)) as BareWorld | null;
   const begun = known ?? (await seedBareWorld(service, shopUrl));
   if (known === null) writeJson(bare, begun);
-  const business = begun.business ?? (await equipPeople(service, begun));
+  const business = begun.business ?? (await equipPeople(service, begun, directory));
   const moved = { baseUrl: service.baseUrl, shopUrl, chain: chainOf(service) };
   const world = { ...begun, ...moved, business };
   if (JSON.stringify(world) !== JSON.stringify(known)) writeJson(path, world);
@@ -90,7 +90,11 @@ export async function openDemoWorld(
 }
 
 /** Everything that takes transactions is sent to the chain together, and awaited together. */
-async function equipPeople(service: Service, world: BareWorld): Promise<DemoBusiness> {
+async function equipPeople(
+  service: Service,
+  world: BareWorld,
+  directory: string,
+): Promise<DemoBusiness> {
   const { organization, identities } = world;
   const { alice, bob, carol } = identities;
   await equipForBusinesses(service, organization.id);
@@ -116,6 +120,8 @@ async function equipPeople(service: Service, world: BareWorld): Promise<DemoBusi
       (await isVerified(service, alice.address)) && (await isUsable(service, business.address));
     return isThere ? true : null;
   });
+  const { collectFields } = await import("./demo-wallet.ts");
+  await collectFields(service, { privateKey: alice.privateKey, directory });
   return business;
 }
 

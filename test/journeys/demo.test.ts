@@ -159,6 +159,9 @@ test("a start that is killed while it seeds is taken up by the next, with the sa
   assert.equal((await ask(`status/${address}`, { apiKey }))["verified"], true);
   const account = await ask("billing/account", { apiKey });
   assert.deepEqual([account["totalChf"], account["availableChf"]], [500, 500]);
+  const { received, items } = (await wallet("alice", "receive")).value;
+  const held = (items as { document: string }[]).map(({ document }) => document).toSorted();
+  assert.deepEqual([received, held], [[], ["ADDRESS", "CONTACT", "IDCARD"]], "collected already");
 });
 
 test("alice logs in to the shop for the business, and bob's vote completes it", async () => {
