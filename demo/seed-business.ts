@@ -22,7 +22,7 @@ type Members = readonly (readonly [
 ])[];
 
 const environment = "live";
-const lifetimeSeconds = 365 * 86_400;
+const lifetimeSeconds = 5 * 365 * 86_400;
 const rule = "MAJORITY";
 const rules = { signature_requests: rule, data_requests: rule, governance: rule } as const;
 
