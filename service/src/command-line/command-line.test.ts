@@ -69,7 +69,7 @@ void test("wrong use is one line on standard error and status 2", async () => {
     [[], "svc: which verb? see svc --help\n"],
     [["frob"], 'svc: there is no verb "frob"; see svc --help\n'],
     [
-      ["--json", "client", "list"],
+      ["--domain", "d1", "client", "list"],
       "svc: options stand after the verb; see svc client list --help\n",
     ],
     [["client"], 'svc: "client" needs one more word; see svc client --help\n'],
@@ -122,6 +122,8 @@ await test("an organization, its members, a domain, a client and a key are made 
   assert.equal(member["role"], "owner");
   const shown = await json(["organization", "show", organizationId]);
   assert.deepEqual(shown, { ...organization, members: [member] });
+  const { out } = await call(["--json", "organization", "show", organizationId]);
+  assert.deepEqual(JSON.parse(out), shown);
 
   const domain = await json([
     "domain",

@@ -72,11 +72,12 @@ function amountsOf(error: unknown): string {
   return amounts.length === 0 ? "" : ` (${amounts.map((amount) => amount.join(" ")).join(", ")})`;
 }
 
-/** `svc help client` and `svc client -h` are `svc client --help`. */
+/** `svc help client` and `svc client -h` are `svc client --help`, `svc --json client list` is `svc client list --json`. */
 function spellOut(args: readonly string[]): string[] {
   const [first, ...rest] = args.map((arg) => (arg === "-h" ? "--help" : arg));
   if (first === undefined) return [];
-  return first === "help" ? [...rest, "--help"] : [first, ...rest];
+  if (first === "help") return [...rest, "--help"];
+  return first === "--json" ? [...rest, first] : [first, ...rest];
 }
 
 /** The verb that the arguments begin with; if two match, the longer one. */
