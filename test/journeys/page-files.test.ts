@@ -1,7 +1,8 @@
-// The files of the login page while processes of two versions run: page and files come from different ones.
+// The login page and its files as they are loaded, also while processes of two versions run: page and files come from
+// different ones.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { openPage } from "../login-flow.ts";
+import { authorizationUrl, hooksOf, makePkce, openPage } from "../login-flow.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -11,6 +12,28 @@ before(async () => {
 after(async () => world[Symbol.asyncDispose]());
 
 const hash = /\.[\w-]{16}\./;
+
+/** What is on the wire for a browser that takes this coding. */
+async function load(url: string, accepted: string) {
+  const answer = await fetch(url, { headers: { "accept-encoding": accepted } });
+  assert.equal(answer.headers.get("vary"), "accept-encoding");
+  const coding = answer.headers.get("content-encoding");
+  const length = Number(answer.headers.get("content-length"));
+  return { coding, length, text: await answer.text() };
+}
+
+test("page and files come packed to a browser that takes that, in 25 kB together", async () => {
+  const page = authorizationUrl(world.baseUrl, world.client, makePkce());
+  const packed = await load(page, "gzip, br");
+  const paths = [...new Set(packed.text.match(/\/oauth2\/assets\/[\w.-]+/g))];
+  const urls = paths.map((path) => `${world.baseUrl}${path}`);
+  const files = await Promise.all(urls.map(async (url) => load(url, "gzip, br")));
+  for (const { coding } of [packed, ...files]) assert.equal(coding, "gzip");
+  assert.ok([packed, ...files].reduce((sum, { length }) => sum + length, 0) <= 25_000);
+  const plain = await load(page, "identity");
+  assert.deepEqual([plain.coding, plain.length], [null, Buffer.byteLength(plain.text)]);
+  assert.ok(hooksOf(plain.text).qr.startsWith("svc:login?"));
+});
 
 test("a page of another version gets the files of this one, which no cache keeps under its names", async () => {
   const { html } = await openPage(world.baseUrl, world.client);

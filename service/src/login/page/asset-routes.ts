@@ -1,6 +1,7 @@
 import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { Type } from "../../platform/http/schema.ts";
+import { takesGzip } from "./gzip.ts";
 import { assetPrefix, findNamesake, loadPageAssets } from "./page-assets.ts";
 
 /** The files that the pages load. */
@@ -14,13 +15,12 @@ export function assetRoutes(http: Http): void {
       const own = assets.get(path);
       const asset = own ?? findNamesake(path);
       if (asset === null) throw new Problem("route_not_found");
-      const isGzip = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "");
       void reply.headers({
         "content-type": asset.contentType,
         "cache-control": own === undefined ? "no-store" : "public, max-age=31536000, immutable",
         vary: "accept-encoding",
       });
-      return isGzip
+      return takesGzip(request)
         ? reply.header("content-encoding", "gzip").send(asset.gzip)
         : reply.send(asset.body);
     },

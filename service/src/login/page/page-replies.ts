@@ -12,6 +12,7 @@ import { firstValueOf } from "../authorization/authorization-request.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { isPersonal, urlOf } from "../authorization/request-url.ts";
 import type { LoginContext } from "../login-context.ts";
+import { sendPage } from "./gzip.ts";
 import { viewOf } from "./login-view.ts";
 import { renderErrorPage } from "./error-page.ts";
 import { renderLoginPage } from "./login-page.ts";
@@ -46,12 +47,11 @@ export function showLogin(
   { request, reply }: Call,
 ): FastifyReply {
   const view = viewOf(ctx, { attempt, client }, request.headers["accept-language"]);
-  return reply
-    .headers({
-      ...pageHeaders({ leadsTo: attempt.request.redirectUri }),
-      "set-cookie": [...cookies],
-    })
-    .send(renderLoginPage(view));
+  void reply.headers({
+    ...pageHeaders({ leadsTo: attempt.request.redirectUri }),
+    "set-cookie": [...cookies],
+  });
+  return sendPage(renderLoginPage(view), { request, reply });
 }
 
 /** Redirects the browser by 303, without revealing where it comes from. */
