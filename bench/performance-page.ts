@@ -47,6 +47,8 @@ Machine: ${machineText(postgresVersion)}.
   three rounds; in a round both sides take turns batch by batch, and who begins changes.
 - Both answer the same authorization request with PKCE and \`prompt=consent\`, show a page of the same length with a drawn
   QR code, and issue an RS256 id token, an RS256 JWT access token for the asked audience, and a rotating refresh token.
+- The load takes no gzip, so neither side packs its page. For a browser the service does, which costs some 0.07 ms more; what
+  stands before oidc-provider would have to.
 - *Authorize to token* is authorization request, page, release of the code and token request. At the service the wallet's
   part (claim, request object, verification, approval) is measured apart. oidc-provider has no wallet: its page's form
   approves, and that is part of its figure, because without it the library releases no code. *Everything of a login together*
