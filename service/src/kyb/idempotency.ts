@@ -7,9 +7,9 @@ import { uuidv7 } from "../platform/ids.ts";
 import { equalBytes } from "../platform/cryptography/mac.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
-import { callerOf } from "./caller.ts";
 import { readIdempotencyKey } from "./idempotency-key.ts";
 import * as store from "./idempotency-store.ts";
+import { apiKeyOf } from "../accounts/index.ts";
 
 /** What a call answers. */
 export interface Answer<Body> {
@@ -45,7 +45,7 @@ export async function idempotently<Body extends object>(
   const key = readKey(request, call.isKeyRequired === true);
   const answer = await ctx.db.transaction(async (tx) => {
     if (key === null) return run(tx);
-    const { clientDomainId } = callerOf(request);
+    const { clientDomainId } = apiKeyOf(request);
     const requestMac = macOf(ctx, contentOf(request));
     const id = uuidv7(ctx.clock, ctx.random);
     const taken = { id, clientDomainId, key, requestMac, now: ctx.clock.now() };

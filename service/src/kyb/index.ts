@@ -9,7 +9,7 @@ import type { BallotRules } from "./ballot/ballot.ts";
 import { billingRoutes } from "./billing/billing-routes.ts";
 import { blockRoutes } from "./business/block-routes.ts";
 import { businessRoutes } from "./business/business-routes.ts";
-import { requireEntitlement } from "./caller.ts";
+import { requireEntitlement } from "./entitlement.ts";
 import { dataRequestBallots } from "./request/data-request-ballots.ts";
 import { dataRequestRoutes } from "./request/data-request-routes.ts";
 import { endpointRoutes } from "./event/endpoint-routes.ts";

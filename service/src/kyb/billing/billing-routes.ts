@@ -4,11 +4,12 @@ import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/list-page.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { chargeRecordOf, readAccount } from "./billing.ts";
-import { callerOf, callerReasons, requireEntitlement } from "../caller.ts";
+import { callerReasons, requireEntitlement } from "../entitlement.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listCharges } from "./charge-store.ts";
 import { currency, listPrices } from "./pricing.ts";
 import { priceLine } from "./price-line-schema.ts";
+import { apiKeyOf } from "../../accounts/index.ts";
 
 const chf = (description: string) =>
   Type.Number({ description: `${description} CHF, two decimals at most.` });
@@ -97,7 +98,7 @@ function accountRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request) => {
-      return readAccount(ctx, callerOf(request));
+      return readAccount(ctx, apiKeyOf(request));
     },
   );
 }
@@ -118,7 +119,7 @@ function chargesRoute(ctx: KybContext, scope: Http): void {
     },
     async (request) => {
       const { limit, before } = readPage(request.query, parseUlid);
-      const rows = await listCharges(ctx.db, callerOf(request), { before, limit: limit + 1 });
+      const rows = await listCharges(ctx.db, apiKeyOf(request), { before, limit: limit + 1 });
       return pageOf(rows, limit, chargeRecordOf);
     },
   );

@@ -7,10 +7,11 @@ import { isAcquaintedAlong, isBusinessAcquainted } from "./acquaintance-store.ts
 import { type Business, isGoodStanding } from "./business.ts";
 import { findBusinessDomain } from "./business-domain.ts";
 import { findBusiness } from "./business-store.ts";
-import { callerOf, callerReasons } from "../caller.ts";
+import { callerReasons } from "../entitlement.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembers } from "./members.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
+import { apiKeyOf } from "../../accounts/index.ts";
 
 const tags = ["kyb"];
 const WalletParams = Type.Object({
@@ -133,7 +134,7 @@ function membersRoute(ctx: KybContext, scope: Http): void {
     },
     async (request) => {
       const { address } = await getKnown(ctx, request, request.params.wallet);
-      const { organizationId } = callerOf(request);
+      const { organizationId } = apiKeyOf(request);
       const met = { business: address, organizationId };
       const [isAcquainted, members] = await Promise.all([
         isBusinessAcquainted(ctx.db, met),
@@ -169,7 +170,7 @@ async function getKnown(
 ): Promise<KnownBusiness> {
   const address = readAddress("wallet", text);
   const business = await findBusiness(ctx.db, address);
-  const { environment } = callerOf(request);
+  const { environment } = apiKeyOf(request);
   if (business?.environment !== environment || !isKnown(business))
     throw new Problem("business_not_found");
   return business;
@@ -183,7 +184,7 @@ function isKnown(business: Business): business is KnownBusiness {
 async function standingOf(ctx: KybContext, request: FastifyRequest, business: KnownBusiness) {
   const { address, name, status, registeredAt, successor } = business;
   const domain = await findBusinessDomain(ctx, ctx.db, business);
-  const { environment, organizationId } = callerOf(request);
+  const { environment, organizationId } = apiKeyOf(request);
   const met = { business: address, environment, organizationId };
   const isTold = successor !== null && (await isAcquaintedAlong(ctx.db, met));
   return {

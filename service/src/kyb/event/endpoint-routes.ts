@@ -1,4 +1,4 @@
-import type { ApiKey } from "../../accounts/index.ts";
+import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { NoMembers, Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
@@ -10,7 +10,7 @@ import {
   rotateSecret,
   takeTestPlace,
 } from "../../webhooks/index.ts";
-import { callerOf, callerReasons, kybBodyReasons, requireEntitlement } from "../caller.ts";
+import { callerReasons, kybBodyReasons, requireEntitlement } from "../entitlement.ts";
 import { announce } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -84,7 +84,7 @@ function registerRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       const given = { clientDomainId: key.clientDomainId, url: request.body.url };
       return idempotently(ctx, { request, reply }, async (tx) => {
         const body = await registerEndpoint(ctx, tx, given);
@@ -109,7 +109,7 @@ function getRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request) => {
-      return getEndpoint(ctx.db, callerOf(request).clientDomainId);
+      return getEndpoint(ctx.db, apiKeyOf(request).clientDomainId);
     },
   );
 }
@@ -138,7 +138,7 @@ function rotateRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       const { clientDomainId } = key;
       const immediate = request.body?.immediate === true;
       return idempotently(ctx, { request, reply }, async (tx) => {
@@ -166,7 +166,7 @@ function reactivateRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       return idempotently(ctx, { request, reply }, async (tx) => {
         const body = await reactivateEndpoint(ctx, tx, key.clientDomainId);
         await recordChange(ctx, tx, { key, verb: "reactivate" });
@@ -193,7 +193,7 @@ function testRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const { clientDomainId, environment } = callerOf(request);
+      const { clientDomainId, environment } = apiKeyOf(request);
       return idempotently(ctx, { request, reply }, async (tx) => {
         const place = await takeTestPlace(tx, clientDomainId);
         const [eventId = ""] = await announce(ctx, tx, [

@@ -1,4 +1,4 @@
-import type { ApiKey } from "../../accounts/index.ts";
+import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageParameters, readLimit, readPage } from "../../platform/http/list-page.ts";
@@ -12,7 +12,7 @@ import {
   redeliverEvents,
   streamCursor,
 } from "../../webhooks/index.ts";
-import { callerOf, callerReasons, kybBodyReasons, requireEntitlement } from "../caller.ts";
+import { callerReasons, kybBodyReasons, requireEntitlement } from "../entitlement.ts";
 import { type KybEventKind, kybEventKinds } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -44,7 +44,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
   scope.get(
     path,
     {
-      config: { largeAnswerOf: (request) => callerOf(request).clientDomainId },
+      config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
         summary: "The events of this client domain",
         description:
@@ -77,7 +77,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
     },
     async (request) => {
       const { type, status } = request.query;
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       const { clientDomainId } = key;
       const kinds = kindsOf(key).filter((kind) => type === undefined || kind === type);
       const isDelivered = status === undefined ? null : status === "delivered";
@@ -121,7 +121,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request) => {
-      const event = await findEvent(ctx, callerOf(request), request.params.id);
+      const event = await findEvent(ctx, apiKeyOf(request), request.params.id);
       const page = { cursor: request.query.cursor, limit: readLimit(request.query) };
       const { deliveries, ...next } = await listDeliveriesOfEvent(ctx, event, page);
       return { items: deliveries, ...next };
@@ -152,7 +152,7 @@ function redeliverRoute(ctx: KybContext, scope: Http): void {
     },
     async (request, reply) => {
       const { id: eventId } = request.params;
-      const { streamId } = await findEvent(ctx, callerOf(request), eventId);
+      const { streamId } = await findEvent(ctx, apiKeyOf(request), eventId);
       return idempotently(ctx, { request, reply }, async (tx) => ({
         status: 200,
         body: { count: await redeliverEvents(ctx, tx, { streamId, eventId }) },

@@ -1,5 +1,5 @@
 import { IdParams, Type } from "../../platform/http/schema.ts";
-import type { ApiKey } from "../../accounts/index.ts";
+import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { pageBody, pageParameters, readLimit } from "../../platform/http/list-page.ts";
 import type { Reason } from "../../platform/http/problems.ts";
@@ -17,7 +17,7 @@ import {
   shownEvent,
   streamCursor,
 } from "../../webhooks/index.ts";
-import { callerOf, kybBodyReasons } from "../caller.ts";
+import { kybBodyReasons } from "../entitlement.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 
@@ -63,7 +63,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
   scope.get(
     `${path}/:id/events`,
     {
-      config: { largeAnswerOf: (request) => callerOf(request).clientDomainId },
+      config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
         summary: "Events of a request in their order",
         description: eventPagesHint,
@@ -80,7 +80,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
     },
     async (request) => {
       const { id } = request.params;
-      await check(callerOf(request), id);
+      await check(apiKeyOf(request), id);
       const { after_seq: given, cursor } = request.query;
       const { after } = readPlace({ after: given, cursor });
       const limit = readLimit(request.query);
@@ -110,7 +110,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
     },
     async (request) => {
       const { id } = request.params;
-      await check(callerOf(request), id);
+      await check(apiKeyOf(request), id);
       const { after_seq: after, after_attempt: afterAttempt, cursor } = request.query;
       const place = readPlace({ after, afterAttempt, cursor });
       const limit = readLimit(request.query);
@@ -157,7 +157,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, reasons, check }: 
     },
     async (request, reply) => {
       const { id } = request.params;
-      await check(callerOf(request), id);
+      await check(apiKeyOf(request), id);
       const eventId = request.body?.eventId;
       return idempotently(ctx, { request, reply }, async (tx) => {
         const of = { streamId: id, ...(eventId === undefined ? {} : { eventId }) };

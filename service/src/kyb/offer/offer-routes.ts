@@ -1,15 +1,14 @@
 import { IdParams, NoMembers, Type } from "../../platform/http/schema.ts";
-import type { ApiKey } from "../../accounts/index.ts";
+import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { qrPng } from "../../platform/qr/qr-png.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import {
-  callerOf,
   callerReasons,
   checkEntitled,
   kybBodyReasons,
   requireEntitlement,
-} from "../caller.ts";
+} from "../entitlement.ts";
 import { dataMembers, gatePersonalFields, readTerms } from "../request/data-request-terms.ts";
 import { readDocument } from "../request/document.ts";
 import { idempotently } from "../idempotency.ts";
@@ -61,7 +60,7 @@ export async function offerRoutes(ctx: KybContext, http: Http): Promise<void> {
   });
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
-    scope.addHook("onRequest", async (request) => checkEitherKind(callerOf(request)));
+    scope.addHook("onRequest", async (request) => checkEitherKind(apiKeyOf(request)));
     readRoutes(ctx, scope);
   });
 }
@@ -92,7 +91,7 @@ function offerSignatureRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       const { body } = request;
       const asked: OfferedRequest = {
         kind: "signature_request",
@@ -127,7 +126,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       const { body } = request;
       const asked: OfferedRequest = { kind: "data_request", ...readTerms(body) };
       return idempotently(ctx, { request, reply, isKeyRequired: true }, async (tx) => {
@@ -153,7 +152,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       },
     },
     async (request) => {
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       const found = await getOffer(ctx, key, request.params.id);
       checkKind(key, found);
       return recordOf(ctx, found);
@@ -179,7 +178,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       checkKind(key, await getOffer(ctx, key, request.params.id));
       return idempotently(ctx, { request, reply }, async (tx) => {
         const ended = await cancelOffer(ctx, tx, { key, id: request.params.id });

@@ -6,7 +6,7 @@ import { purgeInBatches } from "../../platform/database/purge.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import { holdBusiness } from "../business/business-store.ts";
-import { checkEntitled } from "../caller.ts";
+import { checkEntitled } from "../entitlement.ts";
 import { knownFields } from "../request/data-request-terms.ts";
 import { requestData } from "../request/data-requests.ts";
 import { refuseDocument } from "../request/document.ts";

@@ -2,10 +2,11 @@ import { IdParams, Type } from "../../platform/http/schema.ts";
 import { proveCompanyLeaves } from "../../credentials/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons } from "../caller.ts";
+import { callerReasons } from "../entitlement.ts";
 import { getDataRequest } from "../request/data-requests.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { getRelease } from "./releases.ts";
+import { apiKeyOf } from "../../accounts/index.ts";
 
 const readReasons = [
   ...callerReasons,
@@ -46,7 +47,7 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
   scope.get(
     `${path}/:id/release`,
     {
-      config: { largeAnswerOf: (request) => callerOf(request).clientDomainId },
+      config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
         summary: "The attestation again",
         description: "For 30 days after the release.",
@@ -56,7 +57,7 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
       },
     },
     async (request) => {
-      const { id } = await getDataRequest(ctx, callerOf(request), request.params.id);
+      const { id } = await getDataRequest(ctx, apiKeyOf(request), request.params.id);
       const { attestation, releasedAt, expiresAt } = await getRelease(ctx, id);
       return { requestId: id, attestation, releasedAt, expiresAt };
     },
@@ -83,7 +84,7 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
       },
     },
     async (request) => {
-      const found = await getDataRequest(ctx, callerOf(request), request.params.id);
+      const found = await getDataRequest(ctx, apiKeyOf(request), request.params.id);
       const { leaves } = await getRelease(ctx, found.id);
       const { business, environment } = found;
       const asked = { business, environment, leaves: leaves.map(({ leaf }) => leaf) };

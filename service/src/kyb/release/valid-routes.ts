@@ -1,13 +1,13 @@
 import { type Static, Type } from "../../platform/http/schema.ts";
 import { hash32 } from "../../platform/http/text-form.ts";
 import { type Address, type Hex32, isBusinessField } from "@svc/protocol";
-import type { ApiKey } from "../../accounts/index.ts";
+import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
+import { callerReasons, requireEntitlement, kybBodyReasons } from "../entitlement.ts";
 import { hasReleased } from "../billing/charge-store.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -79,7 +79,7 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
       },
       async (request, reply) => {
         const asked = readClaims(request.body);
-        const caller = callerOf(request);
+        const caller = apiKeyOf(request);
         await ctx.lookups.note({ keyId: caller.id, user: asked.business });
         return idempotently(ctx, { request, reply }, async (tx) => ({
           status: 200,

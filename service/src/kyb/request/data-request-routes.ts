@@ -1,7 +1,7 @@
 import { Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
+import { callerReasons, requireEntitlement, kybBodyReasons } from "../entitlement.ts";
 import { type DataRequest, linesOf, recordOf } from "./data-request.ts";
 import { listRequests } from "./data-request-store.ts";
 import {
@@ -19,6 +19,7 @@ import { releaseRoutes } from "../release/release-routes.ts";
 import { type RequestKind, requestRoutes } from "./request-routes.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { priceLine } from "../billing/price-line-schema.ts";
+import { apiKeyOf } from "../../accounts/index.ts";
 
 const path = "/api/v1/kyb/data-requests";
 
@@ -121,7 +122,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const requester = callerOf(request);
+      const requester = apiKeyOf(request);
       const asked = readAskedFields(request.body);
       const { businessWalletAddress: text } = request.body;
       const business = text === undefined ? null : readAddress("businessWalletAddress", text);
@@ -172,7 +173,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const requester = callerOf(request);
+      const requester = apiKeyOf(request);
       const terms = readTerms(request.body);
       const business = readAddress("businessWalletAddress", request.body.businessWalletAddress);
       const asked = { ...terms, business };

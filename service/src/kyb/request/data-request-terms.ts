@@ -8,10 +8,11 @@ import {
   isRecord,
 } from "@svc/protocol";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
-import { callerOf, checkEntitled } from "../caller.ts";
+import { checkEntitled } from "../entitlement.ts";
 import { isPersonal } from "./data-request.ts";
 import { priceOf } from "../billing/pricing.ts";
 import { readPurpose, readShown } from "./purpose.ts";
+import { apiKeyOf } from "../../accounts/index.ts";
 
 /** Required and optional together. */
 const fieldsMax = 40;
@@ -62,7 +63,7 @@ export async function gatePersonalFields(request: FastifyRequest): Promise<void>
   const given = [body["fields"], body["optionalFields"]].flat();
   const names = given.filter((each) => typeof each === "string").map(nameOf);
   if (names.some((name) => isBusinessField(name) && isPersonal(name, false)))
-    checkEntitled(callerOf(request), "kyb:pii");
+    checkEntitled(apiKeyOf(request), "kyb:pii");
 }
 
 /**

@@ -8,7 +8,7 @@ import { Problem } from "../../platform/http/problems.ts";
 import { cancelBallot, expireAmong, openBallot } from "../ballot/ballots.ts";
 import type { Business } from "../business/business.ts";
 import { findBusiness, holdBusiness } from "../business/business-store.ts";
-import { checkEntitled } from "../caller.ts";
+import { checkEntitled } from "../entitlement.ts";
 import {
   announcementOf,
   type DataRequest,

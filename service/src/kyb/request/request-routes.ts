@@ -1,5 +1,5 @@
 import { IdParams, NoMembers, type TSchema, Type } from "../../platform/http/schema.ts";
-import type { ApiKey } from "../../accounts/index.ts";
+import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { parseUlid } from "../../platform/ids.ts";
@@ -7,7 +7,7 @@ import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/
 import type { Reason } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { expireAmong, expireBallotsOf } from "../ballot/ballots.ts";
-import { callerOf, kybBodyReasons } from "../caller.ts";
+import { kybBodyReasons } from "../entitlement.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { streamRoutes } from "../event/stream-routes.ts";
@@ -99,7 +99,7 @@ function listRoute<Row extends RequestRow>(
     async (request) => {
       const { limit, before } = readPage(request.query, parseUlid);
       const status = (request.query.status as string | undefined) ?? null;
-      const key = callerOf(request);
+      const key = apiKeyOf(request);
       await expireBallotsOf(ctx, key.clientDomainId);
       const rows = await kind.list(key, { status, before, limit: limit + 1 });
       return pageOf(rows, limit, kind.show);
@@ -123,7 +123,7 @@ function readRoute<Row extends RequestRow>(
       },
     },
     async (request) => {
-      const of = { key: callerOf(request), id: request.params.id };
+      const of = { key: apiKeyOf(request), id: request.params.id };
       return kind.show(await readCurrent(ctx, kind, of));
     },
   );
@@ -155,7 +155,7 @@ function cancelRoute<Row extends RequestRow>(
       },
     },
     async (request, reply) => {
-      const of = { key: callerOf(request), id: request.params.id };
+      const of = { key: apiKeyOf(request), id: request.params.id };
       await readCurrent(ctx, kind, of);
       return idempotently(ctx, { request, reply }, async (tx) => ({
         status: 200,

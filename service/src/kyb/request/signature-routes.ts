@@ -2,7 +2,7 @@ import { IdParams, Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { callerOf, callerReasons, requireEntitlement, kybBodyReasons } from "../caller.ts";
+import { callerReasons, requireEntitlement, kybBodyReasons } from "../entitlement.ts";
 import { readDocument } from "./document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -16,6 +16,7 @@ import {
   requestSignature,
 } from "./signature-requests.ts";
 import { listRequests } from "./signature-store.ts";
+import { apiKeyOf } from "../../accounts/index.ts";
 
 const path = "/api/v1/kyb/signature-requests";
 /** The document in JSON may be twice its size in bytes. */
@@ -140,7 +141,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request, reply) => {
-      const requester = callerOf(request);
+      const requester = apiKeyOf(request);
       const { body } = request;
       const given = {
         business: readAddress("businessWalletAddress", body.businessWalletAddress),
@@ -171,7 +172,7 @@ function signatureRoute(ctx: KybContext, scope: Http): void {
       },
     },
     async (request) => {
-      const found = await getSignatureRequest(ctx, callerOf(request), request.params.id);
+      const found = await getSignatureRequest(ctx, apiKeyOf(request), request.params.id);
       if (!isSigned(found)) throw new Problem("not_signed");
       return signatureOf(found, ctx.chain.chainId);
     },

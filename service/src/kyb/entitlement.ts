@@ -1,4 +1,3 @@
-import type { FastifyRequest } from "fastify";
 import {
   type AccountsContext,
   type ApiKey,
@@ -49,11 +48,6 @@ export function requireEntitlement(
   scope.addHook("preHandler", async (request) => {
     if (request.method !== "GET") readIdempotencyKey(request);
   });
-}
-
-/** Who calls a route behind {@link requireEntitlement}. */
-export function callerOf(request: FastifyRequest): ApiKey {
-  return apiKeyOf(request);
 }
 
 /** @throws {Problem} kyb_not_entitled, kyb_signature_not_entitled, pii_not_entitled */
