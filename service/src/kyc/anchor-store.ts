@@ -18,46 +18,32 @@ export interface AnchoringBatch {
   readonly operator: Address;
 }
 
+type BatchRow = Omit<AnchoringBatch, "audit" | "leaves"> & AuditHead & { leaves: Buffer | null };
+
 /** For every head that was anchored, the first final batch that did so; in the order of the audit chain. */
 export async function listAnchoringBatches(
   db: Queryable,
   { after, limit }: { after: number; limit: number },
 ): Promise<AnchoringBatch[]> {
-  const rows = await db.query<{
-    id: string;
-    phase: Phase;
-    root: Hex32;
-    audit_head: Buffer;
-    audit_position: number;
-    link_hash: Buffer | null;
-    is_purged: boolean;
-    leaves: Buffer | null;
-    transaction_hash: Hex32;
-    operator: Address;
-  }>(
+  const rows = await db.query<BatchRow>(
     sql`with anchoring as (
         select distinct on (audit_position) id, phase, root, audit_head, audit_position, transaction_hash, operator
         from kyc_batch
         where audit_position > ${after} and transaction_hash is not null
         order by audit_position, id limit ${limit}
       )
-      select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head, audit_position,
-        (select hash from audit_link where position = audit_position) as link_hash,
-        audit_position <= (select checkpoint_position from audit_chain where single) as is_purged, leaves,
-        '0x' || encode(transaction_hash, 'hex') as transaction_hash, operator
+      select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head as hash, audit_position as position,
+        (select hash from audit_link where position = audit_position) as "linkHash",
+        audit_position <= (select checkpoint_position from audit_chain where single) as "isPurged", leaves,
+        '0x' || encode(transaction_hash, 'hex') as "transactionHash", operator
       from anchoring
         left join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept on true
       order by audit_position`,
   );
-  return rows.map((row) => ({
-    id: row.id,
-    phase: row.phase,
-    root: row.root,
-    audit: { hash: row.audit_head, position: row.audit_position },
-    linkHash: row.link_hash,
-    isPurged: row.is_purged,
-    leaves: row.leaves === null ? [] : splitLeaves(row.leaves),
-    transactionHash: row.transaction_hash,
-    operator: row.operator,
-  }));
+  return rows.map(({ hash, position, leaves, ...batch }) =>
+    Object.assign(batch, {
+      audit: { hash, position },
+      leaves: leaves === null ? [] : splitLeaves(leaves),
+    }),
+  );
 }

@@ -19,8 +19,8 @@ export async function listInvalidated(
   leaves: readonly Hex32[],
 ): Promise<InvalidatedFields[]> {
   const given = leaves.map(bufferOfHex);
-  const rows = await tx.query<{ order_id: string; attempt: number; invalid: string[] }>(
-    sql`select order_id, attempt, array(
+  return tx.query<InvalidatedFields>(
+    sql`select order_id as "orderId", attempt, array(
         select field from (
           select distinct on (field) field, leaf
           from kyc_consent as consent cross join unnest(fields, leaves) as released (field, leaf)
@@ -28,18 +28,13 @@ export async function listInvalidated(
           order by field, consent.attempt desc
         ) as last
         where leaf = any(${given}::bytea[]) order by field
-      ) as invalid
+      ) as fields
       from (
         select order_id, max(attempt) as attempt from kyc_consent
         where leaves && ${given}::bytea[] and delivered_at is not null group by order_id
       ) as newest
       order by order_id`,
   );
-  return rows.map((row) => ({
-    orderId: row.order_id,
-    attempt: row.attempt,
-    fields: row.invalid,
-  }));
 }
 
 /** The leaves of a user's fields that were handed over to an organization, each once. */

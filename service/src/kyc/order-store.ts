@@ -4,7 +4,7 @@ import { columns, type Queryable, sql, type Statement } from "../platform/databa
 import { purgeOf } from "../platform/database/purge-store.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
-import type { FailureReason, Status } from "./order.ts";
+import type { Status } from "./order.ts";
 import type { Order } from "./order-row.ts";
 
 /** The members of an {@link Order}, from the table or from a part of the statement that is named like it. */
@@ -32,24 +32,12 @@ export async function findAskedPackage(
   db: Queryable,
   sourceKey: string,
 ): Promise<AskedPackage | null> {
-  const [row] = await db.query<{
-    id: string;
-    client_domain_id: string;
-    fields: string[] | null;
-    callback_hosts: string[] | null;
-  }>(
-    sql`select kyc_package.id, client_domain_id, fields, callback_hosts
+  const [row] = await db.query<AskedPackage>(
+    sql`select kyc_package.id, client_domain_id as "clientDomainId", fields, callback_hosts as "callbackHosts"
       from kyc_package join client_domain on client_domain.id = kyc_package.client_domain_id
       where source_key = ${sourceKey}`,
   );
-  return row === undefined
-    ? null
-    : {
-        id: row.id,
-        clientDomainId: row.client_domain_id,
-        fields: row.fields,
-        callbackHosts: row.callback_hosts,
-      };
+  return row ?? null;
 }
 
 /** Passed as a value where the user finds the row: {@link sql} tells why. */
@@ -255,13 +243,10 @@ export const deleteTokens = purgeOf({
 });
 
 /** One entry of an order's history. */
-export interface HistoryEntry {
-  readonly status: Status;
-  readonly statusAt: number;
-  readonly initiatedTxHash: `0x${string}` | null;
-  readonly confirmTxHash: `0x${string}` | null;
-  readonly failureReason: FailureReason | null;
-}
+export type HistoryEntry = Pick<
+  Order,
+  "status" | "statusAt" | "initiatedTxHash" | "confirmTxHash" | "failureReason"
+>;
 
 /** The latest entries of an order's history, over all attempts, oldest first. */
 export async function listHistory(
@@ -269,24 +254,12 @@ export async function listHistory(
   orderId: string,
   limit: number,
 ): Promise<HistoryEntry[]> {
-  const rows = await db.query<{
-    status: Status;
-    created_at: number;
-    initiated: `0x${string}` | null;
-    confirmed: `0x${string}` | null;
-    failure_reason: FailureReason | null;
-  }>(
-    sql`select status, created_at, '0x' || encode(initiated_tx_hash, 'hex') as initiated,
-        '0x' || encode(confirm_tx_hash, 'hex') as confirmed, failure_reason
+  const rows = await db.query<HistoryEntry>(
+    sql`select status, created_at as "statusAt", '0x' || encode(initiated_tx_hash, 'hex') as "initiatedTxHash",
+        '0x' || encode(confirm_tx_hash, 'hex') as "confirmTxHash", failure_reason as "failureReason"
       from kyc_order_status where order_id = ${orderId} order by sequence desc limit ${limit}`,
   );
-  return rows.toReversed().map((row) => ({
-    status: row.status,
-    statusAt: row.created_at,
-    initiatedTxHash: row.initiated,
-    confirmTxHash: row.confirmed,
-    failureReason: row.failure_reason,
-  }));
+  return rows.toReversed();
 }
 
 /** Whose orders, and which of them. */

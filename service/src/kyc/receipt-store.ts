@@ -38,24 +38,8 @@ export interface SettledOrder {
   readonly confirm: SettledBatch | null;
 }
 
-interface SettledColumns {
-  reference_key: Buffer;
-  attempt: number;
-  environment: Environment;
-  user_address: Address;
-  salt: Buffer;
-  request_object: string;
-  connection: string;
-  requester: string;
-  deadline: number;
-  consent: Buffer;
-  data_hash: Buffer;
-  signature: Buffer;
-  fields: FieldName[];
-  leaves: Buffer[];
-  initiate: SettledBatch;
-  confirm: SettledBatch | null;
-}
+type SettledRow = Omit<SettledOrder, "share" | "leaves"> &
+  Omit<SettledOrder["share"], "request"> & { readonly leaves: readonly Buffer[] };
 
 /**
  * The newest attempt of an order whose initiate transaction is final, or the one that is asked for. The history names
@@ -66,7 +50,7 @@ export async function findSettled(
   orderId: string,
   attempt: number | null,
 ): Promise<SettledOrder | null> {
-  const [row] = await db.query<SettledColumns>(
+  const [row] = await db.query<SettledRow>(
     sql`with settled as (
         select transaction_hash, jsonb_build_object('id', id, 'root', '0x' || encode(root, 'hex'),
           'operator', operator, 'transactionHash', '0x' || encode(transaction_hash, 'hex'),
@@ -77,9 +61,11 @@ export async function findSettled(
           union all
           select confirm_tx_hash from kyc_order_status where order_id = ${orderId} and status = 'CONFIRMED')
       )
-      select reference_key, kyc_consent.attempt, environment, user_address, kyc_consent.salt, request_object,
-        connection, requester, deadline, consent, data_hash, signature, fields, leaves,
-        initiate.batch as initiate, confirm.batch as confirm
+      select encode(reference_key, 'hex') as "referenceKey", kyc_consent.attempt, environment, user_address as "user",
+        '0x' || encode(kyc_consent.salt, 'hex') as salt, request_object as "requestObject", connection, requester,
+        deadline, '0x' || encode(consent, 'hex') as consent, '0x' || encode(data_hash, 'hex') as data,
+        '0x' || encode(signature, 'hex') as signature, fields, leaves, initiate.batch as initiate,
+        confirm.batch as confirm
       from kyc_consent
         join kyc_order on kyc_order.id = kyc_consent.order_id
         join kyc_order_status as initiated on initiated.order_id = kyc_consent.order_id
@@ -95,27 +81,12 @@ export async function findSettled(
   return row === undefined ? null : toSettled(row);
 }
 
-function toSettled(row: SettledColumns): SettledOrder {
+function toSettled(row: SettledRow): SettledOrder {
+  const { connection, requester, data, deadline, leaves, ...order } = row;
   return {
-    referenceKey: row.reference_key.toString("hex"),
-    attempt: row.attempt,
-    environment: row.environment,
-    user: row.user_address,
-    salt: hexOfBytes(row.salt),
-    requestObject: row.request_object,
-    share: {
-      request: row.reference_key.toString("hex"),
-      connection: row.connection,
-      requester: row.requester,
-      data: hexOfBytes(row.data_hash),
-      deadline: row.deadline,
-    },
-    consent: hexOfBytes(row.consent),
-    signature: hexOfBytes(row.signature),
-    fields: row.fields,
-    leaves: row.leaves.map((leaf) => hexOfBytes(leaf)),
-    initiate: row.initiate,
-    confirm: row.confirm,
+    ...order,
+    share: { request: order.referenceKey, connection, requester, data, deadline },
+    leaves: leaves.map((leaf) => hexOfBytes(leaf)),
   };
 }
 

@@ -1,6 +1,6 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import { advisoryLocks } from "../platform/database/advisory-locks.ts";
-import { type Queryable, sql } from "../platform/database/db.ts";
+import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { type Anchor, type AuditHead, joinLeaves, type Phase } from "./settlement-batch.ts";
 
@@ -15,23 +15,15 @@ export interface Backlog {
 }
 
 export async function readBacklog(db: Queryable, limit: number): Promise<Backlog> {
-  const [row] = await db.query<{
-    unbatched: number;
-    oldest: number | null;
-    has_initiated: boolean;
-  }>(
-    sql`select count(*) as unbatched, min(approved_at) as oldest,
-        exists (select 1 from kyc_order where status = 'INITIATED') as has_initiated
+  const [row] = await db.query<Backlog>(
+    sql`select count(*) as unbatched, min(approved_at) as "oldestApprovedAt",
+        exists (select 1 from kyc_order where status = 'INITIATED') as "hasInitiated"
       from (
         select approved_at from kyc_order where status = 'INITIATING' and initiate_batch_id is null
         order by approved_at limit ${limit}
       ) as waiting`,
   );
-  return {
-    unbatched: row?.unbatched ?? 0,
-    oldestApprovedAt: row?.oldest ?? null,
-    hasInitiated: row?.has_initiated ?? false,
-  };
+  return row ?? { unbatched: 0, oldestApprovedAt: null, hasInitiated: false };
 }
 
 /** Since when the oldest order waits that is approved and not handed over; null where none does. */
@@ -65,37 +57,21 @@ export async function lockHandOver(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.handOver})`);
 }
 
-interface AnchorColumns {
-  order_id: string;
-  reference_key: Buffer;
-  attempt: number;
-  salt: Buffer;
-  consent: Buffer;
-  data_hash: Buffer;
-}
-
-function toAnchor(row: AnchorColumns): Anchor {
-  return {
-    id: row.order_id,
-    referenceKey: row.reference_key.toString("hex"),
-    attempt: row.attempt,
-    salt: hexOfBytes(row.salt),
-    consent: hexOfBytes(row.consent),
-    data: hexOfBytes(row.data_hash),
-  };
-}
+/** The members of an {@link Anchor} beside its id and attempt, from an order and its consent. */
+const anchorColumns = columns`
+  encode(reference_key, 'hex') as "referenceKey", '0x' || encode(kyc_consent.salt, 'hex') as salt,
+  '0x' || encode(consent, 'hex') as consent, '0x' || encode(data_hash, 'hex') as data`;
 
 /** Approved orders that are in no batch, oldest first, locked. */
 export async function takeUnbatched(tx: Queryable, limit: number): Promise<Anchor[]> {
-  const rows = await tx.query<AnchorColumns>(
-    sql`select kyc_order.id as order_id, reference_key, kyc_order.attempt, kyc_consent.salt, consent, data_hash
+  return tx.query<Anchor>(
+    sql`select kyc_order.id, kyc_order.attempt, ${anchorColumns}
       from kyc_order
         join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_order.attempt
       where status = 'INITIATING' and initiate_batch_id is null
       order by approved_at limit ${limit}
       for update of kyc_order skip locked`,
   );
-  return rows.map(toAnchor);
 }
 
 export interface NewBatch {
@@ -201,12 +177,10 @@ export interface InitiatedOrder extends Anchor {
   readonly sealed: Buffer | null;
 }
 
-interface InitiatedColumns extends AnchorColumns {
-  status_at: number;
-  leaves: Buffer[];
-  sealed: Buffer | null;
-  taken: number;
-  has_whole_share: boolean;
+interface InitiatedRow extends Omit<InitiatedOrder, "leaves"> {
+  readonly leaves: readonly Buffer[];
+  readonly taken: number;
+  readonly hasWholeShare: boolean;
 }
 
 /**
@@ -221,7 +195,7 @@ export async function takeInitiated(
   tx: Queryable,
   { limit, bytesMax, except }: { limit: number; bytesMax: number; except: readonly string[] },
 ): Promise<{ orders: InitiatedOrder[]; hasMore: boolean }> {
-  const rows = await tx.query<InitiatedColumns>(
+  const rows = await tx.query<InitiatedRow>(
     sql`with recursive organization as (
         (select organization_id as id from kyc_order where status = 'INITIATED' order by organization_id limit 1)
         union all
@@ -242,24 +216,21 @@ export async function takeInitiated(
           row_number() over (order by turn, status_at, id) as place
         from taken left join kyc_payload on kyc_payload.order_id = taken.id
       )
-      select measured.id as order_id, reference_key, measured.attempt, status_at, salt, consent, data_hash, leaves,
-        sealed, (select count(*) from taken) as taken,
-        exists (select from taken join share on turn = size) as has_whole_share
+      select measured.id, measured.attempt, ${anchorColumns}, status_at as "initiatedAt", leaves, sealed,
+        (select count(*) from taken) as taken,
+        exists (select from taken join share on turn = size) as "hasWholeShare"
       from measured
         join kyc_consent on kyc_consent.order_id = measured.id and kyc_consent.attempt = measured.attempt
         left join kyc_payload on kyc_payload.order_id = measured.id
       where place <= ${limit} and (place = 1 or bytes_so_far <= ${bytesMax})
       order by place`,
   );
-  const orders = rows.map((row) =>
-    Object.assign(toAnchor(row), {
-      initiatedAt: row.status_at,
-      leaves: row.leaves.map((leaf) => hexOfBytes(leaf)),
-      sealed: row.sealed,
-    }),
-  );
-  const [row] = rows;
-  const hasMore = row !== undefined && (row.taken > orders.length || row.has_whole_share);
+  const orders = rows.map((row) => {
+    const { leaves, taken: _, hasWholeShare: __, ...order } = row;
+    return { ...order, leaves: leaves.map((leaf) => hexOfBytes(leaf)) };
+  });
+  const [first] = rows;
+  const hasMore = first !== undefined && (first.taken > orders.length || first.hasWholeShare);
   return { orders, hasMore };
 }
 

@@ -26,13 +26,13 @@ export async function findIdentity(
   user: Address,
   clientDomainId: string,
 ): Promise<SyntheticIdentity | null> {
-  const [row] = await db.query<{ key_sealed: Buffer; held_sealed: Buffer }>(
-    sql`select key_sealed, held_sealed from synthetic_identity
+  const [row] = await db.query<SyntheticIdentity>(
+    sql`select user_address as "user", client_domain_id as "clientDomainId", key_sealed as "keySealed",
+        held_sealed as "heldSealed"
+      from synthetic_identity
       where user_address = ${user} and client_domain_id = ${clientDomainId}`,
   );
-  return row === undefined
-    ? null
-    : { user, clientDomainId, keySealed: row.key_sealed, heldSealed: row.held_sealed };
+  return row ?? null;
 }
 
 export async function deleteIdentity(tx: Queryable, user: Address): Promise<void> {
