@@ -33,20 +33,12 @@ export async function keepIdentity(
 }
 
 export async function findIdentity(db: Queryable): Promise<EmbeddedIdentity | null> {
-  const [row] = await db.query<{
-    chain_id: number;
-    genesis_time: number;
-    faucet_address: Address;
-    faucet_key_sealed: Buffer;
-  }>(sql`select chain_id, genesis_time, faucet_address, faucet_key_sealed from embedded_chain`);
-  return row === undefined
-    ? null
-    : {
-        chainId: row.chain_id,
-        genesisTime: row.genesis_time,
-        faucetAddress: row.faucet_address,
-        faucetKeySealed: row.faucet_key_sealed,
-      };
+  const [row] = await db.query<EmbeddedIdentity>(
+    sql`select chain_id as "chainId", genesis_time as "genesisTime", faucet_address as "faucetAddress",
+        faucet_key_sealed as "faucetKeySealed"
+      from embedded_chain`,
+  );
+  return row ?? null;
 }
 
 /** Stores where the node listens now, and notifies every process. */
@@ -90,21 +82,21 @@ export async function readSigner(
   hash: Hex32,
 ): Promise<SignerJournal> {
   // PostgreSQL expects that few nonces lie between two values, and a third of all above one: then it reads them all.
-  const [row] = await db.query<{ next_nonce: number; open_wei: string; known: boolean }>(
+  const [row] = await db.query<Omit<SignerJournal, "openWei"> & { openWei: string }>(
     sql`with newest as (
         select nonce from embedded_transaction where signer = ${signer} order by nonce desc limit 1)
-      select coalesce((select nonce from newest), -1) + 1 as next_nonce,
+      select coalesce((select nonce from newest), -1) + 1 as "nextNonce",
         (select coalesce(sum(cost_wei), 0)::text from embedded_transaction
           where signer = ${signer} and nonce <= (select nonce from newest) and nonce > coalesce((
             select nonce from embedded_transaction mined
             join embedded_block on number = mined.block_number and embedded_block.hash is not null
-            where mined.signer = ${signer} order by nonce desc limit 1), -1)) as open_wei,
-        exists (select 1 from embedded_transaction where hash = ${hash}) as known`,
+            where mined.signer = ${signer} order by nonce desc limit 1), -1)) as "openWei",
+        exists (select 1 from embedded_transaction where hash = ${hash}) as "isKnown"`,
   );
   return {
-    nextNonce: row?.next_nonce ?? 0,
-    openWei: BigInt(row?.open_wei ?? 0),
-    isKnown: row?.known === true,
+    nextNonce: row?.nextNonce ?? 0,
+    openWei: BigInt(row?.openWei ?? 0),
+    isKnown: row?.isKnown === true,
   };
 }
 
@@ -199,13 +191,7 @@ export async function listBlocks(
   db: Queryable,
   { after, limit }: { after: number; limit: number },
 ): Promise<Block[]> {
-  const rows = await db.query<{
-    number: number;
-    time: number;
-    hash: Hex32 | null;
-    raws: Buffer[] | null;
-    gas: number;
-  }>(
+  const rows = await db.query<Omit<Block, "raws"> & { raws: Buffer[] | null }>(
     sql`select number, time, hash, raws, gas
       from (select * from embedded_block where number > ${after} order by number limit ${limit}) as block
         cross join lateral (
@@ -213,13 +199,9 @@ export async function listBlocks(
           from embedded_transaction where block_number = number) as mined
       order by number`,
   );
-  return rows.map((row) => ({
-    number: row.number,
-    time: row.time,
-    hash: row.hash,
-    raws: (row.raws ?? []).map((raw): Hex => `0x${raw.toString("hex")}`),
-    gas: row.gas,
-  }));
+  return rows.map(({ raws, ...block }) =>
+    Object.assign(block, { raws: (raws ?? []).map((raw): Hex => `0x${raw.toString("hex")}`) }),
+  );
 }
 
 export interface Fold {

@@ -36,14 +36,14 @@ export async function insertTransaction(
   given: NewTransaction,
   now: number,
 ): Promise<string | null> {
-  const [row] = await db.query<{ id: string; is_same: boolean | null }>(sql`
+  const [row] = await db.query<{ id: string; isSame: boolean | null }>(sql`
     with kept as (
       insert into chain_transaction as t (kind, subject_id, to_address, data, created_at, due_at)
       values (${given.kind}, ${given.subjectId}, ${given.to}, ${bufferOfHex(given.data)}, ${now}, ${now})
       on conflict (kind, subject_id) do update set kind = excluded.kind
-      returning t.id::text, t.to_address = ${given.to} and coalesce(t.data = ${bufferOfHex(given.data)}, true) as is_same)
-    select id, is_same, pg_notify('chain_outbox', '') from kept`);
-  return row?.is_same === true ? row.id : null;
+      returning t.id::text, t.to_address = ${given.to} and coalesce(t.data = ${bufferOfHex(given.data)}, true) as "isSame")
+    select id, "isSame", pg_notify('chain_outbox', '') from kept`);
+  return row?.isSame === true ? row.id : null;
 }
 
 /** What has become of the transaction of a subject; null when there is none. */
@@ -63,10 +63,10 @@ export async function readBacklog(
   db: Queryable,
   now: number,
 ): Promise<{ hasDue: boolean; hasSent: boolean }> {
-  const [row] = await db.query<{ has_due: boolean; has_sent: boolean }>(sql`
-    select exists (select from chain_transaction where status = 'queued' and due_at <= ${now}) as has_due,
-      exists (select from chain_transaction where status = 'sent') as has_sent`);
-  return { hasDue: row?.has_due ?? false, hasSent: row?.has_sent ?? false };
+  const [row] = await db.query<{ hasDue: boolean; hasSent: boolean }>(sql`
+    select exists (select from chain_transaction where status = 'queued' and due_at <= ${now}) as "hasDue",
+      exists (select from chain_transaction where status = 'sent') as "hasSent"`);
+  return row ?? { hasDue: false, hasSent: false };
 }
 
 /** An observation further in the future was written by a process whose clock was wrong, and is ignored. */
@@ -172,17 +172,12 @@ export interface LockedSigner {
 
 /** Locks the signer until the transaction ends; null while another process has it and gives out nonces. */
 export async function lockSigner(tx: Queryable, address: Address): Promise<LockedSigner | null> {
-  const [row] = await tx.query<{
-    next_nonce: number;
-    day: number;
-    wei: string;
-    unpaid: string;
-  }>(sql`
-    select next_nonce, spend_day as day, spent_wei::text as wei, spent_unpaid_wei::text as unpaid from chain_signer
+  const [row] = await tx.query<{ nextNonce: number; day: number; wei: string; unpaid: string }>(sql`
+    select next_nonce as "nextNonce", spend_day as day, spent_wei::text as wei, spent_unpaid_wei::text as unpaid from chain_signer
     where address = ${address} for update skip locked`);
   if (row === undefined) return null;
   const spent = { day: row.day, wei: BigInt(row.wei), unpaidWei: BigInt(row.unpaid) };
-  return { nextNonce: row.next_nonce, spent };
+  return { nextNonce: row.nextNonce, spent };
 }
 
 /**
@@ -195,19 +190,15 @@ export async function readNonces(
   signer: Address,
   given: { ids: readonly string[]; chainCount: number; nextNonce: number },
 ): Promise<{ stillDue: string[]; inFlight: number; holes: number[] }> {
-  const [row] = await tx.query<{ still_due: string[]; in_flight: number; holes: number[] }>(sql`
+  const [row] = await tx.query<{ stillDue: string[]; inFlight: number; holes: number[] }>(sql`
     select
       array(select id::text from chain_transaction
-        where id = any(${given.ids}::bigint[]) and status = ${queued} order by id for update skip locked) as still_due,
-      (select count(*) from chain_transaction where status = 'sent' and signer = ${signer}) as in_flight,
+        where id = any(${given.ids}::bigint[]) and status = ${queued} order by id for update skip locked) as "stillDue",
+      (select count(*) from chain_transaction where status = 'sent' and signer = ${signer}) as "inFlight",
       array(select n::int from generate_series(${given.chainCount}::bigint, ${given.nextNonce - 1}::bigint) as n
         where not exists (select from chain_transaction where signer = ${signer} and nonce = n offset 0)
         order by n limit 100) as holes`);
-  return {
-    stillDue: row?.still_due ?? [],
-    inFlight: row?.in_flight ?? 0,
-    holes: row?.holes ?? [],
-  };
+  return row ?? { stillDue: [], inFlight: 0, holes: [] };
 }
 
 /** One signed form, as it is stored before it is sent. */
@@ -378,11 +369,11 @@ export async function findForBump(
     data: Hex;
     nonce: number;
     gas: string;
-    max_fee: string;
-    priority_fee: string;
+    maxFee: string;
+    priorityFee: string;
   }>(sql`
     select to_address as "to", '0x' || encode(data, 'hex') as data, nonce, gas_limit::text as gas,
-      max_fee_wei::text as max_fee, priority_fee_wei::text as priority_fee
+      max_fee_wei::text as "maxFee", priority_fee_wei::text as "priorityFee"
     from chain_transaction where id = ${id} and status = 'sent' and signed_at = ${signedAt} for update`);
   if (row === undefined) return null;
   return {
@@ -390,7 +381,7 @@ export async function findForBump(
     data: row.data,
     nonce: row.nonce,
     gasLimit: BigInt(row.gas),
-    fees: { maxFee: BigInt(row.max_fee), priorityFee: BigInt(row.priority_fee) },
+    fees: { maxFee: BigInt(row.maxFee), priorityFee: BigInt(row.priorityFee) },
   };
 }
 

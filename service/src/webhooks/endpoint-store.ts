@@ -139,30 +139,24 @@ export interface TargetRow {
 
 /** Those of these endpoints that exist. */
 export async function listTargets(db: Queryable, ids: readonly string[]): Promise<TargetRow[]> {
-  const rows = await db.query<{
-    id: string;
-    url: string;
-    is_active: boolean;
-    resets: number;
-    secret_id: string;
-    version: number;
-    secret_sealed: Buffer;
-    expires_at: number | null;
-  }>(sql`
-    select e.id, e.url, e.is_active, e.resets, s.id as secret_id, s.version, s.secret_sealed, s.expires_at
+  const rows = await db.query<
+    Omit<TargetRow, "secrets"> & Omit<SecretRow, "id"> & { secretId: string }
+  >(sql`
+    select e.id, e.url, e.is_active as "isActive", e.resets, s.id as "secretId", s.version,
+      s.secret_sealed as "secretSealed", s.expires_at as "expiresAt"
     from kyb_endpoint e join kyb_endpoint_secret s on s.endpoint_id = e.id
     where e.id = any(${ids}::uuid[])`);
   return [...Map.groupBy(rows, ({ id }) => id).values()].flatMap((group) => {
     const [first] = group;
     if (first === undefined) return [];
-    const secrets = group.map((row) => ({
-      id: row.secret_id,
-      version: row.version,
-      secretSealed: row.secret_sealed,
-      expiresAt: row.expires_at,
+    const { id, url, isActive, resets } = first;
+    const secrets = group.map(({ secretId, version, secretSealed, expiresAt }) => ({
+      id: secretId,
+      version,
+      secretSealed,
+      expiresAt,
     }));
-    const { id, url, resets } = first;
-    return [{ id, url, isActive: first.is_active, resets, secrets }];
+    return [{ id, url, isActive, resets, secrets }];
   });
 }
 
