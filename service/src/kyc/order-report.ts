@@ -1,7 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { reportStream } from "../webhooks/index.ts";
-import { isReferenceKey } from "./order.ts";
 import { findOrder, listHistory } from "./order-store.ts";
 
 const statusesMax = 100;
@@ -17,7 +16,7 @@ export async function reportOrder(
   referenceKey: string,
   options: { withAnswers: boolean },
 ): Promise<Record<string, unknown>> {
-  const order = isReferenceKey(referenceKey) ? await findOrder(ctx.db, referenceKey) : null;
+  const order = await findOrder(ctx.db, referenceKey);
   if (order === null) throw new Problem("order_not_found");
   const { id, organizationId, clientDomainId, environment, packageId, user, attempt } = order;
   return {

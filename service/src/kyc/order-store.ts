@@ -4,7 +4,7 @@ import { columns, type Queryable, sql, type Statement } from "../platform/databa
 import { purgeOf } from "../platform/database/purge-store.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
-import type { Status } from "./order.ts";
+import { isReferenceKey, type Status } from "./order.ts";
 import type { Order } from "./order-row.ts";
 
 /** The members of an {@link Order}, from the table or from a part of the statement that is named like it. */
@@ -45,7 +45,9 @@ const company = "COMPANY";
 
 const bytesOfKey = (referenceKey: string): Buffer => Buffer.from(referenceKey, "hex");
 
+/** Null also for a text that can name no order. */
 export async function findOrder(db: Queryable, referenceKey: string): Promise<Order | null> {
+  if (!isReferenceKey(referenceKey)) return null;
   const [row] = await db.query<Order>(
     sql`select ${orderColumns} from kyc_order where reference_key = ${bytesOfKey(referenceKey)}`,
   );

@@ -17,7 +17,7 @@ import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts
 import { statusUpdated } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { openConnection } from "./order-connection.ts";
-import { expirationRange, isExpirationInRange, isOngoing, isReferenceKey, steps } from "./order.ts";
+import { expirationRange, isExpirationInRange, isOngoing, steps } from "./order.ts";
 import {
   type AskedNames,
   checkBody,
@@ -237,7 +237,7 @@ export async function getOrder(
   key: ApiKey,
   referenceKey: string,
 ): Promise<Order> {
-  const order = isReferenceKey(referenceKey) ? await store.findOrder(ctx.db, referenceKey) : null;
+  const order = await store.findOrder(ctx.db, referenceKey);
   if (order?.clientDomainId !== key.clientDomainId) throw new Problem("order_not_found");
   return order;
 }

@@ -8,6 +8,7 @@ import {
 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { isReferenceKey } from "./order.ts";
 import { splitLeaves } from "./settlement-batch.ts";
 
 /** Where the chain holds a batch. */
@@ -98,12 +99,13 @@ export async function readLeaves(db: Queryable, batchId: string): Promise<Hex32[
   return splitLeaves(row.leaves);
 }
 
-/** An order of this user, whoever asked for it. */
+/** An order of this user, whoever asked for it; null also for a text that can name none. */
 export async function findOrderIdOf(
   db: Queryable,
   user: Address,
   referenceKey: string,
 ): Promise<string | null> {
+  if (!isReferenceKey(referenceKey)) return null;
   const [row] = await db.query<{ id: string }>(
     sql`select id from kyc_order
       where reference_key = ${Buffer.from(referenceKey, "hex")} and user_address = ${user}`,

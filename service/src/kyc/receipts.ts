@@ -13,7 +13,6 @@ import type { ApiKey } from "../accounts/index.ts";
 import { proveLeaves } from "../credentials/index.ts";
 import { Problem } from "../platform/http/problems.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { isReferenceKey } from "./order.ts";
 import { getOrder } from "./orders.ts";
 import * as store from "./receipt-store.ts";
 import { leafOfAnchor, type Phase } from "./settlement-batch.ts";
@@ -38,9 +37,7 @@ export async function getReceiptOf(
   user: Address,
   asked: Asked,
 ): Promise<Receipt> {
-  const { referenceKey } = asked;
-  const isPossible = isReferenceKey(referenceKey);
-  const id = isPossible ? await store.findOrderIdOf(ctx.db, user, referenceKey) : null;
+  const id = await store.findOrderIdOf(ctx.db, user, asked.referenceKey);
   if (id === null) throw new Problem("order_not_found");
   return makeReceipt(ctx, id, asked.attempt);
 }

@@ -27,7 +27,7 @@ import type { Queryable } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { announceInvalidated } from "./handed-over.ts";
 import { openConnection } from "./order-connection.ts";
-import { isReferenceKey, mismatchesForgiven, steps } from "./order.ts";
+import { mismatchesForgiven, steps } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import { findNewestLink, findOrder } from "./order-store.ts";
 import { findSyntheticUser, type HeldField, type SyntheticUser } from "./synthetic-identity.ts";
@@ -60,7 +60,7 @@ export async function simulate(
   referenceKey: string,
   play: Play,
 ): Promise<Played> {
-  const order = isReferenceKey(referenceKey) ? await findOrder(ctx.db, referenceKey) : null;
+  const order = await findOrder(ctx.db, referenceKey);
   if (order === null) throw new Problem("order_not_found");
   const user = order.environment === "sandbox" ? await findSyntheticUser(ctx, order) : null;
   if (user === null) throw new Problem("simulation_refused");
