@@ -3,6 +3,7 @@ import type { Ctx } from "../platform/context.ts";
 import { newEventId, type NewEvent } from "../webhooks/index.ts";
 import type { CommonData, InvalidData, StatusData, TransferData } from "./event-schemas.ts";
 import type { Order } from "./order-row.ts";
+import { statusOf } from "./order-schema.ts";
 
 /** How long data may wait for its receiver (decisions section 5, Purge). */
 const dataLifetimeSeconds = 7 * 86_400;
@@ -50,29 +51,6 @@ export function dataInvalidated(
     kind: "data.invalidated",
     data: { ...commonOf(order), fields: [...fields] } satisfies InvalidData,
   });
-}
-
-/** Status and what belongs to it on the wire (service document, KYC order). */
-export interface StatusShown {
-  status: Order["status"];
-  /** When the order reached it, Unix seconds. */
-  createdAt: number;
-  initiatedTxHash?: string;
-  confirmTxHash?: string;
-  failureReason?: string;
-}
-
-/** Status and what belongs to it, as every route and event shows them; absent members are omitted. */
-export function statusOf(
-  order: Pick<Order, "status" | "statusAt" | "initiatedTxHash" | "confirmTxHash" | "failureReason">,
-): StatusShown {
-  return {
-    status: order.status,
-    createdAt: order.statusAt,
-    ...(order.initiatedTxHash === null ? {} : { initiatedTxHash: order.initiatedTxHash }),
-    ...(order.confirmTxHash === null ? {} : { confirmTxHash: order.confirmTxHash }),
-    ...(order.failureReason === null ? {} : { failureReason: order.failureReason }),
-  };
 }
 
 function commonOf(order: Order): CommonData {

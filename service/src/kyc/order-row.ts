@@ -35,3 +35,9 @@ export interface Order {
   readonly initiatedTxHash: Hex32 | null;
   readonly confirmTxHash: Hex32 | null;
 }
+
+/** A status that an order reached, and what belongs to it. */
+export type ReachedStatus = Pick<
+  Order,
+  "status" | "statusAt" | "initiatedTxHash" | "confirmTxHash" | "failureReason"
+>;

@@ -1,9 +1,10 @@
-import { Type } from "../platform/http/schema.ts";
+import { type Static, Type } from "../platform/http/schema.ts";
 import { failureReasons, statuses } from "./order.ts";
+import type { ReachedStatus } from "./order-row.ts";
 
 const oneOf = (values: readonly string[]) => Type.String({ enum: [...values] });
 
-/** Status and what belongs to it (service document, KYC order). */
+/** A status that an order reached, and what belongs to it (service document, KYC order). */
 export const orderStatus = Type.Object(
   {
     status: oneOf(statuses),
@@ -16,6 +17,17 @@ export const orderStatus = Type.Object(
   },
   { title: "OrderState" },
 );
+
+/** Such a status as every route and event shows it; absent members are omitted. */
+export function statusOf(order: ReachedStatus): Static<typeof orderStatus> {
+  return {
+    status: order.status,
+    createdAt: order.statusAt,
+    ...(order.initiatedTxHash === null ? {} : { initiatedTxHash: order.initiatedTxHash }),
+    ...(order.confirmTxHash === null ? {} : { confirmTxHash: order.confirmTxHash }),
+    ...(order.failureReason === null ? {} : { failureReason: order.failureReason }),
+  };
+}
 
 /** The member of a call that names an order. Its form is not said: what is no key names no order. */
 export const keyMember = { referenceKey: Type.String({ minLength: 1, maxLength: 200 }) };

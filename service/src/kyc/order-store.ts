@@ -5,7 +5,7 @@ import { purgeOf } from "../platform/database/purge-store.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import { isReferenceKey, type Status } from "./order.ts";
-import type { Order } from "./order-row.ts";
+import type { Order, ReachedStatus } from "./order-row.ts";
 
 /** The members of an {@link Order}, from the table or from a part of the statement that is named like it. */
 export const orderColumns = columns`
@@ -244,19 +244,13 @@ export const deleteTokens = purgeOf({
   time: "expiration",
 });
 
-/** One entry of an order's history. */
-export type HistoryEntry = Pick<
-  Order,
-  "status" | "statusAt" | "initiatedTxHash" | "confirmTxHash" | "failureReason"
->;
-
 /** The latest entries of an order's history, over all attempts, oldest first. */
 export async function listHistory(
   db: Queryable,
   orderId: string,
   limit: number,
-): Promise<HistoryEntry[]> {
-  const rows = await db.query<HistoryEntry>(
+): Promise<ReachedStatus[]> {
+  const rows = await db.query<ReachedStatus>(
     sql`select status, created_at as "statusAt", '0x' || encode(initiated_tx_hash, 'hex') as "initiatedTxHash",
         '0x' || encode(confirm_tx_hash, 'hex') as "confirmTxHash", failure_reason as "failureReason"
       from kyc_order_status where order_id = ${orderId} order by sequence desc limit ${limit}`,

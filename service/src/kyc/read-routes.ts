@@ -25,14 +25,13 @@ import {
   shownEvent,
   streamCursor,
 } from "../webhooks/index.ts";
-import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { statuses } from "./order.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
 import { getCurrentOrder, listCurrentOrders, redeliverOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
-import { keyMember, orderStatus } from "./order-schema.ts";
+import { keyMember, orderStatus, statusOf } from "./order-schema.ts";
 
 /** Everything that only reads orders, and the resend of their events. */
 export function readRoutes(ctx: KycContext, scope: Http): void {

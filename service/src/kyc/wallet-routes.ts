@@ -11,11 +11,10 @@ import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import type { WalletCaller } from "../platform/http/wallet-caller.ts";
 import { answerOrder, getLink, openOrder } from "./consent.ts";
 import type { OpenedToken } from "./consent-store.ts";
-import { statusOf } from "./events.ts";
 import type { KycContext } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
 import { receiptWalletRoute } from "./receipt-routes.ts";
-import { orderStatus } from "./order-schema.ts";
+import { orderStatus, statusOf } from "./order-schema.ts";
 
 const tags = ["wallet"];
 const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });
