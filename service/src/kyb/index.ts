@@ -84,19 +84,17 @@ export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
 /** Opens the slice. @param given.businessLogins what follows from votes on logins, which belong to another slice */
 export function openKyb(
   ctx: CredentialsContext,
-  given: KybCallbacks &
-    Pick<KybContext, "signRequestObject"> & { readonly businessLogins: BallotRules },
+  { businessLogins, ...callbacks }: KybCallbacks & { readonly businessLogins: BallotRules },
 ): KybContext {
   return {
     ...ctx,
-    signRequestObject: (claims) => given.signRequestObject(claims),
-    endBusinessLogins: async (tx, business) => given.endBusinessLogins(tx, business),
+    ...callbacks,
     attestationKeys: createAttestationKeys(ctx),
     ballotKinds: {
       data_request: dataRequestBallots,
       signature_request: signatureBallots,
       governance: governanceRules,
-      business_login: given.businessLogins,
+      business_login: businessLogins,
     },
   };
 }

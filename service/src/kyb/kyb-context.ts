@@ -13,6 +13,8 @@ export interface KybCallbacks {
    * transaction of the change.
    */
   endBusinessLogins(tx: Queryable, business: Address): Promise<void>;
+  /** Signs a request object with the key that wallets know (decisions section 3). */
+  signRequestObject(claims: RequestObject): string;
 }
 
 /** The context of this slice. */
@@ -21,6 +23,4 @@ export interface KybContext
   /** What follows from votes, by the kind of ballot. */
   readonly ballotKinds: BallotKinds;
   readonly attestationKeys: AttestationKeys;
-  /** Signs a request object with the key that wallets know (decisions section 3). */
-  signRequestObject(claims: RequestObject): string;
 }
