@@ -51,11 +51,17 @@ interface RequestedMember {
   readonly votingRights: boolean;
 }
 
-/** Members and rules of a business to be, or of one that changes. @throws {Problem} invalid_request */
-export function parseCharter(body: {
+/** Members and rules as a body names them. */
+export interface RequestedCharter {
   readonly members: readonly RequestedMember[];
   readonly rules?: Partial<Charter["rules"]>;
-}): { charter: Charter; members: NamedMember[] } {
+}
+
+/** Members and rules of a business to be, or of one that changes. @throws {Problem} invalid_request */
+export function parseCharter(body: RequestedCharter): {
+  charter: Charter;
+  members: NamedMember[];
+} {
   const members = body.members.map(parseMember);
   const addresses = members.map(({ address }) => address);
   const repeated = addresses.find((address, at) => addresses.indexOf(address) < at);

@@ -1,12 +1,5 @@
 // How a business comes to be (decisions section 6, BusinessWallet): everybody on its roster signs, then it is deployed.
-import {
-  type Address,
-  type Charter,
-  encodeCharter,
-  type Hex,
-  type Hex32,
-  invitationDigest,
-} from "@svc/protocol";
+import { type Address, encodeCharter, type Hex, type Hex32, invitationDigest } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
 import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
 import { ulid, uuidv7 } from "../../platform/ids.ts";
@@ -16,7 +9,12 @@ import { workInBatches } from "../../platform/database/work-in-batches.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
-import { type NamedMember, parseCharter, parseName } from "./charter-request.ts";
+import {
+  type NamedMember,
+  parseCharter,
+  parseName,
+  type RequestedCharter,
+} from "./charter-request.ts";
 import * as store from "./founding-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { refuseBusinesses, sealMemberName } from "./members.ts";
@@ -36,11 +34,9 @@ const lapsedRetentionSeconds = 30 * 86_400;
 const lapsedBatch = 500;
 
 /** A business as its founder asks for it. */
-export interface FoundingRequest {
+export interface FoundingRequest extends RequestedCharter {
   readonly name: string;
   readonly environment: Environment;
-  readonly members: readonly { address: string; name: string; votingRights: boolean }[];
-  readonly rules?: Partial<Charter["rules"]>;
   readonly salt: Hex32;
   /** Unix seconds. */
   readonly deadline: number;

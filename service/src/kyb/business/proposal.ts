@@ -13,7 +13,7 @@ import {
   isHexOf,
 } from "@svc/protocol";
 import { invalidRequest } from "../../platform/http/problems.ts";
-import { type NamedMember, parseCharter } from "./charter-request.ts";
+import { type NamedMember, parseCharter, type RequestedCharter } from "./charter-request.ts";
 import type { GovernanceOperation } from "./wallet-calls.ts";
 
 export type ProposalStatus =
@@ -45,11 +45,7 @@ export interface Proposal {
 
 /** A proposal as a member's wallet sends it. */
 export type ProposalRequest =
-  | {
-      readonly operation: "changeCharter";
-      readonly members: readonly { address: string; name: string; votingRights: boolean }[];
-      readonly rules?: Partial<Charter["rules"]>;
-    }
+  | ({ readonly operation: "changeCharter" } & RequestedCharter)
   | { readonly operation: "moveTo"; readonly successor: string }
   | { readonly operation: "startRemoval"; readonly member: string }
   | { readonly operation: "withdraw"; readonly hash: string };
