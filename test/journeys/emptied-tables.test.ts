@@ -5,7 +5,7 @@ import { listInbox } from "../../service/src/kyb/ballot/ballot-store.ts";
 import {
   findCharterChange,
   listProposalsOf,
-} from "../../service/src/kyb/business/governance-store.ts";
+} from "../../service/src/kyb/business/proposal-store.ts";
 import { findRemovalByBallot } from "../../service/src/kyb/business/removal-store.ts";
 import { findToken, keepRequestObject } from "../../service/src/kyc/consent-store.ts";
 import { steps } from "../../service/src/kyc/order.ts";

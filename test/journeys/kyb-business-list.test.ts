@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { type Address, bytesOfHex, encodeCharter } from "@svc/protocol";
 import { insertMembers } from "../../service/src/kyb/business/founding-store.ts";
-import { insertProposal } from "../../service/src/kyb/business/governance-store.ts";
+import { insertProposal } from "../../service/src/kyb/business/proposal-store.ts";
 import { sealMemberName } from "../../service/src/kyb/business/members.ts";
 import { listBusinesses } from "../../service/src/kyb/business/standing.ts";
 import { showBusinesses } from "../../service/src/kyb/business/shown-business.ts";

@@ -5,7 +5,7 @@ import type { Address } from "@svc/protocol";
 import { hashMessage, toFunctionSelector, toHex } from "viem";
 import { readHead } from "../../service/src/chain/index.ts";
 import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
-import { mendRecordings } from "../../service/src/kyb/request/signature-ballots.ts";
+import { mendRecordings } from "../../service/src/kyb/request/signature-request-ballots.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import type { Answer } from "../kyb-world.ts";
@@ -131,7 +131,7 @@ await test("what is cancelled while its members are asked again is asked of nobo
   await ctx.db.query(sql`update ballot set status = 'approved', ended_at = 1 where id = ${id}`);
   await ctx.db.query(sql`update signature_request set approved_at = 1 where id = ${id}`);
   const cancelling = await ctx.db.transaction(async (tx) => {
-    // As when the chain took none of the approvals (signature-ballots.ts).
+    // As when the chain took none of the approvals (signature-request-ballots.ts).
     await tx.query(sql`select from business where address = ${address} for update`);
     await tx.query(sql`update signature_request set approved_at = null where id = ${id}`);
     const path = `${signaturesPath}/${id}/cancel`;

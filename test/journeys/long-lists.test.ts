@@ -12,7 +12,7 @@ import { deleteVerifications } from "../../service/src/credentials/email-store.t
 import { deleteLookups } from "../../service/src/credentials/lookup-store.ts";
 import { deleteBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { lapseFoundings } from "../../service/src/kyb/business/founding-store.ts";
-import { deleteProposals } from "../../service/src/kyb/business/governance-store.ts";
+import { deleteProposals } from "../../service/src/kyb/business/proposal-store.ts";
 import { deleteKeys } from "../../service/src/kyb/idempotency-store.ts";
 import { purgeOffered } from "../../service/src/kyb/offer/offer-store.ts";
 import { listCharges } from "../../service/src/kyb/billing/charge-store.ts";
@@ -21,7 +21,7 @@ import { listRequests as listDataRequests } from "../../service/src/kyb/request/
 import {
   listRequests as listSignatureRequests,
   purgeDocuments,
-} from "../../service/src/kyb/request/signature-store.ts";
+} from "../../service/src/kyb/request/signature-request-store.ts";
 import { deleteTokens, listOrders, listOrdersOf } from "../../service/src/kyc/order-store.ts";
 import { purgeDeliveries } from "../../service/src/login/session/back-channel-store.ts";
 import { purgeFamilies } from "../../service/src/login/token/family-purge-store.ts";

@@ -9,12 +9,12 @@ import { leaseMessages } from "../../service/src/credentials/email-store.ts";
 import { endBallot, lockOpenBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { listInvitationsTo } from "../../service/src/kyb/business/founding-store.ts";
 import { claimLooks, waitForLook } from "../../service/src/kyb/business/roster-store.ts";
-import { noteRefusedProposal } from "../../service/src/kyb/business/governance-store.ts";
+import { noteRefusedProposal } from "../../service/src/kyb/business/proposal-store.ts";
 import { insertRelease } from "../../service/src/kyb/release/release-store.ts";
 import type { DataRequest } from "../../service/src/kyb/request/data-request.ts";
 import { countRequests, findOpen } from "../../service/src/kyb/request/request-limits-store.ts";
 import * as dataRequests from "../../service/src/kyb/request/data-request-store.ts";
-import * as signatures from "../../service/src/kyb/request/signature-store.ts";
+import * as signatures from "../../service/src/kyb/request/signature-request-store.ts";
 import { listAnchoringBatches } from "../../service/src/kyc/anchor-store.ts";
 import {
   countMismatch,

@@ -29,9 +29,12 @@ import { proposalNamesColumn } from "./business/shown-proposal.ts";
 import { releaseHistoryRoutes } from "./release/release-history-routes.ts";
 import { attestationColumn } from "./release/releases.ts";
 import { removalFinalHandlers } from "./business/removal.ts";
-import { signatureBallots, signatureFinalHandlers } from "./request/signature-ballots.ts";
+import {
+  signatureRequestBallots,
+  signatureFinalHandlers,
+} from "./request/signature-request-ballots.ts";
 import { documentColumn } from "./request/signature-requests.ts";
-import { signatureRoutes } from "./request/signature-routes.ts";
+import { signatureRequestRoutes } from "./request/signature-request-routes.ts";
 import { validRoutes } from "./release/valid-routes.ts";
 
 export { cancelBallot } from "./ballot/ballots.ts";
@@ -92,7 +95,7 @@ export function openKyb(
     attestationKeys: createAttestationKeys(ctx),
     ballotKinds: {
       data_request: dataRequestBallots,
-      signature_request: signatureBallots,
+      signature_request: signatureRequestBallots,
       governance: governanceRules,
       business_login: businessLogins,
     },
@@ -112,7 +115,7 @@ export async function kybRoutes(ctx: KybContext, http: Http): Promise<void> {
   await endpointRoutes(ctx, http);
   await eventRoutes(ctx, http);
   await dataRequestRoutes(ctx, http);
-  await signatureRoutes(ctx, http);
+  await signatureRequestRoutes(ctx, http);
   await offerRoutes(ctx, http);
 }
 

@@ -16,7 +16,7 @@ import { purgeReleases, releaseApproved } from "./release/releases.ts";
 import { finishRemovals } from "./business/removal.ts";
 import { followChain, lookAtOpen } from "./business/roster.ts";
 import { rosterChannel } from "./business/roster-store.ts";
-import { mendRecordings } from "./request/signature-ballots.ts";
+import { mendRecordings } from "./request/signature-request-ballots.ts";
 import { announceSignatureRefusals, purgeDocuments } from "./request/signature-requests.ts";
 import { finishMoves, stopBusinesses } from "./business/standing.ts";
 

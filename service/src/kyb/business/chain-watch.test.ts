@@ -15,7 +15,7 @@ import { holdBusiness } from "./business-store.ts";
 import { watchWallets } from "./chain-watch.ts";
 import { kybJobs } from "../jobs.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { listProposals, noteRefusedProposal } from "./governance-store.ts";
+import { listProposals, noteRefusedProposal } from "./proposal-store.ts";
 import { followChain } from "./roster.ts";
 import { findWatchedBlock, requestLook } from "./roster-store.ts";
 

@@ -10,7 +10,7 @@ import { purgeInBatches } from "../../platform/database/purge.ts";
 import type { BallotRules } from "../ballot/ballot.ts";
 import { joinApprovals } from "../ballot/ballots.ts";
 import { findBusiness } from "./business-store.ts";
-import * as store from "./governance-store.ts";
+import * as store from "./proposal-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import type { Proposal } from "./proposal.ts";
 import { renewRemoval } from "./removal.ts";

@@ -16,7 +16,7 @@ import { openBallot } from "../ballot/ballots.ts";
 import { type Business, mayGoOnIn } from "./business.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
 import { parseMemberAddress } from "./charter-request.ts";
-import * as store from "./governance-store.ts";
+import * as store from "./proposal-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { refuseBusinesses, refuseContracts, requireMember } from "./members.ts";
 import {

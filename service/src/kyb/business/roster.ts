@@ -15,7 +15,7 @@ import type { Business } from "./business.ts";
 import { findBusiness, lockBusiness } from "./business-store.ts";
 import { insertMembers } from "./founding-store.ts";
 import { findWithdrawals, mendProposals, restartProposals } from "./stale-proposals.ts";
-import { findCharterChange } from "./governance-store.ts";
+import { findCharterChange } from "./proposal-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { sealMemberName } from "./members.ts";
 import { deleteRemoval, saveRemoval } from "./removal-store.ts";

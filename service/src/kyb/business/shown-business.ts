@@ -9,7 +9,7 @@ import {
   type Place,
   type PlacedBusiness,
 } from "./business-store.ts";
-import { listProposalsOf, type ListedProposal } from "./governance-store.ts";
+import { listProposalsOf, type ListedProposal } from "./proposal-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listMembersOf } from "./members.ts";
 import { listRemovals, type Removal } from "./removal-store.ts";

@@ -16,7 +16,7 @@ import {
   restartBallot,
 } from "../ballot/ballot-store.ts";
 import type { Business } from "./business.ts";
-import * as store from "./governance-store.ts";
+import * as store from "./proposal-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { actOf, type Proposal, ruleOf } from "./proposal.ts";
 import { isRenewable, standsInTheWayOf } from "./removal.ts";

@@ -16,7 +16,7 @@ import type { KybContext } from "../kyb-context.ts";
 import { linksOf, type OfferedRequest, offerStatusOf } from "./offer.ts";
 import { cancelOffer, getOffer, makeOffer, type OpenedOffer } from "./offers.ts";
 import { readPurpose } from "../request/purpose.ts";
-import { documentMembers } from "../request/signature-routes.ts";
+import { documentMembers } from "../request/signature-request-routes.ts";
 
 const bodyLimit = 160 * 1024;
 

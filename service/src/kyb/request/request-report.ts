@@ -4,7 +4,7 @@ import { reportStream } from "../../webhooks/index.ts";
 import { recordOf as dataRecordOf } from "./data-request.ts";
 import { findRequest as findDataRequest } from "./data-request-store.ts";
 import { recordOf as signatureRecordOf } from "./signature-request.ts";
-import { findRequest as findSignatureRequest } from "./signature-store.ts";
+import { findRequest as findSignatureRequest } from "./signature-request-store.ts";
 
 /**
  * A data or signature request for the operator: whose it is, its record as the merchant sees it, and what became of its

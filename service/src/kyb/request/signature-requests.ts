@@ -19,7 +19,7 @@ import {
   type SignatureReason,
   type SignatureRequest,
 } from "./signature-request.ts";
-import * as store from "./signature-store.ts";
+import * as store from "./signature-request-store.ts";
 
 export const documentColumn: SealedColumn = {
   table: "signature_request",

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Hex } from "@svc/protocol";
 import { sql } from "../../platform/database/db.ts";
 import { addressOf, openTestKyb } from "../test-kyb-store.ts";
-import * as store from "./governance-store.ts";
+import * as store from "./proposal-store.ts";
 import type { Proposal } from "./proposal.ts";
 
 await using kyb = await openTestKyb();

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { sql } from "../../platform/database/db.ts";
 import { openTestKyb } from "../test-kyb-store.ts";
 import type { SignatureRequest } from "./signature-request.ts";
-import * as store from "./signature-store.ts";
+import * as store from "./signature-request-store.ts";
 
 await using kyb = await openTestKyb();
 const { db } = kyb;

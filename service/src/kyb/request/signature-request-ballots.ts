@@ -17,13 +17,13 @@ import {
   type SignatureRequest,
 } from "./signature-request.ts";
 import { endSignatureRequest, openDocument } from "./signature-requests.ts";
-import * as store from "./signature-store.ts";
+import * as store from "./signature-request-store.ts";
 import { loadWalletCalls } from "../business/wallet-calls.ts";
 
 const recordKind = "business.record";
 const failedBatch = 20;
 
-export const signatureBallots: BallotRules = {
+export const signatureRequestBallots: BallotRules = {
   show: async (ctx, ids) => {
     const rows = await store.listDocuments(ctx.db, ids);
     return new Map(

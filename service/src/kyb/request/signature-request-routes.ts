@@ -15,7 +15,7 @@ import {
   getSignatureRequest,
   requestSignature,
 } from "./signature-requests.ts";
-import { listRequests } from "./signature-store.ts";
+import { listRequests } from "./signature-request-store.ts";
 import { apiKeyOf } from "../../accounts/index.ts";
 
 const path = "/api/v1/kyb/signature-requests";
@@ -90,7 +90,7 @@ const signatureRecord = Type.Object(
 );
 
 /** Signature requests, for merchants (decisions section 6). */
-export async function signatureRoutes(ctx: KybContext, http: Http): Promise<void> {
+export async function signatureRequestRoutes(ctx: KybContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:signature");
     createRoute(ctx, scope);
