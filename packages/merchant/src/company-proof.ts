@@ -1,9 +1,10 @@
-import { isBusinessField, isRecord, leafFieldOf, type BusinessFieldName } from "@svc/protocol";
+import { businessFieldNames, leafFieldOf, type BusinessFieldName } from "@svc/protocol";
 
 import { readAnchor } from "./attestation.ts";
 import type { ChainAnchors } from "./chain-view.ts";
-import { parseFieldProof, refused, type FieldProof } from "./field-proof.ts";
+import { openProof, readPlace, refused, type FieldProof } from "./field-proof.ts";
 import type { ReleasedField } from "./kyb-attestation.ts";
+import type { Members } from "./members.ts";
 import { verifyProof, type VerifiedProof } from "./proof.ts";
 
 /**
@@ -49,8 +50,7 @@ export async function verifyCompanyProof(
 ): Promise<VerifiedCompanyProof> {
   const business = readAnchor("business", expected.business);
   const { name, subject, value: data, pepper } = expected.field;
-  const read = parseCompanyProof(proof);
-  if ("fault" in read) throw refused(read.fault);
+  const read = readCompanyProof(openProof(proof));
   if (read.name !== name) throw refused("name");
   if (read.subject !== subject) throw refused("subject");
   const field = leafFieldOf({ name, subject });
@@ -59,14 +59,11 @@ export async function verifyCompanyProof(
   return { ...verified, business, name, subject };
 }
 
-/** Reads a proof as it came from outside; unknown members are ignored. `fault` names the member that is wrong. */
-export function parseCompanyProof(value: unknown): CompanyProof | { fault: string } {
-  if (!isRecord(value)) return { fault: "proof" };
-  const { name, subject } = value;
-  if (typeof name !== "string" || !isBusinessField(name)) return { fault: "name" };
-  if (typeof subject !== "string") return { fault: "subject" };
-  const proof = parseFieldProof({ ...value, field: leafFieldOf({ name, subject }) });
-  if ("fault" in proof) return proof;
-  const { field: _, ...place } = proof;
-  return { name, subject, ...place };
+/** Reads a proof as it came from outside; unknown members are ignored. */
+export function readCompanyProof(members: Members): CompanyProof {
+  return {
+    name: members.oneOf("name", businessFieldNames),
+    subject: members.anyText("subject"),
+    ...readPlace(members),
+  };
 }

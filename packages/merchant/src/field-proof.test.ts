@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { parseFieldProof } from "./field-proof.ts";
+import { openProof, readFieldProof } from "./field-proof.ts";
 
 const hash = `0x${"aB".repeat(32)}`;
 const address = `0x${"1".repeat(40)}`;
@@ -19,7 +19,7 @@ const proof = {
 };
 
 test("a proof from outside is read in one spelling, with as many siblings as a tree can have", () => {
-  const read = parseFieldProof({ ...proof, more: 1 });
+  const read = readFieldProof(openProof({ ...proof, more: 1 }));
   const lower = hash.toLowerCase();
   assert.deepEqual(read, {
     ...proof,
@@ -30,8 +30,8 @@ test("a proof from outside is read in one spelling, with as many siblings as a t
     proof: [lower],
   });
   const siblings = (count: number) =>
-    parseFieldProof({ ...proof, proof: Array<string>(count).fill(hash) });
-  assert.ok(!("fault" in siblings(64)));
-  assert.deepEqual(siblings(65), { fault: "proof" });
-  assert.deepEqual(parseFieldProof([proof]), { fault: "proof" });
+    readFieldProof(openProof({ ...proof, proof: Array<string>(count).fill(hash) })).proof.length;
+  assert.equal(siblings(64), 64);
+  assert.throws(() => siblings(65), { code: "proof_refused", reason: "proof" });
+  assert.throws(() => openProof([proof]), { code: "proof_refused", reason: "proof" });
 });

@@ -33,16 +33,10 @@ export interface FieldProof {
 /** A tree of 2^64 leaves. */
 const siblingsMax = 64;
 
-/** Reads a proof as it came from outside; unknown members are ignored. `fault` names the member that is wrong. */
-export function parseFieldProof(value: unknown): FieldProof | { fault: string } {
-  if (!isRecord(value)) return { fault: "proof" };
-  try {
-    return readProof(openMembers(value, refused));
-  } catch (error) {
-    if (error instanceof MerchantError && error.code === "proof_refused")
-      return { fault: error.reason ?? "proof" };
-    throw error;
-  }
+/** Opens a proof to be verified. @throws {MerchantError} proof_refused, then and for each member that is wrong */
+export function openProof(value: unknown): Members {
+  if (!isRecord(value)) throw refused("proof");
+  return openMembers(value, refused);
 }
 
 /** The error for a proof that fails a check. @param reason names the member */
@@ -50,9 +44,14 @@ export function refused(reason: string): MerchantError {
   return new MerchantError("proof_refused", { reason });
 }
 
-function readProof(members: Members): FieldProof {
+/** Reads a proof as it came from outside; unknown members are ignored. */
+export function readFieldProof(members: Members): FieldProof {
+  return { field: members.text("field"), ...readPlace(members) };
+}
+
+/** The members of a proof that do not say which field it is of. */
+export function readPlace(members: Members): Omit<FieldProof, "field"> {
   return {
-    field: members.text("field"),
     commitment: members.hash("commitment"),
     expiresAt: members.count("expiresAt"),
     leaf: members.hash("leaf"),

@@ -1,6 +1,6 @@
 import { invalid, openAnswer, readList, readPage, type Page } from "./api-answer.ts";
 import { callKyb, checkOptions, type ApiOptions, type Query } from "./api-call.ts";
-import { parseCompanyProof, type CompanyProof } from "./company-proof.ts";
+import { readCompanyProof, type CompanyProof } from "./company-proof.ts";
 import type { ReleasedField } from "./kyb-attestation.ts";
 import { readKybEvent, type AnyKybEvent } from "./kyb-event.ts";
 import {
@@ -321,10 +321,8 @@ function openRequests({ get, post }: Wire): Requests {
     dataRequests: async (filter = {}) => readPage(await get(data, { ...filter }), readDataRequest),
     cancelDataRequest: async (id) => readDataRequest(await post(`${data}/${segment(id)}/cancel`)),
     release: async (id) => readRelease(await get(`${data}/${segment(id)}/release`)),
-    proofs: async (id) => {
-      const answer = await get(`${data}/${segment(id)}/proofs`);
-      return answer.records("proofs").map((each) => readProof(each));
-    },
+    proofs: async (id) =>
+      readList(await get(`${data}/${segment(id)}/proofs`), "proofs", readCompanyProof),
     valid: async ({ business, fields }) =>
       readCompanyValidity(
         await post("/valid", {
@@ -412,12 +410,6 @@ function segment(id: string): string {
   return encodeURIComponent(id.toWellFormed()).replace(/^\.{1,2}$/, (dots) =>
     "%252E".repeat(dots.length),
   );
-}
-
-function readProof(entry: Record<string, unknown>): CompanyProof {
-  const proof = parseCompanyProof(entry);
-  if ("fault" in proof) throw invalid(proof.fault);
-  return proof;
 }
 
 function readPlaced(item: Members): PlacedKybEvent {

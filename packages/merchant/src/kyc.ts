@@ -7,7 +7,7 @@ import { readLink, readUniversalLink } from "./links.ts";
 import { openMembers, type Members } from "./members.ts";
 import { readEvent, type OrderEvent, type UnknownEvent } from "./order-event.ts";
 import { readOrderStatus, type OrderStatus } from "./order-status.ts";
-import { parseFieldProof, type FieldProof } from "./field-proof.ts";
+import { readFieldProof, type FieldProof } from "./field-proof.ts";
 
 export type KycOptions = ApiOptions;
 
@@ -224,7 +224,7 @@ export function openKyc(options: KycOptions): Kyc {
     },
     proof: async ({ user, items }) => {
       const data = await get("/api/v1/blockchain/proof", { user, items });
-      return (data.has("proofs") ? data.records("proofs") : []).map((entry) => readProof(entry));
+      return data.has("proofs") ? readList(data, "proofs", readFieldProof) : [];
     },
   };
 }
@@ -252,12 +252,6 @@ function readReceipt(data: Members): Receipt {
   const receipt = parseReceipt(data.all);
   if ("fault" in receipt) throw invalid(receipt.fault.member ?? "receipt");
   return receipt;
-}
-
-function readProof(entry: Record<string, unknown>): FieldProof {
-  const proof = parseFieldProof(entry);
-  if ("fault" in proof) throw invalid(proof.fault);
-  return proof;
 }
 
 function readListedOrder(item: Members): ListedOrder {

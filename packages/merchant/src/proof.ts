@@ -2,7 +2,7 @@ import { leafOf, verifyMerkleProof, type Address, type Hex32 } from "@svc/protoc
 
 import { judgeFields, readAnchor, readIssuers, type AttestedField } from "./attestation.ts";
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
-import { parseFieldProof, refused, type FieldProof } from "./field-proof.ts";
+import { openProof, readFieldProof, refused, type FieldProof } from "./field-proof.ts";
 import { commitmentOfValue } from "./commitment.ts";
 import { misconfigured } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
@@ -55,8 +55,7 @@ export async function verifyProof(
   const user = readAnchor("user", expected.user);
   // A value that your records have lost must not switch its check off.
   if ("value" in expected && !expected.value) throw misconfigured("value");
-  const read = parseFieldProof(proof);
-  if ("fault" in read) throw refused(read.fault);
+  const read = readFieldProof(openProof(proof));
   requireOwn(read, { ...expected, user, registry, chainId });
 
   const view = openChainView(anchors);
