@@ -9,7 +9,7 @@ import { transactionAction } from "./actions/transaction.ts";
 import type { WalletContext } from "./context.ts";
 import { refuseLate } from "./decline.ts";
 import { WalletRefusal } from "./refusal.ts";
-import type { Declining, OpenRequest, SentRefusal } from "./request.ts";
+import type { ActionHandler, Declining, OpenRequest, SentRefusal } from "./request.ts";
 
 /**
  * Reads a link that this wallet may open, or a universal link that contains one.
@@ -30,32 +30,31 @@ export function readLink(ctx: WalletContext, text: string): Link {
   return link;
 }
 
+/** Each action with the handler of its own links. */
+type Handlers = {
+  readonly [Action in Link["action"]]: ActionHandler<Extract<Link, { action: Action }>>;
+};
+
+const handlers: Handlers = {
+  login: loginAction,
+  td: typedDataAction,
+  sign: signAction,
+  request: shareAction,
+  access: accessAction,
+  "data-transfer": dataTransferAction,
+  tx: transactionAction,
+};
+
+function handlerOf({ action }: Link): ActionHandler<Link> {
+  return handlers[action];
+}
+
 /** Opens a request in force. @throws {WalletRefusal} */
 export async function openRequest(ctx: WalletContext, link: Link): Promise<OpenRequest> {
   // A transaction that was signed in time is completed even later, so the action itself checks the deadline.
-  if (link.action === "tx") return transactionAction.open(ctx, link);
-  await refuseLate(ctx, link);
+  if (link.action !== "tx") await refuseLate(ctx, link);
   if (isOfferAction(link) && (await isOffer(ctx, link))) return openOffer(ctx, link);
-  switch (link.action) {
-    case "login":
-      return loginAction.open(ctx, link);
-    case "td":
-      return typedDataAction.open(ctx, link);
-    case "sign":
-      return signAction.open(ctx, link);
-    case "request":
-      return shareAction.open(ctx, link);
-    case "access":
-      return accessAction.open(ctx, link);
-    case "data-transfer":
-      break;
-  }
-  return dataTransferAction.open(ctx, link);
-}
-
-/** Whether a link has an action that offers can have; an offer always has a connection. */
-function isOfferAction(link: Link): link is OfferLink {
-  return (link.action === "request" || link.action === "sign") && link.connection !== undefined;
+  return handlerOf(link).open(ctx, link);
 }
 
 /** Makes the refusal by which a request is declined. @throws {WalletRefusal} */
@@ -66,21 +65,10 @@ export async function refuseRequest(
 ): Promise<SentRefusal> {
   if (isOfferAction(link) && (await isOffer(ctx, link)))
     throw new WalletRefusal("unsupported", "an offer that nobody takes ends by itself");
-  switch (link.action) {
-    case "login":
-      return loginAction.refuse(ctx, link, declining);
-    case "td":
-      return typedDataAction.refuse(ctx, link, declining);
-    case "sign":
-      return signAction.refuse(ctx, link, declining);
-    case "request":
-      return shareAction.refuse(ctx, link, declining);
-    case "access":
-      return accessAction.refuse(ctx, link, declining);
-    case "data-transfer":
-      return dataTransferAction.refuse(ctx, link, declining);
-    case "tx":
-      break;
-  }
-  return transactionAction.refuse(ctx, link, declining);
+  return handlerOf(link).refuse(ctx, link, declining);
+}
+
+/** Whether a link has an action that offers can have; an offer always has a connection. */
+function isOfferAction(link: Link): link is OfferLink {
+  return (link.action === "request" || link.action === "sign") && link.connection !== undefined;
 }
