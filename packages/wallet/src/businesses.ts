@@ -18,7 +18,7 @@ import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts
 import type { WalletContext } from "./context.ts";
 import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
-import { readPages } from "./pages.ts";
+import { readItems, readPages } from "./pages.ts";
 import { sayAct, sayFounding, sayProposal } from "./question.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
@@ -132,13 +132,8 @@ export async function listBusinesses(ctx: WalletContext): Promise<readonly OwnBu
   return answers.flat();
 }
 
-/** @yields them page by page, as the caller asks for more */
-async function* readBusinesses(
-  ctx: WalletContext,
-  broker: string,
-): AsyncGenerator<OwnBusiness, void> {
-  for await (const { items } of readPages(ctx, broker, list))
-    yield* items.flatMap((value) => businessOf(value, broker));
+function readBusinesses(ctx: WalletContext, broker: string): AsyncGenerator<OwnBusiness, void> {
+  return readItems(ctx, broker, { ...list, read: (value) => businessOf(value, broker) });
 }
 
 /**
@@ -360,28 +355,26 @@ function rulesOf({ rules, members }: FoundingPlan): Record<RuleName, BusinessRul
 const hasVote = (charter: NamedCharter, { identity }: WalletContext): boolean =>
   charter.members.some(({ address, isVoting }) => isVoting && address === identity.address);
 
-function businessOf(value: unknown, broker: string): readonly OwnBusiness[] {
-  if (!isRecord(value)) return [];
+function businessOf(value: unknown, broker: string): OwnBusiness | null {
+  if (!isRecord(value)) return null;
   const { address, name, status, environment, removal, move, proposals } = value;
   const parsed = typeof address === "string" ? parseAddress(address) : null;
   const charter = readNamedCharter(value);
-  if (parsed === null || charter === null) return [];
-  if (typeof name !== "string" || typeof status !== "string") return [];
-  return [
-    {
-      address: parsed,
-      name,
-      broker,
-      environment: typeof environment === "string" ? environment : "live",
-      status,
-      charter,
-      removal: flatOf(removal),
-      move: flatOf(move),
-      proposals: Array.isArray(proposals)
-        ? proposals.slice(0, proposalsMax).flatMap((each) => proposalOf(each, charter))
-        : [],
-    },
-  ];
+  if (parsed === null || charter === null) return null;
+  if (typeof name !== "string" || typeof status !== "string") return null;
+  return {
+    address: parsed,
+    name,
+    broker,
+    environment: typeof environment === "string" ? environment : "live",
+    status,
+    charter,
+    removal: flatOf(removal),
+    move: flatOf(move),
+    proposals: Array.isArray(proposals)
+      ? proposals.slice(0, proposalsMax).flatMap((each) => proposalOf(each, charter))
+      : [],
+  };
 }
 
 /** What a broker reports besides, without what nests in it; null if it is no object. */

@@ -1,7 +1,7 @@
 import { isRecord } from "@svc/protocol";
 import { askEach, askForList } from "./asking-brokers.ts";
 import type { WalletContext } from "./context.ts";
-import { readPages } from "./pages.ts";
+import { readItems } from "./pages.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
 import { refusalOfAnswer } from "./transport.ts";
@@ -22,15 +22,11 @@ export interface Login {
 
 /** The identity's logins at every broker on the list, newest first for each. @throws {WalletRefusal} */
 export async function listLogins(ctx: WalletContext): Promise<readonly Login[]> {
-  const { answers } = await askForList(ctx, async (broker) => readLogins(ctx, broker));
+  const path = "/w/logins?limit=100";
+  const { answers } = await askForList(ctx, async (broker) =>
+    Array.fromAsync(readItems(ctx, broker, { path, read: (item) => loginOf(item, broker) })),
+  );
   return answers.flat();
-}
-
-async function readLogins(ctx: WalletContext, broker: string): Promise<readonly Login[]> {
-  const logins: Login[] = [];
-  for await (const { items } of readPages(ctx, broker, { path: "/w/logins?limit=100" }))
-    logins.push(...loginsOf(items, broker));
-  return logins;
 }
 
 /**
@@ -56,23 +52,19 @@ export async function endLogin(ctx: WalletContext, id: string): Promise<void> {
     ctx.tell?.(`${message}; a login ${id} that it keeps goes on`);
 }
 
-function loginsOf(items: readonly unknown[], broker: string): readonly Login[] {
-  return items.flatMap((item: unknown) => {
-    if (!isRecord(item)) return [];
-    const { id, clientName, domain, at, acr } = item;
-    if (typeof id !== "string" || typeof clientName !== "string" || typeof at !== "number")
-      return [];
-    // The id becomes part of a URL.
-    if (!id.isWellFormed()) return [];
-    return [
-      {
-        id,
-        broker,
-        clientName: shownText(clientName),
-        ...(typeof domain === "string" ? { domain: shownText(domain) } : {}),
-        at,
-        acr: typeof acr === "string" ? acr : "",
-      },
-    ];
-  });
+function loginOf(item: unknown, broker: string): Login | null {
+  if (!isRecord(item)) return null;
+  const { id, clientName, domain, at, acr } = item;
+  if (typeof id !== "string" || typeof clientName !== "string" || typeof at !== "number")
+    return null;
+  // The id becomes part of a URL.
+  if (!id.isWellFormed()) return null;
+  return {
+    id,
+    broker,
+    clientName: shownText(clientName),
+    ...(typeof domain === "string" ? { domain: shownText(domain) } : {}),
+    at,
+    acr: typeof acr === "string" ? acr : "",
+  };
 }

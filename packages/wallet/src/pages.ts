@@ -58,3 +58,21 @@ export async function* readPages(
     pagePath = `${path}${path.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(nextCursor)}`;
   }
 }
+
+/**
+ * Reads the items of such a list.
+ *
+ * @param list.read null for an item that is none
+ * @yields them page by page, as the caller asks for more
+ */
+export async function* readItems<T>(
+  ctx: Pick<WalletContext, "now" | "sessions">,
+  broker: string,
+  { read, ...list }: PagedList & { readonly read: (item: unknown) => T | null },
+): AsyncGenerator<T, void> {
+  for await (const { items } of readPages(ctx, broker, list))
+    for (const item of items) {
+      const found = read(item);
+      if (found !== null) yield found;
+    }
+}

@@ -1,7 +1,7 @@
 import { isRecord } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
 import type { KeptBusiness } from "./keep.ts";
-import { readPages } from "./pages.ts";
+import { readItems } from "./pages.ts";
 import { shownText } from "./shown-text.ts";
 
 /** What a business released to somebody, as its broker reports it; without the values. */
@@ -25,28 +25,24 @@ export async function listReleases(
   ctx: WalletContext,
   { address, broker }: KeptBusiness,
 ): Promise<readonly PastRelease[]> {
-  const releases: PastRelease[] = [];
   const path = `/w/businesses/${address}/releases?limit=100`;
-  for await (const { items } of readPages(ctx, broker, { path, bytesMax }))
-    releases.push(...items.flatMap(releaseOf));
-  return releases;
+  return Array.fromAsync(readItems(ctx, broker, { path, bytesMax, read: releaseOf }));
 }
 
-function releaseOf(value: unknown): PastRelease[] {
-  if (!isRecord(value) || !isRecord(value["requester"])) return [];
+function releaseOf(value: unknown): PastRelease | null {
+  if (!isRecord(value) || !isRecord(value["requester"])) return null;
   const { requester, requestId, purpose, fields, releasedAt } = value;
   const { name, domain } = requester;
   const texts = [requestId, name, purpose, ...(Array.isArray(fields) ? fields : [null])];
-  if (!texts.every((text) => typeof text === "string") || typeof releasedAt !== "number") return [];
+  if (!texts.every((text) => typeof text === "string") || typeof releasedAt !== "number")
+    return null;
   const [shownId = "", shownName = "", shownPurpose = "", ...shownFields] = texts.map(shownText);
-  return [
-    {
-      requestId: shownId,
-      name: shownName,
-      domain: typeof domain === "string" ? shownText(domain) : null,
-      purpose: shownPurpose,
-      fields: shownFields,
-      releasedAt,
-    },
-  ];
+  return {
+    requestId: shownId,
+    name: shownName,
+    domain: typeof domain === "string" ? shownText(domain) : null,
+    purpose: shownPurpose,
+    fields: shownFields,
+    releasedAt,
+  };
 }

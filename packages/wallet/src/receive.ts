@@ -7,7 +7,7 @@ import {
   type HeldCredential,
   type ListedCredential,
 } from "./held-credential.ts";
-import { readPages } from "./pages.ts";
+import { readItems } from "./pages.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { refusalOfAnswer } from "./transport.ts";
 
@@ -48,7 +48,8 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
   const received: HeldCredential[] = [];
   const refused: { id: string; broker: string }[] = [];
   let secondsLeft = confirmSecondsMax;
-  for await (const listed of listOffered(ctx, broker)) {
+  const read = (item: unknown): ListedCredential | null => readListed(item, broker);
+  for await (const listed of readItems(ctx, broker, { ...list, read })) {
     const known = held.get(listed.id);
     if (listed.collected) {
       if (known !== undefined && known.root === listed.root && known.status !== listed.status)
@@ -82,17 +83,6 @@ const lengthOf = (held: HeldCredential): number => JSON.stringify(held).length;
 /** This wallet has the only copy of what it holds: nothing takes its place. Null for another document under its id. */
 function heldStill(known: HeldCredential, listed: ListedCredential): HeldCredential | null {
   return known.root === listed.root ? { ...known, status: listed.status } : null;
-}
-
-async function* listOffered(
-  ctx: WalletContext,
-  broker: string,
-): AsyncGenerator<ListedCredential, void> {
-  for await (const { items } of readPages(ctx, broker, list))
-    for (const item of items) {
-      const listed = readListed(item, broker);
-      if (listed !== null) yield listed;
-    }
 }
 
 async function confirmCollected(ctx: WalletContext, broker: string, id: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { isRecord } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
 import type { KeptBusiness } from "./keep.ts";
-import { readPages } from "./pages.ts";
+import { readItems } from "./pages.ts";
 import { shownText } from "./shown-text.ts";
 
 /** Which organization a business blocks or unblocks. */
@@ -41,19 +41,16 @@ export async function listBlocks(
   ctx: WalletContext,
   { address, broker }: KeptBusiness,
 ): Promise<readonly BlockedRequester[]> {
-  const blocks: BlockedRequester[] = [];
   const path = `/w/businesses/${address}/blocks?limit=100`;
-  for await (const { items } of readPages(ctx, broker, { path }))
-    blocks.push(...items.flatMap(blockOf));
-  return blocks;
+  return Array.fromAsync(readItems(ctx, broker, { path, read: blockOf }));
 }
 
-function blockOf(value: unknown): BlockedRequester[] {
-  if (!isRecord(value) || !isRecord(value["requester"])) return [];
+function blockOf(value: unknown): BlockedRequester | null {
+  if (!isRecord(value) || !isRecord(value["requester"])) return null;
   const { requester, requestId, blockedAt } = value;
   const { name, domain } = requester;
   if (typeof name !== "string" || typeof requestId !== "string" || typeof blockedAt !== "number")
-    return [];
+    return null;
   const shownDomain = typeof domain === "string" ? shownText(domain) : null;
-  return [{ name: shownText(name), domain: shownDomain, requestId, blockedAt }];
+  return { name: shownText(name), domain: shownDomain, requestId, blockedAt };
 }
