@@ -10,8 +10,7 @@ import {
   type FieldName,
   type Hex32,
 } from "@svc/protocol";
-import { listRecords, putRecord, recordKey, type RecordContext } from "./records.ts";
-import { hashedKey } from "./storage.ts";
+import { hashedRecordKey, listRecords, putRecord, type RecordContext } from "./records.ts";
 import { shownText } from "./shown-text.ts";
 
 /** A field of a credential with everything that proves it. */
@@ -59,8 +58,8 @@ export async function listHeld(ctx: RecordContext): Promise<readonly HeldCredent
 }
 
 export async function keepCredential(ctx: RecordContext, held: HeldCredential): Promise<void> {
-  const [, name = ""] = hashedKey("credential", held.broker, held.id).split("/");
-  await putRecord(ctx, recordKey("credential", ctx.identity.address, name), held);
+  const key = hashedRecordKey("credential", ctx.identity.address, held.broker, held.id);
+  await putRecord(ctx, key, held);
 }
 
 /**

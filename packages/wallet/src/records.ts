@@ -29,10 +29,19 @@ export function recordKey(folder: RecordFolder, owner: Address, name: string): S
   return `${folder}/${owner.slice(2, 2 + prefixLength)}_${name}`;
 }
 
+/** The key of an identity's record about what these texts name, by their hash. */
+export function hashedRecordKey(
+  folder: RecordFolder,
+  owner: Address,
+  ...parts: readonly string[]
+): StorageKey {
+  const [, name = ""] = hashedKey(folder, ...parts).split("/");
+  return recordKey(folder, owner, name);
+}
+
 /** The key of an identity's record about a link. */
 export function linkKey(folder: RecordFolder, owner: Address, link: Link): StorageKey {
-  const [, name = ""] = hashedKey(folder, JSON.stringify(link)).split("/");
-  return recordKey(folder, owner, name);
+  return hashedRecordKey(folder, owner, JSON.stringify(link));
 }
 
 export async function putRecord(ctx: RecordContext, key: StorageKey, value: object): Promise<void> {

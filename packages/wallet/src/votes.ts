@@ -24,12 +24,12 @@ import {
   getRecord,
   listMended,
   putRecord,
-  recordKey,
+  hashedRecordKey,
   type RecordContext,
 } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { readShown } from "./shown-items.ts";
-import { hashedKey, type StorageKey } from "./storage.ts";
+import type { StorageKey } from "./storage.ts";
 import { membersOf } from "./transport.ts";
 
 /** What a member decides. */
@@ -343,8 +343,7 @@ async function note(ctx: WalletContext, found: FoundItem, decision: Decision): P
 }
 
 function keyOfVote({ identity }: RecordContext, id: string): StorageKey {
-  const [, name = ""] = hashedKey("vote", id).split("/");
-  return recordKey("vote", identity.address, name);
+  return hashedRecordKey("vote", identity.address, id);
 }
 
 async function entryOf(
