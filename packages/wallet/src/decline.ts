@@ -8,7 +8,7 @@ import {
 import type { WalletContext } from "./context.ts";
 import type { Declining, SentRefusal } from "./request.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { findBroker } from "./requester.ts";
+import { connectionOf, findBroker } from "./requester.ts";
 
 /** The signed part of a refusal: who declines what (decisions, section 3, "Refusal and failure"). */
 export async function signDecline(
@@ -32,7 +32,7 @@ export async function refuseLink(
   refusal: { error: RefusalReason; request: string; declining: Declining },
 ): Promise<SentRefusal> {
   const { error, request, declining } = refusal;
-  const connection = link.action === "data-transfer" ? undefined : link.connection;
+  const connection = connectionOf(link);
   const id = request === "" ? {} : { id: request };
   const isNamed = request !== "" || connection !== undefined;
   const isTold =

@@ -43,10 +43,14 @@ export interface VerifiedObject {
   readonly hash: Hex32;
 }
 
+/** `conn` of a link; a data transfer has none. */
+export function connectionOf(link: Link): string | undefined {
+  return link.action === "data-transfer" ? undefined : link.connection;
+}
+
 /** The broker that a link leads to, if it is on the list; otherwise null, and nobody is asked. */
 export async function findBroker(ctx: WalletContext, link: Link): Promise<string | null> {
-  const connection = link.action === "data-transfer" ? undefined : link.connection;
-  const origin = originOfConnection(connection);
+  const origin = originOfConnection(connectionOf(link));
   return origin !== null && (await ctx.brokers()).includes(origin) ? origin : null;
 }
 
@@ -59,9 +63,9 @@ export async function findBroker(ctx: WalletContext, link: Link): Promise<string
  */
 export async function askRequester(ctx: WalletContext, link: Link): Promise<VerifiedObject | null> {
   const broker = await findBroker(ctx, link);
-  if (broker === null || link.action === "data-transfer" || link.connection === undefined)
-    return null;
-  const url = brokerUrl(link.connection, "open");
+  const connection = connectionOf(link);
+  if (broker === null || connection === undefined) return null;
+  const url = brokerUrl(connection, "open");
   const answer = await call(ctx.fetch, { url, body: {} });
   const isOwn = link.action === "request" || link.action === "access";
   if (!isOwn && (answer.status === 404 || answer.status === 405)) return null;
@@ -107,7 +111,7 @@ export function requesterOf(link: Link, verified: VerifiedObject | null): Reques
     const { iss, client_name: clientName, domain } = verified.object;
     return { known: true, broker: iss, clientName, ...(domain === "" ? {} : { domain }) };
   }
-  const connection = link.action === "data-transfer" ? undefined : link.connection;
+  const connection = connectionOf(link);
   if (connection === undefined) return { known: false };
   const host = findHost(connection);
   return host === null

@@ -44,7 +44,7 @@ import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { CheckedApproval, Description, OpenRequest, SentRefusal } from "./request.ts";
-import { requesterOf, sayRequester, type Requester } from "./requester.ts";
+import { connectionOf, requesterOf, sayRequester, type Requester } from "./requester.ts";
 import {
   blockRequester,
   listBlocks,
@@ -333,7 +333,7 @@ async function entryOf(
 
 /** How the answer is delivered; this is checked before anything is sent. @throws {WalletRefusal} unreachable */
 function deliveryOf(link: Link, result: ResultOf[Action] | SentRefusal): Delivery {
-  const connection = link.action === "data-transfer" ? undefined : link.connection;
+  const connection = connectionOf(link);
   const returnType = returnTypeOf(link);
   const route = { returnType, ...(connection === undefined ? {} : { connection }) };
   const delivery = buildResult(result, route);
