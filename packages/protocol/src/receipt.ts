@@ -13,6 +13,7 @@ import { orderIdOf, orderLeafOf, orderPhase } from "./order.ts";
 import { requestObjectHash } from "./request-object.ts";
 import { siblingsMember } from "./results/proofs.ts";
 import {
+  orFault,
   ResultRefused,
   addressMember,
   countMember,
@@ -85,13 +86,10 @@ export interface CheckedReceipt {
 
 /** Reads a receipt as it came from outside. Unknown members are ignored. Never throws. */
 export function parseReceipt(value: unknown): Receipt | { fault: ResultFault } {
-  try {
+  return orFault(() => {
     if (!isRecord(value)) throw new ResultRefused(null, "is not an object");
     return readReceipt(value);
-  } catch (refusal) {
-    if (refusal instanceof ResultRefused) return { fault: refusal.fault };
-    throw refusal;
-  }
+  });
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Hex, Hex32 } from "./encoding.ts";
 import type { ReturnType, TransferReturnType } from "./links/connection.ts";
 import { isClaim } from "./login-session.ts";
 import {
+  orFault,
   ResultRefused,
   addressMember,
   countMember,
@@ -164,14 +165,11 @@ export function parseResult<A extends Action>(
   action: A,
   received: Received,
 ): ResultOf[A] | Refusal | { fault: ResultFault } {
-  try {
+  return orFault(() => {
     const members = membersOf(action, received);
     if (Object.hasOwn(members, "error")) return readRefusal(action, members);
     return readers[action](members);
-  } catch (refusal) {
-    if (refusal instanceof ResultRefused) return { fault: refusal.fault };
-    throw refusal;
-  }
+  });
 }
 
 const readers: { [A in Action]: (members: Members) => ResultOf[A] } = {

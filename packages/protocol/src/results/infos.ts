@@ -11,7 +11,7 @@ import {
 } from "../encoding.ts";
 import type { Hex32 } from "../encoding.ts";
 import { bytesOfSize } from "../words.ts";
-import { ResultRefused, textMember } from "./members.ts";
+import { orFault, ResultRefused, textMember } from "./members.ts";
 import type { Members, ResultFault } from "./members.ts";
 
 /** One delivered field, decoded: the triple that is kept and later asked about. */
@@ -41,12 +41,7 @@ export function encodeInfos(infos: readonly Info[]): string {
 
 /** Reads `infos`. A field appears once, by its concrete name. Never throws. */
 export function decodeInfos(text: string): readonly Info[] | { fault: ResultFault } {
-  try {
-    return readInfos(text);
-  } catch (refusal) {
-    if (refusal instanceof ResultRefused) return { fault: refusal.fault };
-    throw refusal;
-  }
+  return orFault(() => readInfos(text));
 }
 
 /** The member as it is sent: only its Base64 is checked here, its content by `decodeInfos`. */

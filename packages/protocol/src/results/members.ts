@@ -11,7 +11,7 @@ export interface ResultFault {
   reason: string;
 }
 
-/** Thrown while an answer is read and turned into a `ResultFault` by `parseResult`; never leaves this package. */
+/** Thrown while an answer is read and turned into a `ResultFault` by {@link orFault}; never leaves this package. */
 export class ResultRefused extends Error {
   override name = "ResultRefused";
   readonly fault: ResultFault;
@@ -19,6 +19,16 @@ export class ResultRefused extends Error {
   constructor(member: string | null, reason: string) {
     super(member === null ? reason : `${member}: ${reason}`);
     this.fault = { member, reason };
+  }
+}
+
+/** What `read` returns, or the fault that it threw. */
+export function orFault<T>(read: () => T): T | { fault: ResultFault } {
+  try {
+    return read();
+  } catch (refusal) {
+    if (refusal instanceof ResultRefused) return { fault: refusal.fault };
+    throw refusal;
   }
 }
 
