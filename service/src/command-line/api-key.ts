@@ -1,6 +1,6 @@
 import { createApiKey, createManagementKey, listApiKeys, revokeApiKey } from "../accounts/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, UsageError, type Verb } from "./verb.ts";
+import { actor, inContext, UsageError, type Verb } from "./verb.ts";
 
 export const apiKeyVerbs: readonly Verb[] = [
   {
@@ -21,25 +21,23 @@ export const apiKeyVerbs: readonly Verb[] = [
       name: { value: "text", required: true, description: "What it is for." },
     },
     example: `api-key create --domain ${exampleIds.domain} --name backend`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const clientDomainId = input.optional("domain");
-        const organizationId = input.optional("organization");
-        const name = input.text("name");
-        if (clientDomainId !== undefined && organizationId === undefined)
-          return createApiKey(ctx, { clientDomainId, name }, actor);
-        if (organizationId !== undefined && clientDomainId === undefined)
-          return createManagementKey(ctx, { organizationId, name }, actor);
-        throw new UsageError("give either --domain or --organization");
-      }),
+    run: inContext(async (ctx, input) => {
+      const clientDomainId = input.optional("domain");
+      const organizationId = input.optional("organization");
+      const name = input.text("name");
+      if (clientDomainId !== undefined && organizationId === undefined)
+        return createApiKey(ctx, { clientDomainId, name }, actor);
+      if (organizationId !== undefined && clientDomainId === undefined)
+        return createManagementKey(ctx, { organizationId, name }, actor);
+      throw new UsageError("give either --domain or --organization");
+    }),
   },
   {
     name: "api-key list",
     summary: "List the live keys of an organization, with their last use.",
     options: { organization: { value: "uuid", required: true, description: "The organization." } },
     example: `api-key list --organization ${exampleIds.organization}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => listApiKeys(ctx, input.text("organization"))),
+    run: inContext(async (ctx, input) => listApiKeys(ctx, input.text("organization"))),
   },
   {
     name: "api-key revoke",
@@ -51,10 +49,9 @@ export const apiKeyVerbs: readonly Verb[] = [
       },
     ],
     example: "api-key revoke 4kQz81LmXw0T",
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        await revokeApiKey(ctx, input.text("key"), actor);
-        return { revoked: input.text("key") };
-      }),
+    run: inContext(async (ctx, input) => {
+      await revokeApiKey(ctx, input.text("key"), actor);
+      return { revoked: input.text("key") };
+    }),
   },
 ];

@@ -8,7 +8,7 @@ import {
   withdrawMove,
 } from "../kyb/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, UsageError, type Verb } from "./verb.ts";
+import { actor, inContext, UsageError, type Verb } from "./verb.ts";
 
 const business = [{ name: "business", description: "The address of its wallet." }] as const;
 
@@ -28,14 +28,13 @@ export const businessVerbs: readonly Verb[] = [
       },
     },
     example: "business list --status active",
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) =>
-        listBusinesses(ctx, {
-          status: input.optional("status"),
-          environment: input.optional("environment"),
-          cursor: input.optional("after"),
-        }),
-      ),
+    run: inContext(async (ctx, input) =>
+      listBusinesses(ctx, {
+        status: input.optional("status"),
+        environment: input.optional("environment"),
+        cursor: input.optional("after"),
+      }),
+    ),
   },
   {
     name: "business show",
@@ -44,8 +43,7 @@ export const businessVerbs: readonly Verb[] = [
       "`operatorWord` is what you have declared about its record: true or false, or null if issuers decide.",
     parameters: business,
     example: `business show ${exampleIds.business}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => showBusiness(ctx, input.text("business"))),
+    run: inContext(async (ctx, input) => showBusiness(ctx, input.text("business"))),
   },
   {
     name: "business verify",
@@ -58,13 +56,12 @@ export const businessVerbs: readonly Verb[] = [
       "leave-to-issuers": { description: "Take your declaration back, either way." },
     },
     example: `business verify ${exampleIds.business}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const [isWithdrawn, isLeft] = [input.flag("withdraw"), input.flag("leave-to-issuers")];
-        if (isWithdrawn && isLeft) throw new UsageError("give --withdraw or --leave-to-issuers");
-        const given = { address: input.text("business"), isVerified: isLeft ? null : !isWithdrawn };
-        return setBusinessVerified(ctx, given, actor);
-      }),
+    run: inContext(async (ctx, input) => {
+      const [isWithdrawn, isLeft] = [input.flag("withdraw"), input.flag("leave-to-issuers")];
+      if (isWithdrawn && isLeft) throw new UsageError("give --withdraw or --leave-to-issuers");
+      const given = { address: input.text("business"), isVerified: isLeft ? null : !isWithdrawn };
+      return setBusinessVerified(ctx, given, actor);
+    }),
   },
   {
     name: "business suspend",
@@ -73,16 +70,14 @@ export const businessVerbs: readonly Verb[] = [
       "Its logins end, and requests to it fail as business_not_verified. What it signed stays.",
     parameters: business,
     example: `business suspend ${exampleIds.business}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => suspendBusiness(ctx, input.text("business"), actor)),
+    run: inContext(async (ctx, input) => suspendBusiness(ctx, input.text("business"), actor)),
   },
   {
     name: "business reinstate",
     summary: "End the suspension of a business; logins and requests that it ended stay ended.",
     parameters: business,
     example: `business reinstate ${exampleIds.business}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => reinstateBusiness(ctx, input.text("business"), actor)),
+    run: inContext(async (ctx, input) => reinstateBusiness(ctx, input.text("business"), actor)),
   },
   {
     name: "business move",

@@ -1,6 +1,6 @@
 import { parseAddress } from "@svc/protocol";
 import { describeChain, fundFromOutside } from "../chain/index.ts";
-import { actor, UsageError, type Verb, wholeNumber } from "./verb.ts";
+import { actor, inContext, UsageError, wholeNumber, type Verb } from "./verb.ts";
 
 const coinWei = 10n ** 18n;
 
@@ -11,7 +11,7 @@ export const chainVerbs: readonly Verb[] = [
     notes:
       "Merchants compare receipts with these addresses, which never change. Before the first start they say where the contracts will be, and the account needs coin to deploy them.",
     example: "chain show",
-    run: async (shell) => shell.withContext(describeChain),
+    run: inContext(describeChain),
   },
   {
     name: "chain fund",

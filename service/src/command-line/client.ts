@@ -19,10 +19,11 @@ import { exampleIds } from "./example-ids.ts";
 import {
   actor,
   choiceOf,
-  type Input,
-  type Option,
+  inContext,
   switchOf,
   UsageError,
+  type Input,
+  type Option,
   type Verb,
 } from "./verb.ts";
 
@@ -117,37 +118,34 @@ export const clientVerbs: readonly Verb[] = [
       ...newClientOptions,
     },
     example: `client create --domain ${exampleIds.domain} --name Shop --redirect-uri https://shop.example.com/callback --audience https://api.example.com`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const type = input.optional("type") ?? "client_secret_basic";
-        const given = {
-          ...readSettings(input),
-          clientDomainId: input.text("domain"),
-          name: input.text("name"),
-          authenticationMethod: choiceOf("--type", type, authenticationMethods),
-        };
-        const { client, secret } = await createClient(ctx, given, actor);
-        return { ...toWire(client), ...(secret === null ? {} : { secret }) };
-      }),
+    run: inContext(async (ctx, input) => {
+      const type = input.optional("type") ?? "client_secret_basic";
+      const given = {
+        ...readSettings(input),
+        clientDomainId: input.text("domain"),
+        name: input.text("name"),
+        authenticationMethod: choiceOf("--type", type, authenticationMethods),
+      };
+      const { client, secret } = await createClient(ctx, given, actor);
+      return { ...toWire(client), ...(secret === null ? {} : { secret }) };
+    }),
   },
   {
     name: "client list",
     summary: "List the OAuth clients of a client domain.",
     options: { domain: { value: "uuid", required: true, description: "The client domain." } },
     example: `client list --domain ${exampleIds.domain}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const clients = await listClients(ctx, input.text("domain"));
-        return clients.map(toSummary);
-      }),
+    run: inContext(async (ctx, input) => {
+      const clients = await listClients(ctx, input.text("domain"));
+      return clients.map(toSummary);
+    }),
   },
   {
     name: "client show",
     summary: "Show an OAuth client with all its settings.",
     parameters,
     example: `client show ${exampleIds.client}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => toWire(await getClient(ctx, input.text("client")))),
+    run: inContext(async (ctx, input) => toWire(await getClient(ctx, input.text("client")))),
   },
   {
     name: "client update",
@@ -164,12 +162,11 @@ export const clientVerbs: readonly Verb[] = [
       ...settingOptions,
     },
     example: `client update ${exampleIds.client} --redirect-uri https://shop.example.com/callback --number-matching off`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const changes = { ...readSettings(input), ...readIdentity(input) };
-        if (Object.keys(changes).length === 0) throw new UsageError("no setting is given");
-        return toWire(await updateClient(ctx, { clientId: input.text("client"), changes }, actor));
-      }),
+    run: inContext(async (ctx, input) => {
+      const changes = { ...readSettings(input), ...readIdentity(input) };
+      if (Object.keys(changes).length === 0) throw new UsageError("no setting is given");
+      return toWire(await updateClient(ctx, { clientId: input.text("client"), changes }, actor));
+    }),
   },
   {
     name: "client disable",
@@ -178,11 +175,10 @@ export const clientVerbs: readonly Verb[] = [
       "At once it begins no login and gets no token, and userinfo and introspection refuse its tokens; an access token that is only checked by its signature is accepted until it expires. It is told nothing by back-channel logout.",
     parameters,
     example: `client disable ${exampleIds.client}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        await disableClient(ctx, input.text("client"), actor);
-        return toWire(await getClient(ctx, input.text("client")));
-      }),
+    run: inContext(async (ctx, input) => {
+      await disableClient(ctx, input.text("client"), actor);
+      return toWire(await getClient(ctx, input.text("client")));
+    }),
   },
   {
     name: "client secret-add",
@@ -191,8 +187,7 @@ export const clientVerbs: readonly Verb[] = [
     isToldOnce: true,
     parameters,
     example: `client secret-add ${exampleIds.client}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => addSecret(ctx, input.text("client"), actor)),
+    run: inContext(async (ctx, input) => addSecret(ctx, input.text("client"), actor)),
   },
   {
     name: "client secret-revoke",
@@ -202,12 +197,11 @@ export const clientVerbs: readonly Verb[] = [
       { name: "secret", description: "The id of the secret, from `client show`." },
     ],
     example: `client secret-revoke ${exampleIds.client} 0199c3a0-7c3e-7b21-9d55-a2e1f3b4c5d6`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const secretId = input.text("secret");
-        await revokeSecret(ctx, { clientId: input.text("client"), secretId }, actor);
-        return { revoked: secretId };
-      }),
+    run: inContext(async (ctx, input) => {
+      const secretId = input.text("secret");
+      await revokeSecret(ctx, { clientId: input.text("client"), secretId }, actor);
+      return { revoked: secretId };
+    }),
   },
 ];
 

@@ -10,7 +10,7 @@ import {
 } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, UsageError, type Verb } from "./verb.ts";
+import { actor, inContext, UsageError, type Verb } from "./verb.ts";
 
 const parameters = [{ name: "domain", description: "The UUID of the client domain." }];
 
@@ -34,32 +34,31 @@ export const domainVerbs: readonly Verb[] = [
       },
     },
     example: `domain create --organization ${exampleIds.organization} --domain shop.example.com --environment live`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const organizationId = input.text("organization");
-        const environment = input.text("environment");
-        const given = { organizationId, domain: input.text("domain"), environment };
-        return withProof(ctx, await createDomain(ctx, given, actor));
-      }),
+    run: inContext(async (ctx, input) => {
+      const organizationId = input.text("organization");
+      const environment = input.text("environment");
+      const given = { organizationId, domain: input.text("domain"), environment };
+      return withProof(ctx, await createDomain(ctx, given, actor));
+    }),
   },
   {
     name: "domain list",
     summary: "List the client domains of an organization.",
     options: { organization: { value: "uuid", required: true, description: "The owner." } },
     example: `domain list --organization ${exampleIds.organization}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const domains = await listDomains(ctx, input.text("organization"));
-        return domains.map((domain) => summaryOf(ctx, domain));
-      }),
+    run: inContext(async (ctx, input) => {
+      const domains = await listDomains(ctx, input.text("organization"));
+      return domains.map((domain) => summaryOf(ctx, domain));
+    }),
   },
   {
     name: "domain show",
     summary: "Show a client domain, and what proves it.",
     parameters,
     example: `domain show ${exampleIds.domain}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => withProof(ctx, await getDomain(ctx, input.text("domain")))),
+    run: inContext(async (ctx, input) =>
+      withProof(ctx, await getDomain(ctx, input.text("domain"))),
+    ),
   },
   {
     name: "domain prove",
@@ -68,11 +67,10 @@ export const domainVerbs: readonly Verb[] = [
       "The service looks for it every day afterwards; after seven days without it the domain is unverified.",
     parameters,
     example: `domain prove ${exampleIds.domain}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const found = await proveDomain(ctx, input.text("domain"), actor);
-        return { ...summaryOf(ctx, await getDomain(ctx, input.text("domain"))), found };
-      }),
+    run: inContext(async (ctx, input) => {
+      const found = await proveDomain(ctx, input.text("domain"), actor);
+      return { ...summaryOf(ctx, await getDomain(ctx, input.text("domain"))), found };
+    }),
   },
   {
     name: "domain callback-hosts",

@@ -1,6 +1,6 @@
 import { listEntitlements, setEntitlement } from "../accounts/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, type Input, type Option, type Verb } from "./verb.ts";
+import { actor, inContext, type Input, type Option, type Verb } from "./verb.ts";
 
 const parameters = [
   { name: "organization", description: "Its UUID." },
@@ -17,19 +17,17 @@ export const grantVerbs: readonly Verb[] = [
     parameters,
     options: { withdraw },
     example: `grant ${exampleIds.organization} kyb:data-request`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => ({
-        organizationId: input.text("organization"),
-        entitlements: await setEntitlement(ctx, changeOf(input), actor),
-      })),
+    run: inContext(async (ctx, input) => ({
+      organizationId: input.text("organization"),
+      entitlements: await setEntitlement(ctx, changeOf(input), actor),
+    })),
   },
   {
     name: "grant list",
     summary: "List the entitlements of an organization.",
     parameters: parameters.slice(0, 1),
     example: `grant list ${exampleIds.organization}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => listEntitlements(ctx, input.text("organization"))),
+    run: inContext(async (ctx, input) => listEntitlements(ctx, input.text("organization"))),
   },
 ];
 

@@ -8,7 +8,7 @@ import {
   revokeIssuerKey,
 } from "../credentials/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, dryRun, timeOf, type Verb } from "./verb.ts";
+import { actor, dryRun, inContext, timeOf, type Verb } from "./verb.ts";
 
 const issuer = { value: "uuid", required: true, description: "The issuer." } as const;
 
@@ -30,18 +30,17 @@ export const issuerVerbs: readonly Verb[] = [
       },
     },
     example: 'issuer create --name "Example Ident AG" --environment live',
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const address = input.optional("address");
-        const given = { name: input.text("name"), environment: input.text("environment") };
-        return createIssuer(ctx, address === undefined ? given : { ...given, address }, actor);
-      }),
+    run: inContext(async (ctx, input) => {
+      const address = input.optional("address");
+      const given = { name: input.text("name"), environment: input.text("environment") };
+      return createIssuer(ctx, address === undefined ? given : { ...given, address }, actor);
+    }),
   },
   {
     name: "issuer list",
     summary: "List issuers, built-in ones included.",
     example: "issuer list",
-    run: async (shell) => shell.withContext(listIssuers),
+    run: inContext(listIssuers),
   },
   {
     name: "issuer key create",
@@ -53,30 +52,27 @@ export const issuerVerbs: readonly Verb[] = [
       name: { value: "text", required: true, description: "What it is for." },
     },
     example: `issuer key create --issuer ${exampleIds.issuer} --name backend`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const given = { issuerId: input.text("issuer"), name: input.text("name") };
-        return createIssuerKey(ctx, given, actor);
-      }),
+    run: inContext(async (ctx, input) => {
+      const given = { issuerId: input.text("issuer"), name: input.text("name") };
+      return createIssuerKey(ctx, given, actor);
+    }),
   },
   {
     name: "issuer key list",
     summary: "List the live keys of an issuer, with their last use.",
     options: { issuer },
     example: `issuer key list --issuer ${exampleIds.issuer}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => listIssuerKeys(ctx, input.text("issuer"))),
+    run: inContext(async (ctx, input) => listIssuerKeys(ctx, input.text("issuer"))),
   },
   {
     name: "issuer key revoke",
     summary: "Revoke a key of the issuer API at once.",
     parameters: [{ name: "key", description: "Its id: the 12 characters after svc_issuer_." }],
     example: "issuer key revoke 4kQz81LmXw0T",
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        await revokeIssuerKey(ctx, input.text("key"), actor);
-        return { revoked: input.text("key") };
-      }),
+    run: inContext(async (ctx, input) => {
+      await revokeIssuerKey(ctx, input.text("key"), actor);
+      return { revoked: input.text("key") };
+    }),
   },
   {
     name: "issuer distrust",
@@ -89,12 +85,11 @@ export const issuerVerbs: readonly Verb[] = [
       "dry-run": dryRun,
     },
     example: `issuer distrust ${exampleIds.issuer} --from 1795000000`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const from = timeOf("from", input.optional("from")) ?? ctx.clock.now();
-        const given = { issuerId: input.text("issuer"), from };
-        if (input.flag("dry-run")) return foreseeDistrust(ctx, given);
-        return distrustIssuer(ctx, given, actor);
-      }),
+    run: inContext(async (ctx, input) => {
+      const from = timeOf("from", input.optional("from")) ?? ctx.clock.now();
+      const given = { issuerId: input.text("issuer"), from };
+      if (input.flag("dry-run")) return foreseeDistrust(ctx, given);
+      return distrustIssuer(ctx, given, actor);
+    }),
   },
 ];

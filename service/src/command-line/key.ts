@@ -20,7 +20,7 @@ import type { SealedColumn } from "../platform/cryptography/seal.ts";
 import { platformSealedColumns, rewrapAll } from "../platform/cryptography/sealed-columns.ts";
 import { walletSealedColumns } from "../wallets/index.ts";
 import { webhookSealedColumns } from "../webhooks/index.ts";
-import { actor, choiceOf, type Verb } from "./verb.ts";
+import { actor, choiceOf, inContext, type Verb } from "./verb.ts";
 
 /**
  * Everything that is sealed under the master key; a slice that seals adds its columns here. A start opens what is first and
@@ -47,11 +47,10 @@ export const keyVerbs: readonly Verb[] = [
     summary: "List the keys that sign tokens, requests to wallets, and attestations.",
     notes: "`next` keys are already published; what `retired` keys signed may still be valid.",
     example: "key list",
-    run: async (shell) =>
-      shell.withContext(async (ctx) => [
-        ...(await listAttestationKeys(ctx)),
-        ...(await listSigningKeys(ctx)),
-      ]),
+    run: inContext(async (ctx) => [
+      ...(await listAttestationKeys(ctx)),
+      ...(await listSigningKeys(ctx)),
+    ]),
   },
   {
     name: "key rotate",
@@ -78,14 +77,13 @@ export const keyVerbs: readonly Verb[] = [
       "What it signed no longer counts here; others learn it from the key set. Its successor takes over.",
     parameters: [{ name: "kid", description: "The key, from `key list`." }],
     example: "key revoke pU6Qm3b1yWkz0aXv",
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const kid = input.text("kid");
-        const attesting = await listAttestationKeys(ctx);
-        const isAttesting = attesting.some((key) => key.kid === kid);
-        await (isAttesting ? revokeAttestationKey : revokeSigningKey)(ctx, kid, actor);
-        return { revoked: kid };
-      }),
+    run: inContext(async (ctx, input) => {
+      const kid = input.text("kid");
+      const attesting = await listAttestationKeys(ctx);
+      const isAttesting = attesting.some((key) => key.kid === kid);
+      await (isAttesting ? revokeAttestationKey : revokeSigningKey)(ctx, kid, actor);
+      return { revoked: kid };
+    }),
   },
   {
     name: "key rewrap",

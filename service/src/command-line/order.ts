@@ -1,7 +1,7 @@
 import { reportRequest } from "../kyb/index.ts";
 import { reportOrder } from "../kyc/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import type { Verb } from "./verb.ts";
+import { inContext, type Verb } from "./verb.ts";
 
 const answers = {
   answers: {
@@ -20,10 +20,9 @@ export const orderVerbs: readonly Verb[] = [
     parameters: [{ name: "order", description: "Its referenceKey." }],
     options: answers,
     example: `order show ${exampleIds.order}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) =>
-        reportOrder(ctx, input.text("order"), { withAnswers: input.flag("answers") }),
-      ),
+    run: inContext(async (ctx, input) =>
+      reportOrder(ctx, input.text("order"), { withAnswers: input.flag("answers") }),
+    ),
   },
   {
     name: "request show",
@@ -32,9 +31,8 @@ export const orderVerbs: readonly Verb[] = [
     parameters: [{ name: "request", description: "Its requestId." }],
     options: answers,
     example: `request show ${exampleIds.request}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) =>
-        reportRequest(ctx, input.text("request"), { withAnswers: input.flag("answers") }),
-      ),
+    run: inContext(async (ctx, input) =>
+      reportRequest(ctx, input.text("request"), { withAnswers: input.flag("answers") }),
+    ),
   },
 ];

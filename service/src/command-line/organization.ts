@@ -9,7 +9,7 @@ import {
   setLimits,
 } from "../accounts/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, type Input, type Verb, wholeNumber } from "./verb.ts";
+import { actor, inContext, wholeNumber, type Input, type Verb } from "./verb.ts";
 
 const organization = { value: "uuid", required: true, description: "The organization." } as const;
 const exampleUser = "0x52908400098527886e0f7030069857d2e4169ee7";
@@ -22,10 +22,9 @@ export const organizationVerbs: readonly Verb[] = [
       name: { value: "text", required: true, description: "Its name, as people see it." },
     },
     example: 'organization create --name "Example AG"',
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) =>
-        createOrganization(ctx, { name: input.text("name") }, actor),
-      ),
+    run: inContext(async (ctx, input) =>
+      createOrganization(ctx, { name: input.text("name") }, actor),
+    ),
   },
   {
     name: "organization list",
@@ -51,11 +50,10 @@ export const organizationVerbs: readonly Verb[] = [
     summary: "Show an organization and its members.",
     parameters: [{ name: "organization", description: "Its UUID." }],
     example: `organization show ${exampleIds.organization}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const found = await getOrganization(ctx, input.text("organization"));
-        return { ...found, members: await listMembers(ctx, found.id) };
-      }),
+    run: inContext(async (ctx, input) => {
+      const found = await getOrganization(ctx, input.text("organization"));
+      return { ...found, members: await listMembers(ctx, found.id) };
+    }),
   },
   {
     name: "organization limits",
@@ -95,12 +93,11 @@ export const organizationVerbs: readonly Verb[] = [
       },
     },
     example: `organization member add --organization ${exampleIds.organization} --user ${exampleUser} --role owner`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const organizationId = input.text("organization");
-        const given = { organizationId, user: input.text("user"), role: input.text("role") };
-        return addMember(ctx, given, actor);
-      }),
+    run: inContext(async (ctx, input) => {
+      const organizationId = input.text("organization");
+      const given = { organizationId, user: input.text("user"), role: input.text("role") };
+      return addMember(ctx, given, actor);
+    }),
   },
   {
     name: "organization member remove",
@@ -110,20 +107,18 @@ export const organizationVerbs: readonly Verb[] = [
       user: { value: "address", required: true, description: "The member's identity." },
     },
     example: `organization member remove --organization ${exampleIds.organization} --user ${exampleUser}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const given = { organizationId: input.text("organization"), user: input.text("user") };
-        await removeMember(ctx, given, actor);
-        return { removed: given.user };
-      }),
+    run: inContext(async (ctx, input) => {
+      const given = { organizationId: input.text("organization"), user: input.text("user") };
+      await removeMember(ctx, given, actor);
+      return { removed: given.user };
+    }),
   },
   {
     name: "organization member list",
     summary: "List the members of an organization.",
     options: { organization },
     example: `organization member list --organization ${exampleIds.organization}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => listMembers(ctx, input.text("organization"))),
+    run: inContext(async (ctx, input) => listMembers(ctx, input.text("organization"))),
   },
 ];
 

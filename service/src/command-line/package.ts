@@ -13,7 +13,7 @@ import {
 } from "../accounts/index.ts";
 import { chfOfRappen, rappenOfChf } from "../platform/money.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, type Option, UsageError, type Verb, wholeNumber } from "./verb.ts";
+import { actor, inContext, UsageError, wholeNumber, type Option, type Verb } from "./verb.ts";
 
 const parameters = [{ name: "package", description: "Its UUID." }];
 const organization: Option = { value: "uuid", required: true, description: "The organization." };
@@ -53,12 +53,11 @@ const moneyVerbs: readonly Verb[] = [
     summary: "Show how much money an organization has available, on hold and spent.",
     options: { organization, environment },
     example: `balance --organization ${exampleIds.organization}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        const side = parseEnvironment(input.optional("environment") ?? "live");
-        const { id } = await getOrganization(ctx, input.text("organization"));
-        return balanceOf(await readBalance(ctx, { organizationId: id, environment: side }));
-      }),
+    run: inContext(async (ctx, input) => {
+      const side = parseEnvironment(input.optional("environment") ?? "live");
+      const { id } = await getOrganization(ctx, input.text("organization"));
+      return balanceOf(await readBalance(ctx, { organizationId: id, environment: side }));
+    }),
   },
 ];
 
@@ -99,16 +98,16 @@ const productVerbs: readonly Verb[] = [
     summary: "List the packages of a client domain.",
     options: { domain: { value: "uuid", required: true, description: "The client domain." } },
     example: `package list --domain ${exampleIds.domain}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => (await listPackages(ctx, input.text("domain"))).map(shown)),
+    run: inContext(async (ctx, input) =>
+      (await listPackages(ctx, input.text("domain"))).map(shown),
+    ),
   },
   {
     name: "package show",
     summary: "Show a package and what is left of it.",
     parameters,
     example: `package show ${exampleIds.kycPackage}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => shown(await getPackage(ctx, input.text("package")))),
+    run: inContext(async (ctx, input) => shown(await getPackage(ctx, input.text("package")))),
   },
   {
     name: "package next-key",
@@ -122,25 +121,23 @@ const productVerbs: readonly Verb[] = [
       },
     },
     example: `package next-key ${exampleIds.kycPackage}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => ({
-        nextSigningKey: await makeNextSigningKey(
-          ctx,
-          { id: input.text("package"), isReplacing: input.flag("replace") },
-          actor,
-        ),
-      })),
+    run: inContext(async (ctx, input) => ({
+      nextSigningKey: await makeNextSigningKey(
+        ctx,
+        { id: input.text("package"), isReplacing: input.flag("replace") },
+        actor,
+      ),
+    })),
   },
   {
     name: "package switch-key",
     summary: "Sign webhooks of a package with its next key from now on.",
     parameters,
     example: `package switch-key ${exampleIds.kycPackage}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => {
-        await switchSigningKey(ctx, input.text("package"), actor);
-        return shown(await getPackage(ctx, input.text("package")));
-      }),
+    run: inContext(async (ctx, input) => {
+      await switchSigningKey(ctx, input.text("package"), actor);
+      return shown(await getPackage(ctx, input.text("package")));
+    }),
   },
 ];
 

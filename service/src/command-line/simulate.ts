@@ -2,7 +2,7 @@ import { waitForAttestation } from "../credentials/index.ts";
 import { makeSyntheticIdentity, type Play, plays, simulate } from "../kyc/index.ts";
 import { attestationNote, attestationOptions, readPatience } from "./attestation-wait.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, type Verb } from "./verb.ts";
+import { actor, inContext, type Verb } from "./verb.ts";
 
 const summaries: Record<Play, string> = {
   approve:
@@ -41,7 +41,6 @@ export const simulateVerbs: readonly Verb[] = [
       "Only for identities made by `simulate identity`, and orders of their domain. The service must be running at BASE_URL.",
     parameters: [{ name: "order", description: "Its referenceKey." }],
     example: `simulate ${play} ${exampleIds.order}`,
-    run: async (shell, input) =>
-      shell.withContext(async (ctx) => simulate({ ...ctx, fetch }, input.text("order"), play)),
+    run: inContext(async (ctx, input) => simulate({ ...ctx, fetch }, input.text("order"), play)),
   })),
 ];

@@ -81,6 +81,11 @@ export const dryRun = { description: "Say what would happen, and change nothing.
 /** The name in the audit trail for anyone who uses the command line. */
 export const actor = "cli";
 
+/** How a verb runs whose whole work is on the database. */
+export function inContext(work: (ctx: Ctx, input: Input) => Promise<unknown>): Verb["run"] {
+  return async (shell, input) => shell.withContext(async (ctx) => work(ctx, input));
+}
+
 /** Reads a whole number of at most 9 digits. @throws {UsageError} */
 export function wholeNumber(name: string, text: string): number {
   if (!/^\d{1,9}$/.test(text))
