@@ -4,12 +4,8 @@ import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import type { Outbound } from "../platform/outbound/outbound.ts";
-import { listDeliveriesOf, listEventsOf } from "./events.ts";
+import { listDeliveriesOf } from "./events.ts";
 import { openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
-
-async function listedOf({ ctx }: TestWebhooks, streamId: string) {
-  return (await listEventsOf(ctx, streamId, { after: 0, limit: 1 })).events[0];
-}
 
 test("after a 429 the next attempt comes when Retry-After says", async () => {
   await using webhooks = await openTestWebhooks();
@@ -17,8 +13,8 @@ test("after a 429 the next attempt comes when Retry-After says", async () => {
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   await webhooks.deliver();
-  const listed = await listedOf(webhooks, event.streamId);
-  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 1000);
+  const listed = await webhooks.firstEvent(event.streamId);
+  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 1000);
 });
 
 const endings: readonly [string, (response: ServerResponse) => void][] = [
@@ -48,8 +44,8 @@ for (const [how, end] of endings)
         deliveries: [attempt],
       } = await listDeliveriesOf(webhooks.ctx, event.streamId, page);
       assert.deepEqual([attempt?.outcome, attempt?.status], ["refused", answered]);
-      const listed = await listedOf(webhooks, event.streamId);
-      assert.equal(listed?.nextAttemptAt, clock.now() + waitSeconds);
+      const listed = await webhooks.firstEvent(event.streamId);
+      assert.equal(listed.nextAttemptAt, clock.now() + waitSeconds);
     }
   });
 
@@ -58,8 +54,8 @@ test("a receiver that nobody listens for is tried again after five seconds", asy
   const event = webhooks.event({ url: "http://127.0.0.1:1025/" });
   await webhooks.enqueue(event);
   await webhooks.deliver();
-  const listed = await listedOf(webhooks, event.streamId);
-  assert.equal(listed?.nextAttemptAt, webhooks.ctx.clock.now() + 5);
+  const listed = await webhooks.firstEvent(event.streamId);
+  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 5);
 });
 
 /** How much faster than in life time-outs come where they are awaited. */
@@ -98,8 +94,8 @@ for (const [what, answer] of hangs) {
     await sender.pump();
     await sender.idle();
     assert.equal(receiver.received.length, 1);
-    const listed = await listedOf(webhooks, event.streamId);
-    assert.equal(listed?.deliveredAt, null);
+    const listed = await webhooks.firstEvent(event.streamId);
+    assert.equal(listed.deliveredAt, null);
     assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 60);
   });
 }
@@ -117,8 +113,8 @@ test("a receiver that streams without an end is cut off after 16 KiB, and has fa
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   await webhooks.deliver();
-  const listed = await listedOf(webhooks, event.streamId);
-  assert.equal(listed?.deliveredAt, null);
+  const listed = await webhooks.firstEvent(event.streamId);
+  assert.equal(listed.deliveredAt, null);
   assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 5);
 });
 
@@ -142,7 +138,7 @@ test("an answer counts within 14 of its 15 seconds", async () => {
   await sender.idle();
   assert.equal(limitsMs.length, 1);
   assert.ok(Number(limitsMs[0]) > 14_000, `${limitsMs[0]} ms`);
-  assert.ok((await listedOf(webhooks, event.streamId))?.deliveredAt);
+  assert.ok((await webhooks.firstEvent(event.streamId)).deliveredAt);
 });
 
 for (const [bytes, outcome] of [
@@ -162,7 +158,7 @@ for (const [bytes, outcome] of [
       select id, answer_sealed from webhook_attempt`);
     const place = { table: "webhook_attempt", id: attempt?.id ?? "", column: "answer_sealed" };
     const answer = attempt?.answer_sealed ? seal.open(attempt.answer_sealed, place) : [];
-    const listed = await listedOf(webhooks, event.streamId);
+    const listed = await webhooks.firstEvent(event.streamId);
     const isDelivered = listed !== undefined && listed.deliveredAt !== null;
     assert.deepEqual({ isDelivered, kept: answer.length }, outcome);
     const page = { after: 0, limit: 1 };

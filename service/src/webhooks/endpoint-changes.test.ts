@@ -6,21 +6,12 @@ import type { ServerResponse } from "node:http";
 import { test, type TestContext } from "node:test";
 import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { keepPauses } from "../platform/test-pauses.ts";
-import { getEndpoint, reactivateEndpoint } from "./endpoints.ts";
 import { endLeases, hasDue, resentStep } from "./delivery-store.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
 import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
 import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
 import { listBlocked, untilBlockedAt } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
-
-async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
-  return (await getEndpoint(ctx.db, clientDomainId)).active;
-}
-
-async function reactivate({ ctx, clientDomainId }: TestWebhooks): Promise<void> {
-  await ctx.db.transaction(async (tx) => reactivateEndpoint(ctx, tx, clientDomainId));
-}
 
 /** Answers that are given when the test says so. */
 function holdAnswers() {
@@ -50,7 +41,7 @@ test("a 410 of the address that an endpoint has left puts no quarantine on the n
   await webhooks.register(next.url);
   held.open[0]?.writeHead(410).end();
   await delivered;
-  assert.equal(await isActive(webhooks), true);
+  assert.equal(await webhooks.isActive(), true);
   webhooks.advance(10);
   await webhooks.deliver();
   assert.deepEqual(
@@ -90,7 +81,7 @@ async function beginLastAttempt(webhooks: TestWebhooks) {
 }
 
 async function untilQuarantined(webhooks: TestWebhooks): Promise<void> {
-  await until("the quarantine", async () => ((await isActive(webhooks)) ? null : true));
+  await until("the quarantine", async () => ((await webhooks.isActive()) ? null : true));
 }
 
 test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
@@ -99,11 +90,11 @@ test("a 410 to an attempt that began before the endpoint was reactivated puts it
   const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
   held.open[at]?.writeHead(410).end();
   await untilQuarantined(webhooks);
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   receiver.setAnswer(status(500));
   held.open[1 - at]?.writeHead(410).end();
   await delivered;
-  assert.equal(await isActive(webhooks), true);
+  assert.equal(await webhooks.isActive(), true);
   webhooks.advance(60);
   await webhooks.deliver();
   receiver.setAnswer(ok);
@@ -119,7 +110,7 @@ test("a 410 to an attempt that began before the endpoint was reactivated puts it
   await webhooks.enqueue(webhooks.kybEvent());
   webhooks.advance(10);
   await webhooks.deliver();
-  assert.equal(await isActive(webhooks), false, "an attempt that began since counts");
+  assert.equal(await webhooks.isActive(), false, "an attempt that began since counts");
 });
 
 for (const [code, told] of [
@@ -135,7 +126,7 @@ for (const [code, told] of [
     held.open[1 - at]?.writeHead(code).end();
     await delivered;
     receiver.setAnswer(ok);
-    await reactivate(webhooks);
+    await webhooks.reactivate();
     receiver.received.length = 0;
     webhooks.advance(60);
     await webhooks.deliver();
@@ -172,10 +163,8 @@ test("what the address of a stream did not take goes to the next one at once, in
   assert.equal(old.received.length, triedAtOld);
   const { events: listed } = await listEventsOf(webhooks.ctx, streamId, { after: 0, limit: 100 });
   assert.ok(listed.every(({ deliveredAt }) => deliveredAt !== null));
-  const {
-    events: [left],
-  } = await listEventsOf(webhooks.ctx, other.streamId, { after: 0, limit: 100 });
-  assert.equal(left?.deliveredAt, null, "of another stream");
+  const left = await webhooks.firstEvent(other.streamId);
+  assert.equal(left.deliveredAt, null, "of another stream");
 });
 
 test("an event that was delivered keeps its address when its stream moves", async () => {
@@ -276,10 +265,8 @@ test("a resend does not wait in a circle with the end of an attempt at the same 
     assert.equal(await resent, 1);
   });
   await delivered;
-  const {
-    events: [listed],
-  } = await listEventsOf(ctx, event.streamId, { after: 0, limit: 1 });
-  assert.deepEqual([listed?.attempts, listed?.nextAttemptAt], [1, ctx.clock.now() + 5]);
+  const listed = await webhooks.firstEvent(event.streamId);
+  assert.deepEqual([listed.attempts, listed.nextAttemptAt], [1, ctx.clock.now() + 5]);
 });
 
 test("personal data that waits stays with the address that was shown, wherever its stream goes", async () => {
@@ -321,10 +308,8 @@ test("an attempt under way is not begun again by a resend, nor before its lease 
   held.open[0]?.writeHead(200).end();
   await delivered;
   assert.deepEqual(seen, [false, false]);
-  const {
-    events: [listed],
-  } = await listEventsOf(webhooks.ctx, event.streamId, { after: 0, limit: 1 });
-  assert.equal(listed?.deliveredAt, clock.now(), "whoever had it earlier gives nothing back");
+  const listed = await webhooks.firstEvent(event.streamId);
+  assert.equal(listed.deliveredAt, clock.now(), "whoever had it earlier gives nothing back");
 });
 
 test("a resend during an attempt that fails begins the schedule anew, also where that was the last attempt", async () => {
@@ -407,7 +392,7 @@ test("a claimed delivery that waited for its turn is held untried once its endpo
   pauses.end();
   await sender.idle();
   assert.equal(idsOf(receiver).includes(event.id), false);
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   webhooks.advance(10);
   await webhooks.deliver();
   assert.deepEqual(idsOf(receiver).slice(1), [event.id]);

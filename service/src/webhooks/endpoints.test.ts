@@ -3,21 +3,13 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
-import { getEndpoint, reactivateEndpoint, rotateSecret } from "./endpoints.ts";
+import { getEndpoint, rotateSecret } from "./endpoints.ts";
 import { recordEnds } from "./attempt-ends.ts";
-import { listDeliveriesOf, listEventsOf, listKybEvents } from "./events.ts";
+import { listDeliveriesOf, listKybEvents } from "./events.ts";
 import { reconcileHeld } from "./held.ts";
 import * as store from "./delivery-store.ts";
 import type { NewEvent } from "./event.ts";
 import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
-
-async function isActive({ ctx, clientDomainId }: TestWebhooks): Promise<boolean> {
-  return (await getEndpoint(ctx.db, clientDomainId)).active;
-}
-
-async function reactivate({ ctx, clientDomainId }: TestWebhooks): Promise<void> {
-  await ctx.db.transaction(async (tx) => reactivateEndpoint(ctx, tx, clientDomainId));
-}
 
 /** Puts the endpoint into quarantine with one event, which is then held. */
 async function quarantine(webhooks: TestWebhooks, receiver: Receiver): Promise<string> {
@@ -25,7 +17,7 @@ async function quarantine(webhooks: TestWebhooks, receiver: Receiver): Promise<s
   const event = webhooks.kybEvent();
   await webhooks.enqueue(event);
   await webhooks.deliver();
-  assert.equal(await isActive(webhooks), false);
+  assert.equal(await webhooks.isActive(), false);
   receiver.setAnswer(ok);
   receiver.received.length = 0;
   return event.id;
@@ -80,10 +72,10 @@ test("a 410 holds everything; reactivated, all of it goes out, the oldest first"
   webhooks.advance(29 * 86_400);
   await webhooks.deliver();
   assert.equal(receiver.received.length, 0);
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   await webhooks.deliver();
   assert.deepEqual(idsOf(receiver), held);
-  await assert.rejects(reactivate(webhooks), { reason: "endpoint_not_quarantined" });
+  await assert.rejects(webhooks.reactivate(), { reason: "endpoint_not_quarantined" });
 });
 
 test("what was held goes out in the order of its age, whatever stream it belongs to", async () => {
@@ -103,7 +95,7 @@ test("what was held goes out in the order of its age, whatever stream it belongs
       await webhooks.deliver();
     }
     webhooks.advance(60);
-    if (resume === "reactivated") await reactivate(webhooks);
+    if (resume === "reactivated") await webhooks.reactivate();
     else await webhooks.register(receiver.url);
     const fresh = webhooks.kybEvent();
     webhooks.advance(1);
@@ -135,7 +127,7 @@ test("a process that ends or dies while it resumes leaves the order as it was", 
     }
     await webhooks.deliver();
     webhooks.advance(60);
-    await reactivate(webhooks);
+    await webhooks.reactivate();
     const lease = randomUUID();
     const claimed = await claimOf(webhooks, lease);
     assert.ok(claimed.length > 0);
@@ -166,7 +158,7 @@ test("an earlier event that is sent again keeps nothing of what was held back fo
   }
   await webhooks.deliver();
   webhooks.advance(60);
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   assert.equal(await webhooks.redeliver({ streamId, eventId: first.id }), 1);
   await deliverAll(webhooks);
   const arrived = idsOf(receiver);
@@ -187,7 +179,7 @@ test("events of one second go out whatever their ids, and each stream in its ord
   await webhooks.enqueue(...held);
   await webhooks.deliver();
   webhooks.advance(60);
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   await deliverAll(webhooks);
   assert.deepEqual(
     idsOf(receiver).filter((id) => ids.includes(id)),
@@ -207,10 +199,8 @@ test("what is held shows no next attempt, and a resend leaves it held", async ()
   assert.equal(await webhooks.redeliver({ streamId }), 1);
   await webhooks.deliver();
   const page = { after: 0, limit: 10 };
-  const {
-    events: [listed],
-  } = await listEventsOf(webhooks.ctx, streamId, page);
-  assert.deepEqual([listed?.nextAttemptAt, listed?.attempts], [null, 0]);
+  const listed = await webhooks.firstEvent(streamId);
+  assert.deepEqual([listed.nextAttemptAt, listed.attempts], [null, 0]);
   const filter = {
     clientDomainId: webhooks.clientDomainId,
     kinds: [event.kind],
@@ -230,18 +220,16 @@ test("an event whose last attempt ends in the quarantine is held with the others
   await webhooks.enqueue(event);
   // The schedule of thirteen attempts spans 76 hours: the last one is the first after 72.
   for (let attempt = 1; attempt <= 13; attempt += 1) {
-    assert.equal(await isActive(webhooks), true);
+    assert.equal(await webhooks.isActive(), true);
     await webhooks.deliver();
-    const {
-      events: [listed],
-    } = await listEventsOf(webhooks.ctx, event.streamId, { after: 0, limit: 1 });
-    assert.equal(listed?.attempts, attempt);
+    const listed = await webhooks.firstEvent(event.streamId);
+    assert.equal(listed.attempts, attempt);
     const nextAt = listed.nextAttemptAt ?? webhooks.ctx.clock.now();
     webhooks.advance(nextAt + 1 - webhooks.ctx.clock.now());
   }
-  assert.equal(await isActive(webhooks), false);
+  assert.equal(await webhooks.isActive(), false);
   receiver.setAnswer(ok);
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   await webhooks.deliver();
   assert.equal(receiver.received.length, 14);
 });
@@ -258,10 +246,10 @@ test("the hundredth failure within an hour is a quarantine, and none before", as
     await webhooks.deliver();
     webhooks.advance(1);
   }
-  assert.equal(await isActive(webhooks), true);
+  assert.equal(await webhooks.isActive(), true);
   await webhooks.enqueue(webhooks.kybEvent());
   await webhooks.deliver();
-  assert.equal(await isActive(webhooks), false);
+  assert.equal(await webhooks.isActive(), false);
 });
 
 test("what the address policy refuses three times over ten minutes is a quarantine", async () => {
@@ -277,11 +265,11 @@ test("what the address policy refuses three times over ten minutes is a quaranti
   await webhooks.deliver();
   await webhooks.enqueue(webhooks.kybEvent());
   await webhooks.deliver();
-  assert.equal(await isActive(webhooks), true);
+  assert.equal(await webhooks.isActive(), true);
   webhooks.advance(1);
   await webhooks.enqueue(webhooks.kybEvent());
   await webhooks.deliver();
-  assert.equal(await isActive(webhooks), false);
+  assert.equal(await webhooks.isActive(), false);
 });
 
 test("after a quarantine an endpoint that takes nothing gets five deliveries in a second at most", async () => {
@@ -292,7 +280,7 @@ test("after a quarantine an endpoint that takes nothing gets five deliveries in 
   await webhooks.enqueue(...Array.from({ length: 60 }, () => webhooks.kybEvent()));
   await webhooks.deliver();
   receiver.setAnswer(status(503));
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   const startsMs: number[] = [];
   const beganAtMs = performance.now();
   receiver.setAnswer((_request, response) => {
@@ -375,7 +363,7 @@ test("ten thousand held events are handed out in order, none lost, though proces
     held.push(...events.map(({ id }) => id));
   }
   await webhooks.deliver();
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   const processes = [randomUUID(), randomUUID()];
   const seen: string[] = [];
   while (seen.length < held.length) {
@@ -404,13 +392,13 @@ test("a quarantine and its end mark 5,000 deliveries at a time, and nothing goes
   const ended = deliveredOf(webhooks, gone, leaseId);
   const refusal = { outcome: "refused", status: 410, deliveredAt: null } as const;
   await recordEnds(webhooks.ctx, [{ ...ended, ...refusal }]);
-  assert.equal(await isActive(webhooks), false);
+  assert.equal(await webhooks.isActive(), false);
   await webhooks.deliver();
   await reconcileHeld(webhooks.ctx);
   await store.endLeases(db, webhooks.ctx.clock.nowMs() + 60_000);
   await reconcileHeld(webhooks.ctx);
   assert.deepEqual(await readHeld(webhooks), { held: 12_000, most: 5000 });
-  await reactivate(webhooks);
+  await webhooks.reactivate();
   assert.deepEqual(await readHeld(webhooks), { held: 7000, most: 5000 });
   await reconcileHeld(webhooks.ctx);
   assert.deepEqual(await readHeld(webhooks), { held: 0, most: 5000 });

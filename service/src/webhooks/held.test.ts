@@ -3,12 +3,11 @@ import { test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import { openNotifications } from "../platform/database/notifications.ts";
 import { heldChannel } from "./endpoint-store.ts";
-import { reactivateEndpoint } from "./endpoints.ts";
 import { ok, openTestWebhooks, status } from "./test-webhooks.ts";
 
 test("a quarantine and each of its ends wake whoever holds deliveries or makes them due again", async () => {
   await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+  const { ctx } = webhooks;
   const receiver = await webhooks.openReceiver(status(410));
   await webhooks.register(receiver.url);
   await using notifications = await openNotifications(ctx.db, { onFault: () => undefined });
@@ -32,7 +31,7 @@ test("a quarantine and each of its ends wake whoever holds deliveries or makes t
   const before = await wakesSoFar();
   await quarantine();
   assert.equal(await wakesSoFar(), before + 1);
-  await ctx.db.transaction(async (tx) => reactivateEndpoint(ctx, tx, clientDomainId));
+  await webhooks.reactivate();
   assert.equal(await wakesSoFar(), before + 2);
   await webhooks.deliver();
   assert.equal(await wakesSoFar(), before + 3, "in quarantine again");

@@ -6,18 +6,9 @@ import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createOutbound } from "../platform/outbound/outbound.ts";
 import { getEndpoint } from "./endpoints.ts";
-import { listEventsOf } from "./events.ts";
 import { webhookJobs } from "./jobs.ts";
 import * as store from "./delivery-store.ts";
-import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
-
-async function listed({ ctx }: TestWebhooks, streamId: string) {
-  const {
-    events: [event],
-  } = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
-  assert.ok(event);
-  return event;
-}
+import { ok, openTestWebhooks, status } from "./test-webhooks.ts";
 
 test("what a process claimed that came to a stop is made by another, and the first one's end counts no more", async () => {
   await using webhooks = await openTestWebhooks();
@@ -42,7 +33,7 @@ test("what a process claimed that came to a stop is made by another, and the fir
   webhooks.advance(30);
   await store.endLeases(webhooks.ctx.db, webhooks.ctx.clock.nowMs());
   await webhooks.deliver();
-  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 1);
   receiver.setAnswer(ok);
   stopped.resolve();
   await stuck.idle();
@@ -51,7 +42,7 @@ test("what a process claimed that came to a stop is made by another, and the fir
     receiver.received.map((each) => each.headers["svc-event-id"]),
     [event.id, event.id],
   );
-  const { attempts, deliveredAt, nextAttemptAt } = await listed(webhooks, event.streamId);
+  const { attempts, deliveredAt, nextAttemptAt } = await webhooks.firstEvent(event.streamId);
   assert.deepEqual([attempts, deliveredAt], [1, null]);
   assert.equal(nextAttemptAt, webhooks.ctx.clock.now() + 5);
 });
@@ -140,12 +131,12 @@ test("ends that the database did not take are kept and handed in again each seco
     await sender.idle();
   };
   await retry();
-  assert.equal((await listed(webhooks, event.streamId)).deliveredAt, null);
+  assert.equal((await webhooks.firstEvent(event.streamId)).deliveredAt, null);
   assert.equal(lines.length, 1, lines.join(""));
   isAway = false;
   await retry();
   assert.equal(receiver.received.length, 1);
-  assert.notEqual((await listed(webhooks, event.streamId)).deliveredAt, null);
+  assert.notEqual((await webhooks.firstEvent(event.streamId)).deliveredAt, null);
 });
 
 test("production reaches no receiver on this machine, by name, by redirect or by an answer of the DNS", async () => {
@@ -173,7 +164,7 @@ test("production reaches no receiver on this machine, by name, by redirect or by
   await webhooks.deliver();
   assert.equal(receiver.received.length, 0);
   assert.deepEqual(reached, []);
-  for (const event of events) assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  for (const event of events) assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 1);
   const text =
     await webhooks.ctx.metrics.registry.getSingleMetricAsString("webhook_attempts_total");
   assert.match(text, /outcome="blocked"} 3/);
@@ -200,7 +191,7 @@ test("an event without a signing key is not sent unsigned, and is tried again", 
   await webhooks.deliver();
   assert.equal(receiver.received.length, 0);
   assert.equal(
-    (await listed(webhooks, event.streamId)).nextAttemptAt,
+    (await webhooks.firstEvent(event.streamId)).nextAttemptAt,
     webhooks.ctx.clock.now() + 5,
   );
 });
@@ -317,9 +308,9 @@ test("a process that lost its lease gives nothing back, and of two ends of its o
     ];
     const times = { nowMs: begunAtMs, deliveredDataSeconds: 1, keptUntil: 0 };
     for (const dueAtMs of [begunAtMs, null]) await store.finish(db, [{ ...lost, dueAtMs }], times);
-    assert.equal((await listed(webhooks, event.streamId)).attempts, 0);
+    assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 0);
     await store.finish(db, order === "as made" ? ends : ends.toReversed(), times);
-    const { attempts, deliveredAt: noted } = await listed(webhooks, event.streamId);
+    const { attempts, deliveredAt: noted } = await webhooks.firstEvent(event.streamId);
     assert.deepEqual([attempts, noted], [1, deliveredAt], order);
   }
 });
@@ -343,7 +334,7 @@ test("a process that lost its lease holds nothing that another has under way", a
   await holdDeliveries(db, [lost], { nowMs: clock.nowMs(), most: 9 });
   stopped.resolve();
   await sender.idle();
-  assert.equal((await listed(webhooks, event.streamId)).attempts, 1);
+  assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 1);
 });
 
 test("an attempt that breaks off is made again when its lease is over, and is told to the operator", async () => {
@@ -391,7 +382,7 @@ test("an endpoint whose secret does not open gets nothing unsigned and no quaran
     webhooks.advance(3600);
   }
   assert.equal(receiver.received.length, 0);
-  const { attempts } = await listed(webhooks, event.streamId);
+  const { attempts } = await webhooks.firstEvent(event.streamId);
   assert.ok(attempts > 1 && attempts < 13, `${attempts} attempts: they keep to the schedule`);
   assert.equal((await getEndpoint(db, webhooks.clientDomainId)).active, true);
   assert.match(lines.join(""), /the secrets of an endpoint do not open/);

@@ -30,20 +30,12 @@ async function personalEvent(webhooks: TestWebhooks, url: string) {
   return event;
 }
 
-async function listed({ ctx }: TestWebhooks, streamId: string) {
-  const {
-    events: [event],
-  } = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
-  assert.ok(event);
-  return event;
-}
-
 test("a personal body and what the receiver answers are nowhere in a dump, and arrive", async () => {
   await using webhooks = await openTestWebhooks();
   const receiver = await webhooks.openReceiver((_request, response) => response.end(secretAnswer));
   const event = await personalEvent(webhooks, receiver.url);
   assert.doesNotMatch(await dump(webhooks), /Ottilie/);
-  assert.equal((await listed(webhooks, event.streamId)).body, event.body);
+  assert.equal((await webhooks.firstEvent(event.streamId)).body, event.body);
   await webhooks.deliver();
   assert.equal(receiver.received[0]?.body, event.body);
   const after = await dump(webhooks);
@@ -63,7 +55,7 @@ test("a delivered body goes 24 hours after the 2xx, with the answers; the event 
   // A resend prolongs nothing.
   webhooks.advance(1);
   await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
-  assert.equal((await listed(webhooks, event.streamId)).body, null);
+  assert.equal((await webhooks.firstEvent(event.streamId)).body, null);
   await purgeBodies(webhooks.ctx);
   assert.deepEqual(
     await webhooks.ctx.db.query(sql`
@@ -75,7 +67,7 @@ test("a delivered body goes 24 hours after the 2xx, with the answers; the event 
     select count(*) from webhook_attempt where answer_sealed is not null`),
     [{ count: 0 }],
   );
-  const tombstone = await listed(webhooks, event.streamId);
+  const tombstone = await webhooks.firstEvent(event.streamId);
   assert.equal(tombstone.body, null);
   assert.equal(tombstone.attempts, 2);
   await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
@@ -88,7 +80,7 @@ test("what nobody takes goes when its time is over, and is not sent after that, 
   const expiresAt = webhooks.ctx.clock.now() + 7 * day;
   for (let attempt = 1; attempt <= 13; attempt += 1) {
     await webhooks.deliver();
-    const { nextAttemptAt } = await listed(webhooks, event.streamId);
+    const { nextAttemptAt } = await webhooks.firstEvent(event.streamId);
     if (nextAttemptAt === null) break;
     assert.ok(nextAttemptAt < expiresAt);
     webhooks.advance(nextAttemptAt - webhooks.ctx.clock.now());
@@ -100,7 +92,7 @@ test("what nobody takes goes when its time is over, and is not sent after that, 
   webhooks.advance(7 * day);
   await webhooks.deliver();
   assert.equal(receiver.received.length, attempts);
-  assert.equal((await listed(webhooks, late.streamId)).nextAttemptAt, null);
+  assert.equal((await webhooks.firstEvent(late.streamId)).nextAttemptAt, null);
   await purgeBodies(webhooks.ctx);
   assert.doesNotMatch(await dump(webhooks), /"purge_at": \d/);
 });
@@ -149,7 +141,7 @@ test("no attempt changes the time of personal data that goes to an endpoint, and
     receiver.setAnswer(answer);
     await webhooks.deliver();
     webhooks.advance(60);
-    const known = await listed(webhooks, event.streamId);
+    const known = await webhooks.firstEvent(event.streamId);
     assert.deepEqual([known.attempts, known.deliveredAt !== null], [attempts, attempts === 2]);
     assert.deepEqual(
       await webhooks.ctx.db.query(sql`select purge_at from webhook_event where id = ${event.id}`),
@@ -166,10 +158,10 @@ test("a body without personal data can be sent again for 30 days after its last 
   await webhooks.deliver();
   webhooks.advance(34 * day);
   await purgeBodies(webhooks.ctx);
-  const { deliveredAt } = await listed(webhooks, event.streamId);
+  const { deliveredAt } = await webhooks.firstEvent(event.streamId);
   assert.equal(await webhooks.redeliver(event), 1);
   await webhooks.deliver();
-  assert.equal((await listed(webhooks, event.streamId)).deliveredAt, deliveredAt);
+  assert.equal((await webhooks.firstEvent(event.streamId)).deliveredAt, deliveredAt);
   webhooks.advance(30 * day - 1);
   await purgeBodies(webhooks.ctx);
   assert.equal(await webhooks.redeliver(event), 1);
@@ -189,7 +181,7 @@ test("an event whose attempts were put off to the last can be sent again for 30 
     await webhooks.deliver();
   }
   assert.equal(receiver.received.length, 13);
-  assert.equal((await listed(webhooks, event.streamId)).nextAttemptAt, null);
+  assert.equal((await webhooks.firstEvent(event.streamId)).nextAttemptAt, null);
   webhooks.advance(30 * day - 1);
   await purgeBodies(webhooks.ctx);
   assert.equal(await webhooks.redeliver(event), 1);
@@ -243,7 +235,7 @@ test("what is still to be told of a forgotten stream is sealed, arrives, and goe
     attempted.map(({ id }) => id),
     [`${other.id}.1`, `${other.id}.2`],
   );
-  assert.equal((await listed(webhooks, other.streamId)).body, other.body);
+  assert.equal((await webhooks.firstEvent(other.streamId)).body, other.body);
 });
 
 test("attempts are forgotten after 30 days, tombstones after a year", async () => {
@@ -299,7 +291,7 @@ test("a body whose time was prolonged since it was looked for stays", async () =
   await webhooks.enqueue(event);
   const now = webhooks.ctx.clock.now();
   await webhooks.ctx.db.transaction(async (tx) => emptyExpired(tx, { ids: [event.id], now }));
-  assert.equal((await listed(webhooks, event.streamId)).body, event.body);
+  assert.equal((await webhooks.firstEvent(event.streamId)).body, event.body);
 });
 
 test("no index is written with the pace of an endpoint, which changes with every delivery", async () => {

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
@@ -12,9 +13,9 @@ import { createRandom } from "../platform/cryptography/random.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { ulid } from "../platform/ids.ts";
-import { type EndpointWithSecret, registerEndpoint } from "./endpoints.ts";
+import { getEndpoint, reactivateEndpoint, registerEndpoint } from "./endpoints.ts";
 import type { KybEvent, KycEvent, NewEvent } from "./event.ts";
-import { enqueueEvents, newEventId, redeliverEvents } from "./events.ts";
+import { enqueueEvents, listEventsOf, newEventId, redeliverEvents } from "./events.ts";
 import { Sender } from "./sender.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
@@ -22,18 +23,10 @@ import { insertClientDomain } from "./test-endpoint-store.ts";
 export const signingKey = "whk_2ZkN0tBq4l";
 
 /** Processes of the engine over one database, with a clock that the test moves. */
-export interface TestWebhooks extends AsyncDisposable {
+export interface TestWebhooks extends AsyncDisposable, ReturnType<typeof verbsOn> {
   readonly ctx: WebhooksContext;
   readonly clientDomainId: string;
   advance(seconds: number): void;
-  /** An event of a stream of its own unless told otherwise. */
-  event(given: Partial<KycEvent> & { url: string }): KycEvent;
-  /** An event for the KYB endpoint of the client domain, of a stream of its own unless told otherwise. */
-  kybEvent(given?: Partial<KybEvent>): KybEvent;
-  /** Registers or replaces the KYB endpoint of the client domain. */
-  register(url: string): Promise<EndpointWithSecret>;
-  enqueue(...events: NewEvent[]): Promise<void>;
-  redeliver(of: Parameters<typeof redeliverEvents>[2]): Promise<number>;
   /** Begins what is due and waits for its end, as often as attempts make room for others. */
   deliver(): Promise<void>;
   /** Another process. */
@@ -94,22 +87,14 @@ export async function openTestWebhooks(
   const sender = new Sender(ctx);
   const clientDomainId = randomUUID();
   await insertClientDomain(ctx.db, clientDomainId);
-  const enqueue = async (...events: NewEvent[]): Promise<void> =>
-    ctx.db.transaction(async (tx) => enqueueEvents(ctx, tx, events));
   const opened = stack.move();
   const senders: Sender[] = [sender];
   return {
     ctx,
     clientDomainId,
-    enqueue,
-    redeliver: async (of) => ctx.db.transaction(async (tx) => redeliverEvents(ctx, tx, of)),
+    ...verbsOn(ctx, clientDomainId),
     advance(seconds) {
       nowMs += seconds * 1000;
-    },
-    event: (given) => eventOf(ctx, { clientDomainId, ...given }),
-    kybEvent: (given = {}) => kybEventOf(ctx, { clientDomainId, ...given }),
-    async register(url) {
-      return ctx.db.transaction(async (tx) => registerEndpoint(ctx, tx, { clientDomainId, url }));
     },
     async deliver() {
       await sender.pump();
@@ -131,6 +116,35 @@ export async function openTestWebhooks(
     async [Symbol.asyncDispose]() {
       for (const each of senders) await each[Symbol.asyncDispose]();
       await opened.disposeAsync();
+    },
+  };
+}
+
+/** What a test does with the events and the endpoint of one client domain. */
+function verbsOn(ctx: WebhooksContext, clientDomainId: string) {
+  return {
+    /** An event of a stream of its own unless told otherwise. */
+    event: (given: Partial<KycEvent> & { url: string }) =>
+      eventOf(ctx, { clientDomainId, ...given }),
+    /** The same for the KYB endpoint of the client domain. */
+    kybEvent: (given: Partial<KybEvent> = {}) => kybEventOf(ctx, { clientDomainId, ...given }),
+    enqueue: async (...events: NewEvent[]) =>
+      ctx.db.transaction(async (tx) => enqueueEvents(ctx, tx, events)),
+    async firstEvent(streamId: string) {
+      const { events } = await listEventsOf(ctx, streamId, { after: 0, limit: 1 });
+      const [event] = events;
+      assert.ok(event);
+      return event;
+    },
+    redeliver: async (of: Parameters<typeof redeliverEvents>[2]) =>
+      ctx.db.transaction(async (tx) => redeliverEvents(ctx, tx, of)),
+    /** Registers or replaces the KYB endpoint of the client domain. */
+    register: async (url: string) =>
+      ctx.db.transaction(async (tx) => registerEndpoint(ctx, tx, { clientDomainId, url })),
+    /** Whether that endpoint is in use, rather than in quarantine. */
+    isActive: async () => (await getEndpoint(ctx.db, clientDomainId)).active,
+    async reactivate() {
+      await ctx.db.transaction(async (tx) => reactivateEndpoint(ctx, tx, clientDomainId));
     },
   };
 }
