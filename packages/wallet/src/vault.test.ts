@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sameSalt } from "../test/same-salt.ts";
+import { refuses } from "../test/test-wallet.ts";
 import { fileStorage } from "./command-line/file-storage.ts";
 import {
-  WalletRefusal,
   changePassphrase,
   hasIdentity,
   listIdentities,
@@ -27,10 +27,6 @@ cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
 const storage = fileStorage(join(directory, "wallet"));
 const vault = { storage, random: sameSalt };
 const passphrase = "correct horse battery";
-
-async function refuses(work: Promise<unknown>, code: RefusalCode): Promise<void> {
-  await assert.rejects(work, (error) => error instanceof WalletRefusal && error.code === code);
-}
 
 await test("a mnemonic gives the accounts that other Ethereum wallets give", async () => {
   const mnemonic = "test test test test test test test test test test test junk";

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import {
   buildLink,
@@ -14,20 +13,16 @@ import {
   loginId,
   makeKey,
   openFakeBroker,
-  privateKeys,
   session,
   signerOf,
   signJws,
 } from "../test/fake-broker.ts";
+import { accepting, refuses, walletOf as openTestWallet, type Name } from "../test/test-wallet.ts";
 import {
   ConcernsRefusal,
-  WalletRefusal,
   memoryStorage,
-  openIdentity,
-  openWallet,
-  type Concern,
-  type RefusalCode,
   type Wallet,
+  type WalletParts,
   type WalletStorage,
 } from "./index.ts";
 
@@ -35,32 +30,11 @@ await using broker = await openFakeBroker();
 const now = 1_000_030;
 
 async function walletOf(
-  name: keyof typeof privateKeys,
-  { storage = memoryStorage(), at = now, seededBrokers = [broker.url] } = {},
+  name: Name,
+  { at = now, ...changed }: Partial<WalletParts> & { at?: number } = {},
 ): Promise<Wallet> {
-  const identity = await openIdentity({ kind: "private-key", privateKey: privateKeys[name] });
-  return openWallet({
-    identity,
-    storage,
-    seededBrokers,
-    fetch,
-    now: async () => at,
-    random: (length) => new Uint8Array(randomBytes(length)),
-  });
+  return openTestWallet(name, [broker.url], { now: async () => at, ...changed });
 }
-
-async function refuses(work: Promise<unknown>, code: RefusalCode, pattern = /./): Promise<void> {
-  await assert.rejects(work, (error) => {
-    assert.ok(error instanceof WalletRefusal, String(error));
-    assert.equal(error.code, code, error.message);
-    assert.match(error.message, pattern);
-    return true;
-  });
-}
-
-const accepting = (...concerns: Concern[]): { accept: ReadonlySet<Concern> } => ({
-  accept: new Set(concerns),
-});
 
 await test("a QR login is described by what the broker signed, and claimed by that", async () => {
   broker.reset();

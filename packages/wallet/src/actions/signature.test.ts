@@ -9,6 +9,7 @@ import {
   type TypedDataDocument,
 } from "@svc/protocol";
 import { openFakeBroker, privateKeys, signerOf } from "../../test/fake-broker.ts";
+import { refuses } from "../../test/test-wallet.ts";
 import {
   ConcernsRefusal,
   WalletRefusal,
@@ -198,10 +199,7 @@ await test("behind a broker that cannot say who asks, the requester is unknown",
   const description = await wallet.describe(signLink(bytesOfText("hello"), `&conn=${conn}`));
   assert.deepEqual(description.concerns, ["unknown-requester"]);
   broker.answers.set("/w/x/token/open", { status: 200, body: "not.an.object" });
-  await assert.rejects(
-    wallet.describe(signLink(bytesOfText("hello"), `&conn=${conn}`)),
-    (error) => error instanceof WalletRefusal && error.code === "forged_request",
-  );
+  await refuses(wallet.describe(signLink(bytesOfText("hello"), `&conn=${conn}`)), "forged_request");
 });
 
 await test("a passed deadline is a refusal named expired, and is declined as that", async () => {
@@ -209,10 +207,7 @@ await test("a passed deadline is a refusal named expired, and is declined as tha
     tdLink(mail, `&dl=${now - 1}`),
     signLink(bytesOfText("a"), `&dl=${now - 1}`),
   ]) {
-    await assert.rejects(
-      wallet.approve(link),
-      (error) => error instanceof WalletRefusal && error.code === "expired",
-    );
+    await refuses(wallet.approve(link), "expired");
     const outcome = await wallet.decline(link);
     assert.ok(outcome.kind === "shown");
     assert.match(outcome.payload, /^\{"error":"expired"/);
@@ -241,10 +236,7 @@ await test("a sign-in text for another domain than the one that receives it is r
   const text = bytesOfText("bank.example wants you to sign in with your Ethereum account:\n0x00");
   const accept = new Set<Concern>(["unknown-requester"]);
   const link = signLink(text, "&conn=https%3A%2F%2Fevil.example%2Fx&type=app-link");
-  await assert.rejects(
-    wallet.approve(link, { accept }),
-    (error) => error instanceof WalletRefusal && error.code === "invalid_request",
-  );
+  await refuses(wallet.approve(link, { accept }), "invalid_request");
   const outcome = await wallet.approve(link.replace("evil", "bank"), { accept });
   assert.ok(outcome.kind === "opened");
   assert.match(outcome.url, /^https:\/\/bank\.example\/x\?signature=0x[0-9a-f]{130}&svcID=0x/);
@@ -258,11 +250,7 @@ await test("a sign-in text is not signed for an app of another, nor for whoever 
     "conn=https%3A%2F%2Fbank.example%2Fcb&type=qr",
     "conn=https%3A%2F%2Fbank.example%2Fcb&type=p2p",
   ])
-    await assert.rejects(
-      wallet.approve(signLink(text, `&${route}`), { accept }),
-      (error) => error instanceof WalletRefusal && error.code === "invalid_request",
-      route,
-    );
+    await refuses(wallet.approve(signLink(text, `&${route}`), { accept }), "invalid_request");
 });
 
 /** Who asks, and where the answer goes. */
