@@ -1,5 +1,5 @@
 // Verbs of the operator's command line on the database of a world, in this process.
-import { runCommandLine } from "../service/src/command-line/index.ts";
+import { callCommandLine } from "../service/src/command-line/test-call.ts";
 import type { World } from "./world.ts";
 
 /** The exit status, and all that was printed. */
@@ -28,19 +28,17 @@ export async function logOutAll(
   return runVerb(world, ["user", "logout-all", ...options]);
 }
 
+/** @param more settings in addition to where the world's database is */
 export async function runVerb(
   { ctx }: Pick<World, "ctx">,
   words: readonly string[],
+  more: NodeJS.ProcessEnv = {},
 ): Promise<Said> {
-  const said: string[] = [];
-  const status = await runCommandLine([...words, "--json"], {
-    out: (text) => said.push(text),
-    err: (text) => said.push(text),
-    environment: {
-      DATABASE_URL: ctx.config.databaseUrl ?? "",
-      MASTER_KEY: "11".repeat(32),
-      LOG_LEVEL: "silent",
-    },
+  const { status, out, err } = await callCommandLine([...words, "--json"], {
+    DATABASE_URL: ctx.config.databaseUrl ?? "",
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "silent",
+    ...more,
   });
-  return [status, said.join("")];
+  return [status, out + err];
 }

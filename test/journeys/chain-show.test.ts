@@ -2,19 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressOfPrivateKey } from "@svc/protocol";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { callCommandLine } from "../../service/src/command-line/test-call.ts";
 import { startAnvil } from "../anvil.ts";
 import { fundedKey, handOverRegistry, openInstallation } from "../chain-processes.ts";
 
-async function show(environment: NodeJS.ProcessEnv) {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine(["chain", "show", "--json"], {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment,
-  });
-  return { status, ...written };
-}
+const show = async (environment: NodeJS.ProcessEnv) =>
+  callCommandLine(["chain", "show", "--json"], environment);
 
 test("the chain, its contracts and the operator's account are shown, the same before the first start as after", async () => {
   await using anvil = await startAnvil();

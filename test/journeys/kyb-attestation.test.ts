@@ -19,9 +19,9 @@ import {
 } from "jose";
 import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters, stringToBytes } from "viem";
 import { verifyAttestation } from "../../packages/merchant/src/index.ts";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { getRelease } from "../../service/src/kyb/release/releases.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { runVerb } from "../operator-verbs.ts";
 import { actsOn } from "../audited-acts.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 
@@ -208,19 +208,9 @@ await test("after a rotation old attestations verify until they expire, and the 
 });
 
 async function svc(...args: string[]): Promise<Record<string, unknown>[]> {
-  const said: string[] = [];
-  const status = await runCommandLine([...args, "--json"], {
-    out: (text) => said.push(text),
-    err: (text) => said.push(text),
-    environment: {
-      DATABASE_URL: ctx.config.databaseUrl ?? "",
-      BASE_URL: world.baseUrl,
-      MASTER_KEY: "11".repeat(32),
-      CHAIN: "off",
-    },
-  });
-  assert.equal(status, 0, said.join(""));
-  return [JSON.parse(said.join(""))].flat() as Record<string, unknown>[];
+  const [status, said] = await runVerb(world, args, { BASE_URL: world.baseUrl, CHAIN: "off" });
+  assert.equal(status, 0, said);
+  return [JSON.parse(said)].flat() as Record<string, unknown>[];
 }
 
 await test("a key that was rotated or revoked by an operator signs no more, in the process that runs too", async () => {

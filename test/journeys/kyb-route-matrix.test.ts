@@ -8,7 +8,7 @@ import {
   createOrganization,
   revokeApiKey,
 } from "../../service/src/accounts/index.ts";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { runVerb } from "../operator-verbs.ts";
 import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { matrix, type Needed } from "../kyb-routes.ts";
@@ -144,21 +144,9 @@ async function newMerchant(
   return { id, apiKey, organizationId };
 }
 
-/** `svc grant`, as operators type it. */
-async function svc(...args: string[]): Promise<{ exit: number; said: string }> {
-  const said: string[] = [];
-  const exit = await runCommandLine([...args, "--json"], {
-    out: (text) => said.push(text),
-    err: (text) => said.push(text),
-    environment: {
-      DATABASE_URL: ctx.config.databaseUrl ?? "",
-      BASE_URL: ctx.config.baseUrl,
-      MASTER_KEY: "11".repeat(32),
-      CHAIN: "off",
-    },
-  });
-  return { exit, said: said.join("") };
-}
+/** Calls `svc grant`. */
+const grant = async (...args: string[]) =>
+  runVerb(world, ["grant", ...args], { BASE_URL: ctx.config.baseUrl, CHAIN: "off" });
 
 /** Waits until every route answers as expected: keys learn of changes by notification. */
 async function become(what: string, check: () => Promise<boolean>): Promise<void> {
@@ -217,8 +205,8 @@ await test("an organization may kyb:read from the start, and nothing else; each 
     else await assertRefused(route, apiKey, reasonOfMissing[route.needed]);
   for (const entitlement of ["kyb:data-request", "kyb:signature"] as const) {
     const gated = routes.filter(({ needed }) => needed === entitlement);
-    const granted = await svc("grant", organizationId, entitlement);
-    assert.equal(granted.exit, 0, granted.said);
+    const [granted, said] = await grant(organizationId, entitlement);
+    assert.equal(granted, 0, said);
     const [one] = gated;
     assert.ok(one !== undefined);
     await become("it is granted", async () => isEntitled(await callWith(one, apiKey)));
@@ -228,8 +216,8 @@ await test("an organization may kyb:read from the start, and nothing else; each 
       else if (route.needed !== "kyb:read")
         await assertRefused(route, apiKey, reasonOfMissing[route.needed]);
     }
-    const withdrawn = await svc("grant", organizationId, entitlement, "--withdraw");
-    assert.equal(withdrawn.exit, 0, withdrawn.said);
+    const [withdrawn, told] = await grant(organizationId, entitlement, "--withdraw");
+    assert.equal(withdrawn, 0, told);
     await become("it is withdrawn", async () => !isEntitled(await callWith(one, apiKey)));
     for (const route of gated) await assertRefused(route, apiKey, reasonOfMissing[entitlement]);
   }
@@ -239,12 +227,12 @@ await test("an organization may kyb:read from the start, and nothing else; each 
     ["0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10", "kyb:pii"],
     ["Other", "kyb:pii"],
   ] as const)
-    assert.notEqual((await svc("grant", organization, entitlement, "--withdraw")).exit, 0);
+    assert.notEqual((await grant(organization, entitlement, "--withdraw"))[0], 0);
 });
 
 await test("personal data take kyb:pii, wherever fields are named", async () => {
   const { apiKey, organizationId } = await newMerchant();
-  await svc("grant", organizationId, "kyb:data-request");
+  await grant(organizationId, "kyb:data-request");
   const naming = routes.filter(
     ({ name }) => bodies[name]?.["purpose"] !== undefined || name.endsWith("/quote"),
   );
@@ -261,9 +249,9 @@ await test("personal data take kyb:pii, wherever fields are named", async () => 
   for (const body of [personal, { ...personal, optionalFields: 1 }, { ...personal, more: 1 }])
     for (const route of gated)
       assert.deepEqual(reasonOf(await callWith(route, apiKey, body)), [403, "pii_not_entitled"]);
-  await svc("grant", organizationId, "kyb:pii");
+  await grant(organizationId, "kyb:pii");
   await become("personal data are granted", async () => !(await isAllowed()).includes(false));
-  await svc("grant", organizationId, "kyb:pii", "--withdraw");
+  await grant(organizationId, "kyb:pii", "--withdraw");
   await become("they are withdrawn", async () => !(await isAllowed()).includes(true));
 });
 
@@ -275,14 +263,14 @@ await test("an offer exists only for keys that may make offers of its kind", asy
     ["kyb:data-request", dataOffer, signatureOffer, "kyb_not_entitled"],
     ["kyb:signature", signatureOffer, dataOffer, "kyb_signature_not_entitled"],
   ] as const) {
-    await svc("grant", organizationId, entitlement, "--withdraw");
+    await grant(organizationId, entitlement, "--withdraw");
     await become("it is withdrawn", async () => (await world.call("GET", path)).status === 403);
     assert.deepEqual(reasonOf(await world.call("GET", path)), [403, reason]);
     assert.deepEqual(reasonOf(await world.call("POST", `${path}/cancel`)), [403, reason]);
     for (const { name, described } of routes)
       if (name.includes("/kyb/offers/")) assert.ok(described.includes(`\`${reason}\``), name);
     assert.equal((await world.call("GET", other)).status, 200);
-    await svc("grant", organizationId, entitlement);
+    await grant(organizationId, entitlement);
     await become("it is granted", async () => (await world.call("GET", path)).status === 200);
   }
 });
@@ -312,7 +300,7 @@ await test("objects are those of one client domain: for every other key they are
     environment: "sandbox",
   });
   for (const entitlement of ["kyb:data-request", "kyb:pii", "kyb:signature"])
-    await svc("grant", foreign.organizationId, entitlement);
+    await grant(foreign.organizationId, entitlement);
   const ofObjects = routes.filter(({ isOfObject }) => isOfObject);
   assert.ok(ofObjects.length >= 15);
   for (const { apiKey } of [foreign, sibling, sandbox]) {
@@ -467,7 +455,7 @@ await test("of several faults the first in the documented order is told: 401, 40
     "kyb_signature_not_entitled",
   ]);
   for (const entitlement of ["kyb:signature", "kyb:data-request"])
-    await svc("grant", organizationId, entitlement);
+    await grant(organizationId, entitlement);
   await become("it is granted", async () => (await create({ more: 1 }, apiKey))[0] === 400);
   assert.deepEqual(await create({ ...faults, more: 1 }, apiKey), [400, "malformed_request"]);
   const keyless = { apiKey, body: { ...someText, ...faults } };

@@ -8,7 +8,7 @@ import {
   createDomain,
   createOrganization,
 } from "../../service/src/accounts/index.ts";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { callCommandLine } from "../../service/src/command-line/test-call.ts";
 import { logInFor } from "../business-login.ts";
 import { noteBusinessAcquaintance } from "../../service/src/kyb/business/acquaintance-store.ts";
 import { requestLook, wakeRoster } from "../../service/src/kyb/business/roster-store.ts";
@@ -37,22 +37,17 @@ const lookUp = async (kind: (typeof lookups)[number], wallet: string, apiKey = w
   world.call("GET", `/api/v1/kyb/${kind}/${wallet}`, { apiKey });
 
 async function svc(...args: string[]) {
-  const written = { out: "", err: "" };
   const { databaseUrl, baseUrl } = world.ctx.config;
-  const status = await runCommandLine([...args, "--json"], {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment: {
-      PROFILE: "dev",
-      BASE_URL: baseUrl,
-      DATABASE_URL: databaseUrl ?? "",
-      MASTER_KEY: "11".repeat(32),
-      LOG_LEVEL: "silent",
-      CHAIN: "off",
-    },
+  const { status, out, err } = await callCommandLine([...args, "--json"], {
+    PROFILE: "dev",
+    BASE_URL: baseUrl,
+    DATABASE_URL: databaseUrl ?? "",
+    MASTER_KEY: "11".repeat(32),
+    LOG_LEVEL: "silent",
+    CHAIN: "off",
   });
-  const value = written.out === "" ? null : (JSON.parse(written.out) as Record<string, unknown>);
-  return { status, value, err: written.err };
+  const value = out === "" ? null : (JSON.parse(out) as Record<string, unknown>);
+  return { status, value, err };
 }
 
 const reachVerified = async (address: string, isVerified: boolean) =>

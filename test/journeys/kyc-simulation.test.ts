@@ -12,7 +12,7 @@ import {
   isAcquainted,
 } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
+import { runVerb } from "../operator-verbs.ts";
 import { actsOn } from "../audited-acts.ts";
 import { type KycWorld, openKycWorld } from "../kyc-world.ts";
 import { until } from "../patience.ts";
@@ -57,21 +57,10 @@ interface Ran {
 }
 
 async function svcAt(baseUrl: string, ...args: string[]): Promise<Ran> {
-  const said: string[] = [];
-  const { config } = world.ctx;
-  const status = await runCommandLine([...args, "--json"], {
-    out: (text) => said.push(text),
-    err: (text) => said.push(text),
-    environment: {
-      DATABASE_URL: config.databaseUrl ?? "",
-      BASE_URL: baseUrl,
-      MASTER_KEY: "11".repeat(32),
-      CHAIN: config.chain,
-    },
-  });
-  const text = said.join("");
-  const value = status === 0 ? (JSON.parse(text) as Record<string, unknown>) : {};
-  return { status, value, said: text };
+  const settings = { BASE_URL: baseUrl, CHAIN: world.ctx.config.chain };
+  const [status, said] = await runVerb(world, args, settings);
+  const value = status === 0 ? (JSON.parse(said) as Record<string, unknown>) : {};
+  return { status, value, said };
 }
 
 async function ask(changed: Record<string, unknown> = {}): Promise<string> {

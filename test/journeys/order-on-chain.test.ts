@@ -23,8 +23,8 @@ import {
   revokeCredential,
 } from "../../service/src/credentials/index.ts";
 import { findCredential } from "../../service/src/credentials/credential-store.ts";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { announceInvalidated } from "../../service/src/kyc/index.ts";
+import { runVerb } from "../operator-verbs.ts";
 import { until } from "../patience.ts";
 import { openWorld } from "../world.ts";
 
@@ -201,21 +201,10 @@ await test("the wallet that consented gets the same receipt", async () => {
 
 await test("the heads of the audit trail that the batches anchored agree with the chain", async () => {
   // From another process, as an operator runs it beside the service.
-  const said: string[] = [];
-  const { databaseUrl, dataDirectory } = ctx.config;
-  const exitCode = await runCommandLine(["audit", "verify", "--json"], {
-    out: (text) => said.push(text),
-    err: (text) => said.push(text),
-    environment: {
-      DATABASE_URL: databaseUrl ?? "",
-      DATA_DIR: dataDirectory,
-      MASTER_KEY: "11".repeat(32),
-      CHAIN: "on",
-      LOG_LEVEL: "silent",
-    },
-  });
-  assert.equal(exitCode, 0, said.join(""));
-  const { anchored } = JSON.parse(said.join("")) as { anchored: { checked: number } };
+  const settings = { DATA_DIR: ctx.config.dataDirectory, CHAIN: "on" };
+  const [exitCode, said] = await runVerb({ ctx }, ["audit", "verify"], settings);
+  assert.equal(exitCode, 0, said);
+  const { anchored } = JSON.parse(said) as { anchored: { checked: number } };
   assert.ok(anchored.checked >= 1);
 });
 

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createApiKey, isAcquainted } from "../../service/src/accounts/index.ts";
-import { runCommandLine } from "../../service/src/command-line/index.ts";
 import { getBuiltInIssuer } from "../../service/src/credentials/index.ts";
 import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
+import { runVerb } from "../operator-verbs.ts";
 import { approveByQr, openPage } from "../login-flow.ts";
 import {
   claim,
@@ -36,18 +36,9 @@ after(async () => {
 });
 
 async function svc(...args: string[]): Promise<Record<string, unknown>> {
-  const said: string[] = [];
-  const status = await runCommandLine([...args, "--json"], {
-    out: (text) => said.push(text),
-    err: (text) => said.push(text),
-    environment: {
-      DATABASE_URL: world.ctx.config.databaseUrl ?? "",
-      MASTER_KEY: "11".repeat(32),
-      CHAIN: "off",
-    },
-  });
-  assert.equal(status, 0, said.join(""));
-  return JSON.parse(said.join("")) as Record<string, unknown>;
+  const [status, said] = await runVerb(world, args, { CHAIN: "off" });
+  assert.equal(status, 0, said);
+  return JSON.parse(said) as Record<string, unknown>;
 }
 
 async function call(

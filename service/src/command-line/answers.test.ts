@@ -10,21 +10,14 @@ import { test } from "node:test";
 import { openDb } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { escapeSteering } from "../platform/telemetry/steering.ts";
-import { runCommandLine } from "./index.ts";
+import { callCommandLine } from "./test-call.ts";
 import { forPeople } from "./print.ts";
 
 await using database = await openTestDatabase();
 const environment = { DATABASE_URL: database.url, PROFILE: "dev", MASTER_KEY: "11".repeat(32) };
 
-async function call(args: readonly string[], more: NodeJS.ProcessEnv = {}) {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine(args, {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment: { ...environment, ...more },
-  });
-  return { status, ...written };
-}
+const call = async (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+  callCommandLine(args, { ...environment, ...more });
 
 for (const [what, id] of [
   ["does not exist", "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10"],

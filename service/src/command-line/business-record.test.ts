@@ -11,7 +11,7 @@ import { insertTestBusiness } from "../credentials/test-credentials-store.ts";
 import { parseConfig } from "../platform/config/config.ts";
 import { sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
-import { runCommandLine } from "./index.ts";
+import { callCommandLine } from "./test-call.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-record-"));
 using cleanup = new DisposableStack();
@@ -33,15 +33,8 @@ await insertTestBusiness(ctx.db, { address: sandbox, environment: "sandbox", now
 
 const call = async (...args: string[]) => callWith({}, ...args);
 
-async function callWith(more: NodeJS.ProcessEnv, ...args: string[]) {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine([...args, "--json"], {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment: { ...environment, ...more },
-  });
-  return { status, ...written };
-}
+const callWith = async (more: NodeJS.ProcessEnv, ...args: string[]) =>
+  callCommandLine([...args, "--json"], { ...environment, ...more });
 
 function fileOf(value: unknown): string {
   const path = join(directory, "record.json");

@@ -15,6 +15,7 @@ import { openDb } from "../platform/database/db.ts";
 import { openNotifications } from "../platform/database/notifications.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
 import { runCommandLine } from "./index.ts";
+import { callCommandLine } from "./test-call.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
@@ -52,15 +53,8 @@ async function json(args: readonly string[]): Promise<Record<string, unknown>> {
 }
 
 /** The same within this process: most transcripts need no new one. */
-async function call(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine(args, {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment: { ...environment, ...more },
-  });
-  return { status, ...written };
-}
+const call = async (args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> =>
+  callCommandLine(args, { ...environment, ...more });
 
 const textOf = (record: Record<string, unknown>, name: string): string => String(record[name]);
 

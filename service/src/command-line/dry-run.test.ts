@@ -6,20 +6,13 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { listMigrations } from "../platform/database/migrate.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
-import { runCommandLine } from "./index.ts";
+import { callCommandLine } from "./test-call.ts";
 
 await using database = await openTestDatabase({ migrated: false });
 const environment = { DATABASE_URL: database.url, PROFILE: "dev", MASTER_KEY: "11".repeat(32) };
 
-async function call(words: string, changed: Record<string, string | undefined> = {}) {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine([...words.split(" "), "--json"], {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment: { ...environment, ...changed },
-  });
-  return { status, ...written };
-}
+const call = async (words: string, changed: Record<string, string | undefined> = {}) =>
+  callCommandLine([...words.split(" "), "--json"], { ...environment, ...changed });
 
 const user = "0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13";
 const issuer = "0190a5f2-7c1e-7b3a-9d4e-5f6a7b8c9d0e";

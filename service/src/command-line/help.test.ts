@@ -1,20 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { runCommandLine } from "./run.ts";
+import { callCommandLine } from "./test-call.ts";
 import { verbs } from "./verbs.ts";
-
-async function call(args: readonly string[]) {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine(args, {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-  });
-  return { status, ...written };
-}
 
 for (const verb of verbs) {
   void test(`svc ${verb.name} --help says what it does, each option and an example`, async () => {
-    const { status, out, err } = await call([...verb.name.split(" "), "--help"]);
+    const { status, out, err } = await callCommandLine([...verb.name.split(" "), "--help"]);
     assert.deepEqual({ status, err }, { status: 0, err: "" });
     assert.ok(out.startsWith(verb.summary));
     assert.ok(out.includes(`Example: svc ${verb.example}`));
@@ -27,22 +18,23 @@ for (const verb of verbs) {
 void test("svc <verb> --help names --json, except of serve, which prints no result", async () => {
   const silent = [];
   for (const { name } of verbs)
-    if (!(await call([...name.split(" "), "--help"])).out.includes("--json")) silent.push(name);
+    if (!(await callCommandLine([...name.split(" "), "--help"])).out.includes("--json"))
+      silent.push(name);
   assert.deepEqual(silent, ["serve"]);
 });
 
 void test("svc --help lists every verb, a group its own", async () => {
-  const all = await call(["--help"]);
+  const all = await callCommandLine(["--help"]);
   assert.equal(all.status, 0);
   for (const verb of verbs) assert.ok(all.out.includes(`  ${verb.name} `));
-  const group = await call(["organization", "member", "--help"]);
+  const group = await callCommandLine(["organization", "member", "--help"]);
   assert.ok(group.out.includes("organization member add"));
   assert.ok(!group.out.includes("client create"));
 });
 
 void test("the help of a new client names the defaults, that of an update none", async () => {
   const [create, update] = await Promise.all(
-    ["create", "update"].map(async (verb) => call(["client", verb, "--help"])),
+    ["create", "update"].map(async (verb) => callCommandLine(["client", verb, "--help"])),
   );
   for (const text of ["into the wallet.", "be bound by DPoP."]) {
     assert.ok(create?.out.includes(`${text} Default: `), text);
@@ -52,23 +44,23 @@ void test("the help of a new client names the defaults, that of an update none",
 });
 
 void test("help is asked for as people ask, and the version is told", async () => {
-  const all = await call(["--help"]);
+  const all = await callCommandLine(["--help"]);
   for (const args of [["-h"], ["help"], ["help", "--help"]])
-    assert.deepEqual(await call(args), all, args.join(" "));
-  const one = await call(["client", "create", "--help"]);
+    assert.deepEqual(await callCommandLine(args), all, args.join(" "));
+  const one = await callCommandLine(["client", "create", "--help"]);
   for (const args of [
     ["client", "create", "-h"],
     ["help", "client", "create"],
   ])
-    assert.deepEqual(await call(args), one, args.join(" "));
-  const { status, out, err } = await call(["--version"]);
+    assert.deepEqual(await callCommandLine(args), one, args.join(" "));
+  const { status, out, err } = await callCommandLine(["--version"]);
   assert.deepEqual({ status, err }, { status: 0, err: "" });
   assert.match(out, /^svc \d+\.\d+\.\d+\n$/);
-  assert.equal((await call(["help", "frob"])).status, 2);
+  assert.equal((await callCommandLine(["help", "frob"])).status, 2);
 });
 
 void test("who misspells the second word of a verb is led to the help of the group", async () => {
-  const { status, err } = await call(["client", "lst"]);
+  const { status, err } = await callCommandLine(["client", "lst"]);
   assert.equal(status, 2);
   assert.equal(err, 'svc: there is no verb "client lst"; see svc client --help\n');
 });
@@ -82,5 +74,5 @@ void test("the value of an option is no word of a verb", async () => {
       "options stand after the verb; see svc client show --help",
     ],
   ] as const)
-    assert.deepEqual(await call(args), { status: 2, out: "", err: `svc: ${err}\n` });
+    assert.deepEqual(await callCommandLine(args), { status: 2, out: "", err: `svc: ${err}\n` });
 });

@@ -3,20 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Db, openDb, sql } from "../platform/database/db.ts";
 import { openTestDatabase } from "../platform/database/test-database.ts";
-import { runCommandLine } from "./index.ts";
+import { callCommandLine } from "./test-call.ts";
 
 await using database = await openTestDatabase();
 const environment = { DATABASE_URL: database.url, PROFILE: "dev", MASTER_KEY: "11".repeat(32) };
 
-async function call(words: string, texts: readonly string[] = []) {
-  const written = { out: "", err: "" };
-  const status = await runCommandLine([...words.split(" "), ...texts], {
-    out: (part) => (written.out += part),
-    err: (part) => (written.err += part),
-    environment,
-  });
-  return { status, ...written };
-}
+const call = async (words: string, texts: readonly string[] = []) =>
+  callCommandLine([...words.split(" "), ...texts], environment);
 
 async function json(words: string, texts: readonly string[] = []): Promise<unknown> {
   const { status, out, err } = await call(words, [...texts, "--json"]);
