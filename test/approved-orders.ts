@@ -23,7 +23,8 @@ import {
 } from "../service/src/credentials/test-credentials.ts";
 import { takeQueued } from "../service/src/credentials/test-credentials-store.ts";
 import type { KycContext } from "../service/src/kyc/kyc-context.ts";
-import { settlementFinalHandlers } from "../service/src/kyc/settlement.ts";
+import { findOrder } from "../service/src/kyc/order-store.ts";
+import { settlementFinalHandlers, settleOrders } from "../service/src/kyc/settlement.ts";
 import * as store from "./approved-orders-store.ts";
 
 /** Orders on their way over the chain, of which there is what comes back. */
@@ -37,6 +38,10 @@ export interface TestSettlement extends AsyncDisposable {
   readonly credentialId: string;
   /** Makes orders that their user approved just now. @param data.packageId another than the first */
   approve(count: number, data?: { infos?: string; packageId?: string }): Promise<store.TestOrder[]>;
+  /** Settles when the window of the batch is over. */
+  readonly closeBatch: () => Promise<void>;
+  /** The status of an order, and why it failed if it did. */
+  readonly statusOf: (order: store.TestOrder) => Promise<string>;
   /** Another package of the same domain. @returns its id */
   addPackage(): Promise<string>;
   /** The chain takes everything that is queued, with this end. */
@@ -85,6 +90,15 @@ export async function openTestSettlement(
         at: ctx.clock.now(),
       });
       return orders;
+    },
+    async closeBatch() {
+      world.advance(ctx.config.settlementWindowSeconds);
+      await settleOrders(ctx);
+    },
+    async statusOf({ referenceKey }) {
+      const order = await findOrder(ctx.db, referenceKey);
+      if (order === null) throw new Error("there is no such order");
+      return order.failureReason === null ? order.status : `${order.status} ${order.failureReason}`;
     },
     addPackage: async () => (await addPackage(ctx, world.live.organizationId)).packageId,
     mine: async (status = "succeeded") => mine(ctx, status),

@@ -40,8 +40,7 @@ async function settleSome(world: Awaited<ReturnType<typeof openTestSettlement>>)
     await ctx.audit.record(ctx.db, { actor: "system", action: "test.run", subject: `${round}` });
     await chainAll(ctx);
     await world.approve(2);
-    world.world.advance(ctx.config.settlementWindowSeconds);
-    await settleOrders(ctx);
+    await world.closeBatch();
     const initiated = await world.mine();
     await settleOrders(ctx);
     for (const done of [...initiated, ...(await world.mine())]) {
@@ -173,8 +172,7 @@ await test("a batch that the chain has not taken, or not for good, anchors nothi
   const look = async () => verifyAnchors({ db: other.ctx.db, chain: chainOf([], ctx.chain) });
   const nothing = { isIntact: true, checked: 0, faults: [] };
   await other.approve(1);
-  other.world.advance(ctx.config.settlementWindowSeconds);
-  await settleOrders(other.ctx);
+  await other.closeBatch();
   assert.deepEqual(await look(), nothing);
   await other.mine("reverted");
   assert.deepEqual(await look(), nothing);

@@ -9,27 +9,18 @@ import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { findOrder } from "./order-store.ts";
 import { settleOrders } from "./settlement.ts";
 import { lockHandOver, takeInitiated } from "./settlement-store.ts";
 
 await using test1 = await openTestSettlement();
 const { ctx } = test1;
 
-async function statusesOf(orders: readonly TestOrder[]): Promise<string[]> {
-  const found = await Promise.all(
-    orders.map(async ({ referenceKey }) => findOrder(ctx.db, referenceKey)),
-  );
-  return found.map((order) =>
-    [order?.status, order?.failureReason].filter((part) => part !== null).join(" "),
-  );
-}
+const statusesOf = async (orders: readonly TestOrder[]) => Promise.all(orders.map(test1.statusOf));
 
 /** Orders whose initiate is final. */
 async function initiate(count: number): Promise<TestOrder[]> {
   const orders = await test1.approve(count);
-  test1.world.advance(ctx.config.settlementWindowSeconds);
-  await settleOrders(ctx);
+  await test1.closeBatch();
   await test1.mine();
   return orders;
 }

@@ -70,8 +70,7 @@ await test("the next attempt begins when the one before has ended, and takes not
   const again = async (): Promise<Order> =>
     beginAttempt(ctx.db, { ...order, salt }, ctx.clock.now());
   await assert.rejects(again, /has ended/, "it is INITIATING");
-  world.advance(ctx.config.settlementWindowSeconds);
-  await settleOrders(ctx);
+  await settlement.closeBatch();
   await settlement.mine();
   await assert.rejects(again, /has ended/, "it is INITIATED");
   await settleOrders(ctx);

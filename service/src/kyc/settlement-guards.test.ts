@@ -17,18 +17,7 @@ import { tryLockBatches } from "./settlement-store.ts";
 import { moveOrders } from "./transitions.ts";
 
 await using test1 = await openTestSettlement();
-const { ctx, world, packageId, organizationId, user } = test1;
-
-async function statusOf({ referenceKey }: TestOrder): Promise<string> {
-  const order = await findOrder(ctx.db, referenceKey);
-  assert.ok(order !== null);
-  return order.failureReason === null ? order.status : `${order.status} ${order.failureReason}`;
-}
-
-async function closeBatch(): Promise<void> {
-  world.advance(ctx.config.settlementWindowSeconds);
-  await settleOrders(ctx);
-}
+const { ctx, world, closeBatch, statusOf, packageId, organizationId, user } = test1;
 
 const bytesOf = (leaf: Hex32): Buffer => Buffer.from(leaf.slice(2), "hex");
 const unknownLeaf: Hex32 = `0x${"d1".repeat(32)}`;

@@ -32,14 +32,8 @@ import {
 } from "../../../test/approved-orders-store.ts";
 
 await using test1 = await openTestSettlement();
-const { ctx, world, packageId, user } = test1;
+const { ctx, world, closeBatch, statusOf, packageId, user } = test1;
 const windowSeconds = ctx.config.settlementWindowSeconds;
-
-async function statusOf({ referenceKey }: TestOrder): Promise<string> {
-  const order = await findOrder(ctx.db, referenceKey);
-  assert.ok(order !== null);
-  return order.failureReason === null ? order.status : `${order.status} ${order.failureReason}`;
-}
 
 /** What the merchant is told, in order, from the approval on. */
 async function eventsOf({ id }: TestOrder): Promise<{ kind: string; body: EventBody }[]> {
@@ -59,11 +53,6 @@ const kindsOf = async (order: TestOrder): Promise<string[]> =>
   });
 
 /** Closes the batch of what waits. */
-async function closeBatch(): Promise<void> {
-  world.advance(windowSeconds);
-  await settleOrders(ctx);
-}
-
 /** Takes everything through to its end. */
 async function settleAll(): Promise<void> {
   await closeBatch();
@@ -200,8 +189,7 @@ await test("the calldata of a batch is its root, over every order and the head o
 await test("nothing on chain names a user, a field, a value or an order", async () => {
   await using other = await openTestSettlement();
   const [order] = (await other.approve(1)) as [TestOrder];
-  other.world.advance(windowSeconds);
-  await settleOrders(other.ctx);
+  await other.closeBatch();
   const { data } = only(await other.ctx.db.transaction(takeQueued));
   assert.equal(data.length, 4 + 32);
   for (const secret of [other.user.slice(2), order.referenceKey, order.salt.slice(2)]) {
@@ -213,8 +201,7 @@ await test("an order whose leaf was revoked before the hand-over fails, and noth
   await using other = await openTestSettlement();
   const before = await readTransfers(other.ctx.db, other.packageId);
   const [order] = (await other.approve(1)) as [TestOrder];
-  other.world.advance(windowSeconds);
-  await settleOrders(other.ctx);
+  await other.closeBatch();
   await other.mine();
   const issuer = await getBuiltInIssuer(other.ctx, "demo", "live");
   await revokeCredential(other.ctx, issuer, other.credentialId);
@@ -379,8 +366,7 @@ await test("the receipt of an attempt outlives it, and the next attempt is settl
 await test("a delivered field that is revoked is announced to who was given it, once for each order", async () => {
   await using other = await openTestSettlement();
   const delivered = await other.approve(2);
-  other.world.advance(windowSeconds);
-  await settleOrders(other.ctx);
+  await other.closeBatch();
   await other.mine();
   await settleOrders(other.ctx);
   await other.mine();
@@ -436,8 +422,7 @@ await test("an organization holds the leaves that were handed over to it, and no
   const asked = { user: other.user, fields: ["EMAIL" as const] };
   const [order] = (await other.approve(2)) as [TestOrder];
   assert.deepEqual(await listHandedOver(other.ctx, organizationId, asked), []);
-  other.world.advance(windowSeconds);
-  await settleOrders(other.ctx);
+  await other.closeBatch();
   await other.mine();
   assert.deepEqual(await listHandedOver(other.ctx, organizationId, asked), []);
   await settleOrders(other.ctx);
@@ -455,8 +440,7 @@ await test("a field that is revoked while it is handed over is announced after i
   await using other = await openTestSettlement();
   const { db } = other.ctx;
   const [order] = (await other.approve(1)) as [TestOrder];
-  other.world.advance(windowSeconds);
-  await settleOrders(other.ctx);
+  await other.closeBatch();
   await other.mine();
   // The hand-over has looked at the leaves and has not committed yet.
   const reached = Promise.withResolvers<void>();
