@@ -429,7 +429,7 @@ function callbacksOf(ctx: Ctx, login: Login, kyc: () => KycContext): Credentials
   return {
     mayAsk: async (organizationId, user) =>
       ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),
-    listHandedOver: async (organizationId, given) => listHandedOver(ctx, organizationId, given),
+    listHandedOver: async (organizationId, given) => listHandedOver(ctx.db, organizationId, given),
     onInvalidated: async (tx, leaves) => announceInvalidated(kyc(), tx, leaves),
     holdCompany,
     onCompanyRecord: async (tx, company) => noteCompanyRecord(ctx, tx, company),

@@ -37,8 +37,8 @@ export async function listInvalidated(
   );
 }
 
-/** The leaves of a user's fields that were handed over to an organization, each once. */
-export async function listHandedOverLeaves(
+/** The leaves of a user's fields that were handed over to an organization, each once, whether they still count or not. */
+export async function listHandedOver(
   db: Queryable,
   organizationId: string,
   { user, fields }: { user: Address; fields: readonly FieldName[] },

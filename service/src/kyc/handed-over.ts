@@ -1,5 +1,3 @@
-// What was handed over to merchants: which leaves they hold, and the news that some of them no longer count.
-import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { InvalidLeaf } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { enqueueEvents } from "../webhooks/index.ts";
@@ -36,13 +34,4 @@ export async function announceInvalidated(
     return [dataInvalidated(ctx, { ...order, attempt: found.attempt }, found.fields)];
   });
   await enqueueEvents(ctx, tx, events);
-}
-
-/** The leaves of a user's fields that were handed over to an organization, whether they still count or not. */
-export async function listHandedOver(
-  ctx: Pick<KycContext, "db">,
-  organizationId: string,
-  given: { user: Address; fields: readonly FieldName[] },
-): Promise<readonly Hex32[]> {
-  return store.listHandedOverLeaves(ctx.db, organizationId, given);
 }

@@ -3,7 +3,8 @@ import { payloadColumn } from "./consent.ts";
 import { syntheticFieldsColumn, syntheticKeyColumn } from "./synthetic-identity.ts";
 
 export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
-export { announceInvalidated, listHandedOver } from "./handed-over.ts";
+export { announceInvalidated } from "./handed-over.ts";
+export { listHandedOver } from "./handed-over-store.ts";
 export { forgetOrders } from "./user-deletion.ts";
 export { listOrdersOf } from "./user-report-store.ts";
 export { kycJobs } from "./jobs.ts";

@@ -8,7 +8,7 @@ import { listBatches, readTransfers, type TestOrder } from "../../../test/approv
 import { untilBlocked, untilOverOrBlocked } from "../../../test/lock-waits.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertConsent } from "./consent-store.ts";
-import { listHandedOver } from "./handed-over.ts";
+import { listHandedOver } from "./handed-over-store.ts";
 import { steps } from "./order.ts";
 import { beginAttempt, findOrder, holdTransfer } from "./order-store.ts";
 import { findSettled } from "./receipt-store.ts";
@@ -57,7 +57,7 @@ await test("an order that is approved again is anchored once and handed over as 
     [2, 2],
   );
   const asked = { user, fields: ["EMAIL" as const] };
-  const held = await listHandedOver(ctx, organizationId, asked);
+  const held = await listHandedOver(ctx.db, organizationId, asked);
   assert.deepEqual(held, order.consent.leaves, "the first attempt handed nothing over");
 });
 

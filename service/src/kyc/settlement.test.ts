@@ -16,8 +16,8 @@ import { getBuiltInIssuer } from "../credentials/index.ts";
 import { takeQueued } from "../credentials/test-credentials-store.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { listEventsOf } from "../webhooks/index.ts";
-import { announceInvalidated, listHandedOver } from "./handed-over.ts";
-import { listInvalidated } from "./handed-over-store.ts";
+import { announceInvalidated } from "./handed-over.ts";
+import { listHandedOver, listInvalidated } from "./handed-over-store.ts";
 import { beginAttempt, findOrder, listHistory } from "./order-store.ts";
 import { getReceiptOf } from "./receipts.ts";
 import { callOf, treeOfBatch } from "./settlement-batch.ts";
@@ -421,19 +421,19 @@ await test("an organization holds the leaves that were handed over to it, and no
   const { organizationId } = other;
   const asked = { user: other.user, fields: ["EMAIL" as const] };
   const [order] = (await other.approve(2)) as [TestOrder];
-  assert.deepEqual(await listHandedOver(other.ctx, organizationId, asked), []);
+  assert.deepEqual(await listHandedOver(other.ctx.db, organizationId, asked), []);
   await other.closeBatch();
   await other.mine();
-  assert.deepEqual(await listHandedOver(other.ctx, organizationId, asked), []);
+  assert.deepEqual(await listHandedOver(other.ctx.db, organizationId, asked), []);
   await settleOrders(other.ctx);
-  const held = await listHandedOver(other.ctx, organizationId, asked);
+  const held = await listHandedOver(other.ctx.db, organizationId, asked);
   assert.deepEqual(held, order.consent.leaves);
   const sandbox = other.world.sandbox.organizationId;
-  assert.deepEqual(await listHandedOver(other.ctx, sandbox, asked), []);
+  assert.deepEqual(await listHandedOver(other.ctx.db, sandbox, asked), []);
   const phone = { ...asked, fields: ["PHONE" as const] };
-  assert.deepEqual(await listHandedOver(other.ctx, organizationId, phone), []);
+  assert.deepEqual(await listHandedOver(other.ctx.db, organizationId, phone), []);
   const stranger = { ...asked, user };
-  assert.deepEqual(await listHandedOver(other.ctx, organizationId, stranger), []);
+  assert.deepEqual(await listHandedOver(other.ctx.db, organizationId, stranger), []);
 });
 
 await test("a field that is revoked while it is handed over is announced after it", async () => {
