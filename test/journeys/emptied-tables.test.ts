@@ -7,7 +7,7 @@ import {
   listProposalsOf,
 } from "../../service/src/kyb/business/proposal-store.ts";
 import { findRemovalByBallot } from "../../service/src/kyb/business/removal-store.ts";
-import { findToken, keepRequestObject } from "../../service/src/kyc/consent-store.ts";
+import { findLink, keepRequestObject } from "../../service/src/kyc/consent-store.ts";
 import { steps } from "../../service/src/kyc/order.ts";
 import { moveRows } from "../../service/src/kyc/transition-store.ts";
 import { revokeOffline } from "../../service/src/login/user-logout-store.ts";
@@ -178,7 +178,7 @@ const emptied: readonly Emptied[] = [
       select sha256(n::text::bytea), gen_random_uuid(), 1, 1e10, '', '', '{}', 0 from ${series}`,
     others: [order],
     works: {
-      "a link is found": async (tx) => findToken(tx, token),
+      "a link is found": async (tx) => findLink(tx, token),
       "a link is opened": async (tx) => keepRequestObject(tx, link, { object: "", now: 0 }),
     },
   },

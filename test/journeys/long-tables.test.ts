@@ -19,7 +19,7 @@ import { listAnchoringBatches } from "../../service/src/kyc/anchor-store.ts";
 import {
   countMismatch,
   keepRequestObject,
-  type OpenedToken,
+  type OrderLink,
 } from "../../service/src/kyc/consent-store.ts";
 import { renewPending } from "../../service/src/kyc/order-store.ts";
 import { findOldestWaitingSince } from "../../service/src/kyc/settlement-store.ts";
@@ -293,8 +293,8 @@ const release = {
   amountRappen: 1,
   lines: [],
 };
-const openedToken = {
-  order: { id } as OpenedToken["order"],
+const openedLink = {
+  order: { id } as OrderLink["order"],
   attempt: 1,
   tokenSha256: Buffer.alloc(32),
 };
@@ -346,8 +346,8 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
     "kyc_order",
     ["kyc_order_pkey", "kyc_token_pkey", "kyc_token_order_id_idx"],
     [
-      async (db) => countMismatch(db, openedToken),
-      async (db) => keepRequestObject(db, openedToken, { object: "", now: 0 }),
+      async (db) => countMismatch(db, openedLink),
+      async (db) => keepRequestObject(db, openedLink, { object: "", now: 0 }),
       async (db) =>
         renewPending(db, { id, callback: "", expiration: 0 }).catch(() => "there is no such order"),
     ],

@@ -8,10 +8,10 @@ import type { TestOrder } from "../../../test/approved-orders-store.ts";
 import { getPackage } from "../accounts/index.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import { answerOrder, openOrder } from "./consent.ts";
-import { countMismatch, findToken, keepRequestObject } from "./consent-store.ts";
+import { countMismatch, findLink, keepRequestObject } from "./consent-store.ts";
 import { steps } from "./order.ts";
 import type { Order } from "./order-row.ts";
-import { beginAttempt, findOrder, holdTransfer, insertToken } from "./order-store.ts";
+import { beginAttempt, findOrder, holdTransfer, insertLink } from "./order-store.ts";
 import { type RequestedOrder, requestOrder } from "./orders.ts";
 import { moveOrders } from "./transitions.ts";
 
@@ -43,7 +43,7 @@ async function giveLink(order: Order) {
   const tokenSha256 = sha256(token);
   const { attempt, expiration, callback } = order;
   const link = { tokenSha256, orderId: order.id, attempt, expiration, callback, requester: "" };
-  await insertToken(ctx.db, { ...link, offered: [], createdAt: now });
+  await insertLink(ctx.db, { ...link, offered: [], createdAt: now });
   return { token, tokenSha256, order, attempt };
 }
 
@@ -108,7 +108,7 @@ await test("only the approval that was taken is answered as before, and no other
   const order = await findOrder(ctx.db, approved.referenceKey);
   assert.ok(order !== null);
   const { token, tokenSha256 } = await giveLink(order);
-  const opened = await findToken(ctx.db, tokenSha256);
+  const opened = await findLink(ctx.db, tokenSha256);
   assert.ok(opened !== null);
   const answer = async (signature: Buffer): Promise<unknown> => {
     const members = { svcID: user, id: order.referenceKey, infos: encodeInfos([]) };

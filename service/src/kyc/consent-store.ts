@@ -6,7 +6,7 @@ import type { Order } from "./order-row.ts";
 import { orderColumns } from "./order-store.ts";
 
 /** A link that was given out, with its order. */
-export interface OpenedToken {
+export interface OrderLink {
   readonly tokenSha256: Buffer;
   readonly order: Order;
   /** The attempt of the order that the link belongs to; the order may be in a later one. */
@@ -22,14 +22,14 @@ export interface OpenedToken {
 }
 
 /** A link, with the members of its order beside its own. */
-type TokenRow = Omit<OpenedToken, "tokenSha256" | "order" | "attempt" | "expiration" | "callback"> &
-  Order & { tokenAttempt: number; tokenExpiration: number; tokenCallback: string };
+type LinkRow = Omit<OrderLink, "tokenSha256" | "order" | "attempt" | "expiration" | "callback"> &
+  Order & { linkAttempt: number; linkExpiration: number; linkCallback: string };
 
 /** A link and its order. The `offset 0` has PostgreSQL find the link by its key alone, before anything else. */
-export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<OpenedToken | null> {
-  const [row] = await db.query<TokenRow>(
-    sql`select ${orderColumns}, kyc_token.attempt as "tokenAttempt", kyc_token.expiration as "tokenExpiration",
-        kyc_token.callback as "tokenCallback", kyc_token.requester, kyc_token.offered,
+export async function findLink(db: Queryable, tokenSha256: Buffer): Promise<OrderLink | null> {
+  const [row] = await db.query<LinkRow>(
+    sql`select ${orderColumns}, kyc_token.attempt as "linkAttempt", kyc_token.expiration as "linkExpiration",
+        kyc_token.callback as "linkCallback", kyc_token.requester, kyc_token.offered,
         kyc_token.request_object as "requestObject", organization.name as "organizationName",
         kyc_consent.signature as "approvedSignature"
       from (select * from kyc_token where token_sha256 = ${tokenSha256} offset 0) as kyc_token
@@ -38,14 +38,14 @@ export async function findToken(db: Queryable, tokenSha256: Buffer): Promise<Ope
         left join kyc_consent on kyc_consent.order_id = kyc_order.id and kyc_consent.attempt = kyc_token.attempt`,
   );
   if (row === undefined) return null;
-  const { tokenAttempt, tokenExpiration, tokenCallback, requester, offered, ...more } = row;
+  const { linkAttempt, linkExpiration, linkCallback, requester, offered, ...more } = row;
   const { requestObject, organizationName, approvedSignature, ...order } = more;
   return {
     tokenSha256,
     order,
-    attempt: tokenAttempt,
-    expiration: tokenExpiration,
-    callback: tokenCallback,
+    attempt: linkAttempt,
+    expiration: linkExpiration,
+    callback: linkCallback,
     requester,
     offered,
     requestObject,
@@ -66,20 +66,20 @@ const pending = "PENDING";
  */
 export async function keepRequestObject(
   db: Queryable,
-  token: Pick<OpenedToken, "tokenSha256" | "order" | "attempt">,
+  link: Pick<OrderLink, "tokenSha256" | "order" | "attempt">,
   { object, now }: { object: string; now: number },
 ): Promise<string | null> {
   const [row] = await db.query<{ request_object: string }>(
     sql`with scanned as (
         update kyc_order set scanned_at = coalesce(scanned_at, ${now})
-        where id = ${token.order.id} and attempt = ${token.attempt} and status = ${pending} returning id
+        where id = ${link.order.id} and attempt = ${link.attempt} and status = ${pending} returning id
       ), kept as (
         update kyc_token set request_object = coalesce(request_object, ${object})
-        where order_id = (select id from scanned) and token_sha256 = ${token.tokenSha256}
+        where order_id = (select id from scanned) and token_sha256 = ${link.tokenSha256}
         returning request_object, number
       ), ended as (
         delete from kyc_token
-        where order_id = ${token.order.id} and number < (select number from kept) and request_object is null
+        where order_id = ${link.order.id} and number < (select number from kept) and request_object is null
       )
       select request_object from kept`,
   );
@@ -128,7 +128,7 @@ export async function insertConsent(tx: Queryable, given: NewConsent): Promise<v
 /** Counts a validly signed result that matches nothing. @returns how many there were, null where it is over */
 export async function countMismatch(
   tx: Queryable,
-  { order, attempt }: Pick<OpenedToken, "order" | "attempt">,
+  { order, attempt }: Pick<OrderLink, "order" | "attempt">,
 ): Promise<number | null> {
   const [row] = await tx.query<{ mismatches: number }>(
     sql`update kyc_order set mismatches = mismatches + 1

@@ -45,28 +45,28 @@ export const payloadColumn: SealedColumn = {
  * @throws {Problem} request_not_found, request_over
  */
 export async function openOrder(ctx: KycContext, token: string): Promise<string> {
-  const opened = await getLink(ctx, token);
-  refuseOver(ctx, opened);
-  if (opened.requestObject !== null) return opened.requestObject;
-  const { order } = opened;
+  const link = await getLink(ctx, token);
+  refuseOver(ctx, link);
+  if (link.requestObject !== null) return link.requestObject;
+  const { order } = link;
   const object = ctx.signRequestObject({
     iss: ctx.config.baseUrl,
     aud: "svc-wallet",
     action: "request",
     id: order.referenceKey,
-    client_name: opened.organizationName,
-    domain: opened.requester,
+    client_name: link.organizationName,
+    domain: link.requester,
     from: organizationIdentity(order.organizationId),
     required: order.required,
-    optional: opened.offered,
-    callback_host: hostOf(opened.callback),
+    optional: link.offered,
+    callback_host: hostOf(link.callback),
     livemode: order.environment === "live",
     scopes: [],
     ...(order.purpose === null ? {} : { purpose: order.purpose }),
     iat: ctx.clock.now(),
-    exp: opened.expiration,
+    exp: link.expiration,
   });
-  const kept = await store.keepRequestObject(ctx.db, opened, { object, now: ctx.clock.now() });
+  const kept = await store.keepRequestObject(ctx.db, link, { object, now: ctx.clock.now() });
   if (kept === null) throw new Problem("request_over");
   return kept;
 }
@@ -82,22 +82,21 @@ export interface Answered {
 /**
  * Takes the wallet's answer. Only what the order's user signed changes anything.
  *
- * @param opened what {@link getLink} found for the token
+ * @param link what {@link getLink} found for the token
  * @throws {Problem} request_over, result_refused, rate_limited, chain_unavailable
  */
 export async function answerOrder(
   ctx: KycContext,
-  opened: store.OpenedToken,
+  link: store.OrderLink,
   { token, body, callerAddress }: { token: string; body: unknown; callerAddress: string },
 ): Promise<Answered> {
   const result = parseResult("request", { type: "callback", body });
   if ("fault" in result) {
     throw refused(sayFault(result.fault));
   }
-  if ("error" in result)
-    return declineOrder(ctx, { token, opened, refusal: result, callerAddress });
+  if ("error" in result) return declineOrder(ctx, { token, link, refusal: result, callerAddress });
   try {
-    return await approveOrder(ctx, { token, opened, result, data: dataOf(body), callerAddress });
+    return await approveOrder(ctx, { token, link, result, data: dataOf(body), callerAddress });
   } catch (error) {
     if (!(error instanceof Problem) || error.reason !== "request_over") throw error;
     // The same approval may have been accepted since the link was read, while this body was still arriving.
@@ -108,7 +107,7 @@ export async function answerOrder(
 }
 
 const isApprovedBy = (
-  { approvedSignature }: store.OpenedToken,
+  { approvedSignature }: store.OrderLink,
   { signature }: RequestResult,
 ): boolean => approvedSignature?.equals(bufferOfHex(signature)) === true;
 
@@ -123,7 +122,7 @@ function dataOf(body: unknown): Hex32 | null {
 
 interface Approving {
   readonly token: string;
-  readonly opened: store.OpenedToken;
+  readonly link: store.OrderLink;
   readonly result: RequestResult;
   readonly data: Hex32 | null;
   readonly callerAddress: string;
@@ -131,20 +130,20 @@ interface Approving {
 
 /** The first approval counts; the same again gets the same answer. */
 async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answered> {
-  const { opened, result } = approving;
-  if (isApprovedBy(opened, result)) return answered(opened, "INITIATING");
-  refuseOver(ctx, opened);
-  checkSameRequest(opened, result);
-  const released = await readReleased(ctx, opened, result.infos);
+  const { link, result } = approving;
+  if (isApprovedBy(link, result)) return answered(link, "INITIATING");
+  refuseOver(ctx, link);
+  checkSameRequest(link, result);
+  const released = await readReleased(ctx, link, result.infos);
   const { infos, isWanted } = released;
   const leaves = released.leaves.filter((leaf) => leaf !== null);
   const areIssued = leaves.length === infos.length;
   const signed = await findSigned(ctx, approving, released);
   if (signed === null) throw refusedSignature(areIssued);
   if (!areIssued || !isWanted || signed.data !== leavesHash(leaves))
-    return refuseMismatch(ctx, opened);
+    return refuseMismatch(ctx, link);
   await keepApproval(ctx, approving, { ...signed, infos, leaves });
-  return answered(opened, "INITIATING");
+  return answered(link, "INITIATING");
 }
 
 /** What the order's user signed; null if the signature fits nothing that can be reconstructed. */
@@ -153,11 +152,11 @@ async function findSigned(
   approving: Approving,
   released: Released,
 ): Promise<Pick<Approval, "data" | "consent"> | null> {
-  const { opened, result, callerAddress } = approving;
+  const { link, result, callerAddress } = approving;
   const data = approving.data ?? (await supposeData(ctx, approving, released));
   const digest = digestOf(ctx, approving, { infos: released.infos, data });
   const { signature } = result;
-  const isSigned = await isSignedByUser(ctx, opened, { digest, signature, callerAddress });
+  const isSigned = await isSignedByUser(ctx, link, { digest, signature, callerAddress });
   return isSigned ? { data, consent: hexOfBytes(digest) } : null;
 }
 
@@ -175,7 +174,7 @@ async function supposeData(
   approving: Approving,
   { infos, leaves }: Released,
 ): Promise<Hex32> {
-  const { environment, user } = approving.opened.order;
+  const { environment, user } = approving.link.order;
   const unknown = infos.filter((_, index) => leaves[index] === null);
   if (sumOf(unknown.map(({ data }) => data.length)) > supposedLengthMax) return zeroHash;
   const lists =
@@ -196,7 +195,7 @@ const sumOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => a
 
 /** Whether the result answers what this link shows. @throws {Problem} request_over, result_refused */
 function checkSameRequest(
-  { order, requestObject, callback }: store.OpenedToken,
+  { order, requestObject, callback }: store.OrderLink,
   result: RequestResult,
 ): void {
   if (requestObject === null) throw refused("open the request first");
@@ -219,7 +218,7 @@ interface Released {
 /** @throws {Problem} result_refused where `infos` cannot be read */
 async function readReleased(
   ctx: KycContext,
-  { order, offered }: store.OpenedToken,
+  { order, offered }: store.OrderLink,
   encoded: string,
 ): Promise<Released> {
   const decoded = decodeInfos(encoded);
@@ -240,17 +239,17 @@ async function readReleased(
 
 function digestOf(
   ctx: KycContext,
-  { token, opened }: Approving,
+  { token, link }: Approving,
   { infos, data }: { infos: readonly Info[]; data: Hex32 },
 ): Uint8Array {
   return shareDigest({
-    request: opened.order.referenceKey,
+    request: link.order.referenceKey,
     connection: connectionOf(ctx.config.baseUrl, token),
-    requester: opened.requester,
-    object: requestObjectHash(opened.requestObject ?? ""),
+    requester: link.requester,
+    object: requestObjectHash(link.requestObject ?? ""),
     fields: fieldsHash(infos.map(({ field }) => field)),
     data,
-    deadline: opened.expiration,
+    deadline: link.expiration,
   });
 }
 
@@ -265,32 +264,32 @@ interface Approval {
 
 async function keepApproval(
   ctx: KycContext,
-  { token, opened, result }: Approving,
+  { token, link, result }: Approving,
   { infos, ...approval }: Approval,
 ): Promise<void> {
-  const { order } = opened;
+  const { order } = link;
   const at = ctx.clock.now();
   // Encoded anew instead of the wallet's own text: other parsers may read repeated keys, or keys of another case,
   // differently.
   const payload = Buffer.from(encodeInfos(infos));
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
-      orders: [{ id: order.id, attempt: opened.attempt }],
+      orders: [{ id: order.id, attempt: link.attempt }],
       step: steps.approved,
       at,
     });
     // A repeated request may have changed the callback since the order was read.
-    const isMeant = moved[0] !== undefined && hostOf(moved[0].callback) === hostOf(opened.callback);
+    const isMeant = moved[0] !== undefined && hostOf(moved[0].callback) === hostOf(link.callback);
     if (!isMeant) throw new Problem("request_over");
     await store.insertConsent(tx, {
       ...approval,
       order,
       fields: infos.map(({ field }) => field),
-      attempt: opened.attempt,
-      requestObject: opened.requestObject ?? "",
+      attempt: link.attempt,
+      requestObject: link.requestObject ?? "",
       connection: connectionOf(ctx.config.baseUrl, token),
-      requester: opened.requester,
-      deadline: opened.expiration,
+      requester: link.requester,
+      deadline: link.expiration,
       signature: bufferOfHex(result.signature),
       payloadSealed: ctx.seal.seal(payload, placeIn(payloadColumn, order.id)),
       createdAt: at,
@@ -303,13 +302,13 @@ async function keepApproval(
  *
  * @throws {Problem} result_refused
  */
-async function refuseMismatch(ctx: KycContext, opened: store.OpenedToken): Promise<never> {
+async function refuseMismatch(ctx: KycContext, link: store.OrderLink): Promise<never> {
   await ctx.db.transaction(async (tx) => {
-    const mismatches = await store.countMismatch(tx, opened);
+    const mismatches = await store.countMismatch(tx, link);
     if (mismatches === null || mismatches <= mismatchesForgiven) return;
     const at = ctx.clock.now();
     const step = steps.mismatched;
-    const orders = [{ id: opened.order.id, attempt: opened.attempt }];
+    const orders = [{ id: link.order.id, attempt: link.attempt }];
     await moveOrders(ctx, tx, { orders, step, at });
   });
   throw refused("the fields do not match what was asked for and is verified now");
@@ -318,12 +317,12 @@ async function refuseMismatch(ctx: KycContext, opened: store.OpenedToken): Promi
 /** The same refusal again gets the same answer: a wallet whose answer is lost sends it once more. */
 async function declineOrder(
   ctx: KycContext,
-  given: { token: string; opened: store.OpenedToken; refusal: Refusal; callerAddress: string },
+  given: { token: string; link: store.OrderLink; refusal: Refusal; callerAddress: string },
 ): Promise<Answered> {
-  const { token, opened, refusal, callerAddress } = given;
-  const { order } = opened;
-  const isRepeated = isDeclined(opened);
-  if (!isRepeated) refuseOver(ctx, opened);
+  const { token, link, refusal, callerAddress } = given;
+  const { order } = link;
+  const isRepeated = isDeclined(link);
+  if (!isRepeated) refuseOver(ctx, link);
   const digest = declineDigest({
     request: order.referenceKey,
     connection: connectionOf(ctx.config.baseUrl, token),
@@ -331,22 +330,22 @@ async function declineOrder(
   const isOurs =
     refusal.signature !== undefined &&
     refusal.id === order.referenceKey &&
-    (await isSignedByUser(ctx, opened, { digest, signature: refusal.signature, callerAddress }));
+    (await isSignedByUser(ctx, link, { digest, signature: refusal.signature, callerAddress }));
   if (!isOurs) throw new Problem("result_refused", { message: "a refusal must be signed" });
-  if (isRepeated) return answered(opened, "FAILED");
+  if (isRepeated) return answered(link, "FAILED");
   const moved = await ctx.db.transaction(async (tx) =>
     moveOrders(ctx, tx, {
-      orders: [{ id: order.id, attempt: opened.attempt }],
+      orders: [{ id: order.id, attempt: link.attempt }],
       step: steps.declined,
       at: ctx.clock.now(),
     }),
   );
   if (moved.length === 0 && !isDeclined(await getLink(ctx, token)))
     throw new Problem("request_over");
-  return answered(opened, "FAILED");
+  return answered(link, "FAILED");
 }
 
-function isDeclined({ order, attempt }: store.OpenedToken): boolean {
+function isDeclined({ order, attempt }: store.OrderLink): boolean {
   return order.failureReason === steps.declined.failureReason && order.attempt === attempt;
 }
 
@@ -355,7 +354,7 @@ function isDeclined({ order, attempt }: store.OpenedToken): boolean {
  */
 async function isSignedByUser(
   ctx: KycContext,
-  { tokenSha256, order }: store.OpenedToken,
+  { tokenSha256, order }: store.OrderLink,
   { callerAddress, ...signed }: { digest: Uint8Array; signature: string; callerAddress: string },
 ): Promise<boolean> {
   const address = order.user;
@@ -365,21 +364,21 @@ async function isSignedByUser(
   );
 }
 
-function answered({ order }: store.OpenedToken, status: Answered["status"]): Answered {
+function answered({ order }: store.OrderLink, status: Answered["status"]): Answered {
   const { referenceKey, returnUrl } = order;
   return { status, referenceKey, ...(returnUrl === null ? {} : { returnUrl }) };
 }
 
 /** What is known of a link that was given out. @throws {Problem} request_not_found */
-export async function getLink(ctx: KycContext, token: string): Promise<store.OpenedToken> {
+export async function getLink(ctx: KycContext, token: string): Promise<store.OrderLink> {
   const hash = hashOfToken(token);
-  const found = hash === null ? null : await store.findToken(ctx.db, hash);
+  const found = hash === null ? null : await store.findLink(ctx.db, hash);
   if (found === null) throw new Problem("request_not_found");
   return found;
 }
 
 /** @throws {Problem} request_over */
-function refuseOver(ctx: KycContext, { order, attempt, expiration }: store.OpenedToken): void {
+function refuseOver(ctx: KycContext, { order, attempt, expiration }: store.OrderLink): void {
   const isOpen = order.status === "PENDING" && order.attempt === attempt;
   if (!isOpen || ctx.clock.now() > Math.min(expiration, order.expiration))
     throw new Problem("request_over");

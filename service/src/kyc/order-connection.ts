@@ -3,7 +3,7 @@ import type { Ctx } from "../platform/context.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import type { Order } from "./order-row.ts";
-import { insertToken } from "./order-store.ts";
+import { insertLink } from "./order-store.ts";
 
 const tokenBytes = 16;
 const tokenPattern = /^[A-Za-z0-9_-]{22}$/;
@@ -26,7 +26,7 @@ export async function openConnection(
 ): Promise<string> {
   const { order, requester, offered } = given;
   const token = ctx.random.bytes(tokenBytes).toString("base64url");
-  await insertToken(tx, {
+  await insertLink(tx, {
     tokenSha256: sha256(token),
     orderId: order.id,
     attempt: order.attempt,

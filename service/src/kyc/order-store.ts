@@ -63,7 +63,7 @@ export async function lockOrder(tx: Queryable, referenceKey: string): Promise<Or
 }
 
 /** A link that is given out. */
-export interface NewToken {
+export interface NewLink {
   readonly tokenSha256: Buffer;
   readonly orderId: string;
   readonly attempt: number;
@@ -175,11 +175,11 @@ export async function renewPending(
   return row;
 }
 
-export async function insertToken(tx: Queryable, token: NewToken): Promise<void> {
+export async function insertLink(tx: Queryable, link: NewLink): Promise<void> {
   await tx.query(
     sql`insert into kyc_token (token_sha256, order_id, attempt, expiration, callback, requester, offered, created_at)
-      values (${token.tokenSha256}, ${token.orderId}, ${token.attempt}, ${token.expiration}, ${token.callback},
-        ${token.requester}, ${token.offered}::text[], ${token.createdAt})`,
+      values (${link.tokenSha256}, ${link.orderId}, ${link.attempt}, ${link.expiration}, ${link.callback},
+        ${link.requester}, ${link.offered}::text[], ${link.createdAt})`,
   );
 }
 

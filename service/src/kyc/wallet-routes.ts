@@ -10,7 +10,7 @@ import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/lis
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import type { WalletCaller } from "../platform/http/wallet-caller.ts";
 import { answerOrder, getLink, openOrder } from "./consent.ts";
-import type { OpenedToken } from "./consent-store.ts";
+import type { OrderLink } from "./consent-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
 import { receiptWalletRoute } from "./receipt-routes.ts";
@@ -58,7 +58,7 @@ function openRoute(ctx: KycContext, scope: Http): void {
 
 /** A result with its signature, or a refusal with `error`; `parseResult` of the protocol reads the members. */
 function answerRoute(ctx: KycContext, scope: Http): void {
-  const links = new WeakMap<FastifyRequest, OpenedToken>();
+  const links = new WeakMap<FastifyRequest, OrderLink>();
   scope.post(
     "/w/o/:token",
     {
