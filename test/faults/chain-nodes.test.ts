@@ -109,7 +109,11 @@ test("a contract that is asked for long keeps neither the questions to others no
   for (const wallet of [contractWallet, slowWallet])
     await anvil.rpc("anvil_setCode", [wallet, agreeing]);
   const ask = async (address: typeof contractWallet): Promise<boolean> =>
-    verifySignature(ctx, { address, digest: new Uint8Array(32), signature: "0x01" });
+    verifySignature(
+      ctx,
+      { address, digest: new Uint8Array(32), signature: "0x01" },
+      async () => true,
+    );
   // Then the limit is counted without the database, and all that follows is asked in one turn.
   assert.equal(await ask(contractWallet), true);
   const isSlow = (params: readonly unknown[]): boolean =>
@@ -197,7 +201,7 @@ test("what a node tells counts for as long as it is the same chain, which it is 
   const claim = { address: contractWallet, digest: new Uint8Array(32), signature: "0x01" };
   const read = async () =>
     Promise.allSettled([
-      verifySignature(ctx, claim),
+      verifySignature(ctx, claim, async () => true),
       readerOf(chain).getCode({ address: contractWallet }),
       readBalance(chain, chain.operator),
     ]);

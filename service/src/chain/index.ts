@@ -64,7 +64,7 @@ export interface SignatureClaim {
 export async function verifySignature(
   ctx: ChainContext,
   claim: SignatureClaim,
-  mayAsk: () => Promise<boolean> = async () => true,
+  mayAsk: () => Promise<boolean>,
 ): Promise<boolean> {
   if (recoverAddress(claim.digest, claim.signature) === claim.address) return true;
   if (ctx.config.chain === "off" || !(await mayAsk())) return false;

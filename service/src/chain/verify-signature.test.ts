@@ -50,8 +50,9 @@ async function place(code: Hex): Promise<Address> {
   return address;
 }
 
+const always = async (): Promise<boolean> => true;
 const verify = async (address: Address, signature: string): Promise<boolean> =>
-  verifySignature(ctx, { address, digest, signature });
+  verifySignature(ctx, { address, digest, signature }, always);
 
 const callsNow = (): number => gate.calls.get("eth_call") ?? 0;
 
@@ -88,7 +89,7 @@ test("an answer of less than a word is no yes, whatever the question has behind 
   // PUSH4 1626ba7e PUSH1 e0 SHL PUSH0 MSTORE PUSH1 1f PUSH0 RETURN: all but the last byte, which the question has as zero.
   const address = await place("0x631626ba7e60e01b5f52601f5ff3");
   const claim = { address, digest: new Uint8Array(digest).fill(0, 27, 28), signature: "0x01" };
-  assert.equal(await verifySignature(ctx, claim), false);
+  assert.equal(await verifySignature(ctx, claim, always), false);
 });
 
 test("a contract is asked about this digest and this signature", async () => {
@@ -101,7 +102,7 @@ test("a contract is asked about this digest and this signature", async () => {
   assert.equal(await verify(address, "0x0102030406"), false);
   const other = new Uint8Array(digest).fill(0, 0, 1);
   const claim = { address, digest: other, signature: "0x0102030405" };
-  assert.equal(await verifySignature(ctx, claim), false);
+  assert.equal(await verifySignature(ctx, claim, always), false);
 });
 
 test("what sends the question back has signed nothing", async () => {
@@ -140,7 +141,7 @@ test("however much a contract answers, the node sends one byte of it", async () 
   };
   const noted: ChainContext = { ...ctx, chain: { ...ctx.chain, signatureNode } };
   const verifyNoted = async (address: Address, signature: string): Promise<boolean> =>
-    verifySignature(noted, { address, digest, signature });
+    verifySignature(noted, { address, digest, signature }, always);
   for (const [code, isYes] of [
     [flooding("1626ba7e", "f3"), true],
     [flooding("ffffffff", "f3"), false],
@@ -287,7 +288,7 @@ test("a fault of the service's own is not told as one of the chain", async () =>
   const signatureNode = { ...ctx.chain.signatureNode, request: async () => Promise.reject(fault) };
   const broken: ChainContext = { ...ctx, chain: { ...ctx.chain, signatureNode } };
   const claim = { address: await place(answering("1626ba7e")), digest, signature: "0x01" };
-  await assert.rejects(verifySignature(broken, claim), fault);
+  await assert.rejects(verifySignature(broken, claim, always), fault);
 });
 
 test("an answer that is neither yes nor no is no verdict", async () => {
@@ -310,7 +311,7 @@ test("a contract that may not sign is not asked", async () => {
   const before = callsNow();
   assert.equal(await verifySignature(ctx, claim, async () => false), false);
   assert.equal(callsNow(), before);
-  assert.equal(await verifySignature(ctx, claim, async () => true), true);
+  assert.equal(await verifySignature(ctx, claim, always), true);
 });
 
 test("contracts are asked at a bounded rate, by all processes together", async () => {
@@ -318,9 +319,9 @@ test("contracts are asked at a bounded rate, by all processes together", async (
   const limited: ChainContext = { ...ctx, limits };
   const claim = { address: await place(answering("1626ba7e")), digest, signature: "0x01" };
   await assert.rejects(
-    verifySignature(limited, claim),
+    verifySignature(limited, claim, always),
     (error: unknown) => error instanceof Problem && error.reason === "rate_limited",
   );
   const own = { address: ownerAddress, digest, signature: signed };
-  assert.equal(await verifySignature(limited, own), true);
+  assert.equal(await verifySignature(limited, own, always), true);
 });

@@ -3,7 +3,7 @@ import { type CompanyField, isSoleProprietor, listCompanyFields } from "../../cr
 import type { Queryable } from "../../platform/database/db.ts";
 import { chainGraceSeconds, reopenBallot } from "../ballot/ballots.ts";
 import { isGoodStanding } from "../business/business.ts";
-import { createDeferred, type Deferred } from "../../platform/deferred.ts";
+import type { Deferred } from "../../platform/deferred.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
 import { ulid } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
@@ -39,10 +39,7 @@ export const attestationColumn: SealedColumn = {
  *
  * @param deferred requests whose values this process cannot open for now
  */
-export async function releaseApproved(
-  ctx: KybContext,
-  deferred: Deferred = createDeferred(ctx.clock),
-): Promise<void> {
+export async function releaseApproved(ctx: KybContext, deferred: Deferred): Promise<void> {
   const failures: { id: string; error: unknown }[] = [];
   for (;;) {
     const except = [...failures.map(({ id }) => id), ...deferred.ids()];
