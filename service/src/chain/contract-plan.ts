@@ -4,6 +4,9 @@ import { encodeDeployData, keccak256, toBytes } from "viem/utils";
 import { type Deployment, planDeployment } from "./deployment.ts";
 import type { ChainIdentity, ContractName } from "./identity-store.ts";
 
+/** A contract, wherever it is deployed. */
+type Made = Omit<Deployment, "salt" | "address">;
+
 /**
  * Plans the contracts of an installation. They keep the addresses of the first start: with another signer or salt they
  * would be others, and empty.
@@ -14,9 +17,12 @@ export function planContracts(given: {
   readonly identity: ChainIdentity;
 }): Record<ContractName, Deployment> {
   const { salt, operator, identity } = given;
-  const registry = planDeployment({
+  const plan = (contract: ContractName, made: Made): Deployment => {
+    const planned = planDeployment({ ...made, salt });
+    return { ...planned, address: identity[contract] ?? planned.address };
+  };
+  const registry = plan("registry", {
     name: "CredentialRegistry",
-    salt,
     initCode: encodeDeployData({
       abi: credentialRegistry.abi,
       bytecode: credentialRegistry.bytecode,
@@ -24,27 +30,18 @@ export function planContracts(given: {
     }),
     codeHash: credentialRegistry.deployedBytecodeHash,
   });
-  const settled = planDeployment({
-    name: "Settlement",
-    salt,
-    initCode: settlement.bytecode,
-    codeHash: settlement.deployedBytecodeHash,
-  });
-  // Derived from the operator's account, so it differs between installations on one chain.
-  const installation = identity.registry ?? registry.address;
-  const factoryOf = (environment: "live" | "sandbox"): Deployment =>
-    planFactory(salt, ["svc-business-v1", identity.chainId, installation, environment]);
-  const plan = {
-    registry,
-    settlement: settled,
-    live: factoryOf("live"),
-    sandbox: factoryOf("sandbox"),
-  };
+  // The registry's address is derived from the operator's account, so it differs between installations on one chain.
+  const factoryOf = (environment: "live" | "sandbox"): Made =>
+    makeFactory(["svc-business-v1", identity.chainId, registry.address, environment]);
   return {
-    registry: { ...plan.registry, address: identity.registry ?? plan.registry.address },
-    settlement: { ...plan.settlement, address: identity.settlement ?? plan.settlement.address },
-    live: { ...plan.live, address: identity.live ?? plan.live.address },
-    sandbox: { ...plan.sandbox, address: identity.sandbox ?? plan.sandbox.address },
+    registry,
+    settlement: plan("settlement", {
+      name: "Settlement",
+      initCode: settlement.bytecode,
+      codeHash: settlement.deployedBytecodeHash,
+    }),
+    live: plan("live", factoryOf("live")),
+    sandbox: plan("sandbox", factoryOf("sandbox")),
   };
 }
 
@@ -52,14 +49,13 @@ export function planContracts(given: {
  * The salt differs for live, sandbox and every installation, so that no business wallet of one exists in another
  * (decisions section 6).
  */
-function planFactory(salt: Hex32, environment: readonly (string | number)[]): Deployment {
+function makeFactory(environment: readonly (string | number)[]): Made {
   const { abi, bytecode, deployedBytecodeHash, immutablesAt } = businessFactory;
   const args = [keccak256(toBytes(canonicalJson(environment)))] as const;
-  return planDeployment({
+  return {
     name: "BusinessFactory",
-    salt,
     initCode: encodeDeployData({ abi, bytecode, args }),
     codeHash: deployedBytecodeHash,
     immutablesAt,
-  });
+  };
 }
