@@ -115,6 +115,12 @@ export interface Answer {
   };
 }
 
+/** The status of an answer, and why it refuses if it does. */
+export const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
+  status,
+  body.error?.reason,
+];
+
 export interface InboxItem {
   readonly id: string;
   readonly kind: string;

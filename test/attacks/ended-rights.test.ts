@@ -12,16 +12,11 @@ import {
 import { actAs, openBusinessPage } from "../business-login.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
-import type { Answer } from "../kyb-world.ts";
+import { type Answer, reasonOf } from "../kyb-world.ts";
 
 await using world = await openDataWorld();
 const { ctx, business, clientDomainId, organizationId } = world;
 const endpointPath = "/api/v1/kyb/webhook-endpoint";
-
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 
 async function askSignature(path = signaturesPath, apiKey = world.apiKey): Promise<Answer> {
   const headers = { "idempotency-key": randomBytes(8).toString("hex") };

@@ -12,17 +12,13 @@ import {
 } from "../../service/src/accounts/index.ts";
 import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { addMerchant } from "../kyb-merchant.ts";
-import type { Answer } from "../kyb-world.ts";
+import { type Answer, reasonOf } from "../kyb-world.ts";
 import { runVerb } from "../operator-verbs.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx, business } = world;
 const quotePath = `${requestsPath}/quote`;
 
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 const get = async (path: string, apiKey = world.apiKey): Promise<Answer> =>
   world.call("GET", path, { apiKey });
 const account = async (): Promise<Record<string, unknown>> =>

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { createApiKey, createDomain, setEntitlement } from "../../service/src/accounts/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
-import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
+import { type Answer, type KybWorld, openKybWorld, reasonOf } from "../kyb-world.ts";
 import { addMerchant } from "../kyb-merchant.ts";
 import { openReceiver, type Receiver } from "../kyb-receiver.ts";
 import { openRawConnection } from "../raw-connection.ts";
@@ -21,11 +21,6 @@ after(async () => {
   await receiver[Symbol.asyncDispose]();
   await world[Symbol.asyncDispose]();
 });
-
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 
 test("before registration there is no endpoint, and nothing can be done with it", async () => {
   assert.deepEqual(reasonOf(await world.call("GET", path)), [404, "endpoint_not_found"]);

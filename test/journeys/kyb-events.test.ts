@@ -5,18 +5,13 @@ import { createApiKey, createDomain, setEntitlement } from "../../service/src/ac
 import { sql } from "../../service/src/platform/database/db.ts";
 import { logInFor } from "../business-login.ts";
 import { openSignatureWorld } from "../kyb-signature-world.ts";
-import type { Answer } from "../kyb-world.ts";
+import { reasonOf } from "../kyb-world.ts";
 
 await using world = await openSignatureWorld();
 const { ctx, receiver } = world;
 const eventsPath = "/api/v1/kyb/events";
 const testType = "kyb.endpoint.test";
 const moveType = "kyb.business.wallet_address_changed";
-
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 
 const list = async (query = "", apiKey = world.apiKey) => {
   const { status, body } = await world.call("GET", `${eventsPath}?${query}`, { apiKey });

@@ -6,18 +6,13 @@ import { sql } from "../../service/src/platform/database/db.ts";
 import { promisedBy } from "../document-rows.ts";
 import { type DataWorld, openDataWorld } from "../kyb-data-world.ts";
 import { isOfMembers } from "../kyb-routes.ts";
-import type { Answer } from "../kyb-world.ts";
+import { type Answer, reasonOf } from "../kyb-world.ts";
 
 let world: DataWorld;
 before(async () => {
   world = await openDataWorld();
 });
 after(async () => world[Symbol.asyncDispose]());
-
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 
 test("401: no route for members accepts an act without a wallet session, and an API key does not count as one", async () => {
   const { routes } = promisedBy("Wallet", isOfMembers);

@@ -10,7 +10,7 @@ import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../k
 import { openReceiver } from "../kyb-receiver.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { addMerchant, type Merchant } from "../kyb-merchant.ts";
-import type { Answer, TestBusiness } from "../kyb-world.ts";
+import { type Answer, reasonOf, type TestBusiness } from "../kyb-world.ts";
 import { untilWritersEnd } from "../lock-waits.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
@@ -26,11 +26,6 @@ const unfitOf = {
   signature: { message: "evil.example wants you to sign in with your Ethereum account:\n0x00" },
 };
 const stranger = `0x${"ab".repeat(20)}`;
-
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 
 interface OfferOptions {
   readonly apiKey?: string;

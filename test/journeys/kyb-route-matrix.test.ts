@@ -12,7 +12,7 @@ import { runVerb } from "../operator-verbs.ts";
 import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { matrix, type Needed } from "../kyb-routes.ts";
-import type { Answer } from "../kyb-world.ts";
+import { type Answer, reasonOf } from "../kyb-world.ts";
 
 type Method = "GET" | "POST" | "PUT";
 const reasonOfMissing: Record<Needed, string> = {
@@ -25,10 +25,6 @@ await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx, business } = world;
 const businessWalletAddress = business.address;
 
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 const messageOf = ({ body }: Answer): string => body.error?.message ?? "";
 const fresh = (): Record<string, string> => ({
   "idempotency-key": randomBytes(8).toString("hex"),

@@ -6,17 +6,13 @@ import { lockDueBallots } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { purgeBallots } from "../../service/src/kyb/ballot/ballots.ts";
 import { runHourlyJobs } from "../kyb-retention.ts";
-import type { Answer } from "../kyb-world.ts";
+import { type Answer, reasonOf } from "../kyb-world.ts";
 import { runVerb } from "../operator-verbs.ts";
 import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
 
 await using world = await openSignatureWorld();
 const { ctx, business } = world;
 
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 const get = async (path: string, apiKey = world.apiKey): Promise<Answer> =>
   world.call("GET", path, { apiKey });
 const cancel = async (id: string, apiKey = world.apiKey): Promise<Answer> =>

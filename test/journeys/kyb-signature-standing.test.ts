@@ -8,17 +8,12 @@ import type { KybContext } from "../../service/src/kyb/kyb-context.ts";
 import { mendRecordings } from "../../service/src/kyb/request/signature-request-ballots.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
-import type { Answer } from "../kyb-world.ts";
+import { reasonOf } from "../kyb-world.ts";
 import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
 import { untilBlockedBehind } from "../lock-waits.ts";
 
 await using world = await openSignatureWorld();
 const { ctx, reader } = world;
-
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 
 const accepts = async (address: Address, message: string): Promise<boolean> =>
   reader.verifyMessage({ address, message, signature: `0x01${hashMessage(message).slice(2)}` });

@@ -21,7 +21,7 @@ import { joinApprovals } from "../../service/src/kyb/ballot/ballots.ts";
 import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
-import type { Answer, TestBusiness } from "../kyb-world.ts";
+import { type Answer, reasonOf, type TestBusiness } from "../kyb-world.ts";
 import {
   openSignatureWorld,
   reachEpoch,
@@ -33,10 +33,6 @@ import {
 await using world = await openSignatureWorld();
 const { ctx, business, reader } = world;
 
-const reasonOf = ({ status, body }: Answer): [number, string | undefined] => [
-  status,
-  body.error?.reason,
-];
 const signatureOf = async (id: string): Promise<Answer> =>
   world.call("GET", `${signaturesPath}/${id}/signature`);
 
