@@ -4,30 +4,32 @@ import { shareOfCap, spend, spendOnBump, takeWithinCap } from "./spending-cap.ts
 
 const now = 1_000_000;
 const today = Math.floor(now / 86_400);
+const paid = (wei: bigint) => ({ kind: "kyc.initiate", wei });
+const unpaid = (wei: bigint) => ({ kind: "business.create", wei });
 
 test("a day's spending ends at the cap, and starts again with the next day", () => {
   const day = today;
-  const limits = { now, capWei: 100n };
+  const limits = { now, capWei: 100n, unpaidCapWei: 50n };
   const spent = { day, wei: 60n, unpaidWei: 10n };
-  assert.deepEqual(spend(spent, 40n, limits), { ...spent, wei: 100n });
-  assert.equal(spend(spent, 41n, limits), null);
+  assert.deepEqual(spend(spent, paid(40n), limits), { ...spent, wei: 100n });
+  assert.equal(spend(spent, paid(41n), limits), null);
   const anew = { day, wei: 41n, unpaidWei: 0n };
-  assert.deepEqual(spend({ ...spent, day: day - 1 }, 41n, limits), anew);
+  assert.deepEqual(spend({ ...spent, day: day - 1 }, paid(41n), limits), anew);
   const ahead = { ...spent, day: day + 1 };
-  assert.equal(spend(ahead, 41n, limits), null, "another process is ahead");
-  assert.deepEqual(spend(ahead, 40n, limits), { ...ahead, wei: 100n });
-  assert.deepEqual(spend({ ...spent, day: day + 2 }, 41n, limits), anew);
-  assert.deepEqual(spend(spent, 0n, { now, capWei: 0n }), spent);
+  assert.equal(spend(ahead, paid(41n), limits), null, "another process is ahead");
+  assert.deepEqual(spend(ahead, paid(40n), limits), { ...ahead, wei: 100n });
+  assert.deepEqual(spend({ ...spent, day: day + 2 }, paid(41n), limits), anew);
+  assert.deepEqual(spend(spent, paid(0n), { ...limits, capWei: 0n }), spent);
 });
 
 test("what nobody is charged for ends at its own share of a day, however little was spent, and at the cap", () => {
   const day = today;
   const limits = { now, capWei: 100n, unpaidCapWei: 50n };
   const spent = { day, wei: 60n, unpaidWei: 20n };
-  assert.deepEqual(spend(spent, 30n, limits), { day, wei: 90n, unpaidWei: 50n });
-  assert.equal(spend(spent, 31n, limits), null);
-  assert.equal(spend({ ...spent, wei: 71n }, 30n, limits), null);
-  assert.deepEqual(spend({ ...spent, day: day - 1 }, 50n, limits), {
+  assert.deepEqual(spend(spent, unpaid(30n), limits), { day, wei: 90n, unpaidWei: 50n });
+  assert.equal(spend(spent, unpaid(31n), limits), null);
+  assert.equal(spend({ ...spent, wei: 71n }, unpaid(30n), limits), null);
+  assert.deepEqual(spend({ ...spent, day: day - 1 }, unpaid(50n), limits), {
     day,
     wei: 50n,
     unpaidWei: 50n,
@@ -60,10 +62,10 @@ test("what does not fit into the day keeps nobody behind it waiting", () => {
 
 test("a higher fee takes from the whole cap, also for what nobody is charged for", () => {
   const limits = { now, capWei: 100n };
-  assert.deepEqual(spendOnBump(nothing, { kind: "business.create", wei: 80n }, limits), {
+  assert.deepEqual(spendOnBump(nothing, unpaid(80n), limits), {
     day: today,
     wei: 80n,
     unpaidWei: 80n,
   });
-  assert.equal(spendOnBump(nothing, { kind: "business.create", wei: 101n }, limits), null);
+  assert.equal(spendOnBump(nothing, unpaid(101n), limits), null);
 });

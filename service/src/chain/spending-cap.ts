@@ -8,12 +8,18 @@ export interface Spending {
   readonly unpaidWei: bigint;
 }
 
+/** What a transaction costs. */
+export interface Cost {
+  readonly kind: string;
+  readonly wei: bigint;
+}
+
 /** What a day may cost. */
 export interface SpendLimits {
   readonly now: number;
   readonly capWei: bigint;
-  /** For a transaction that nobody is charged for: what all of those may cost. */
-  readonly unpaidCapWei?: bigint;
+  /** What all transactions that nobody is charged for may cost. */
+  readonly unpaidCapWei: bigint;
 }
 
 /**
@@ -53,11 +59,9 @@ export function takeWithinCap<T extends { readonly kind: string }>(
   const taken: T[] = [];
   const waiting: T[] = [];
   for (const each of due) {
-    const unpaidCapWei = shareOfCap(each.kind, capWei);
-    const limits = unpaidKinds.includes(each.kind)
-      ? { now, capWei, unpaidCapWei }
-      : { now, capWei };
-    const next = spend(spent, costOf(each), limits);
+    const { kind } = each;
+    const limits = { now, capWei, unpaidCapWei: shareOfCap(kind, capWei) };
+    const next = spend(spent, { kind, wei: costOf(each) }, limits);
     if (next === null) {
       waiting.push(each);
     } else {
@@ -74,27 +78,25 @@ export function takeWithinCap<T extends { readonly kind: string }>(
  */
 export function spendOnBump(
   spent: Spending,
-  more: { readonly kind: string; readonly wei: bigint },
-  { now, capWei }: { now: number; capWei: bigint },
+  more: Cost,
+  limits: { now: number; capWei: bigint },
 ): Spending | null {
-  const limits = unpaidKinds.includes(more.kind)
-    ? { now, capWei, unpaidCapWei: capWei }
-    : { now, capWei };
-  return spend(spent, more.wei, limits);
+  return spend(spent, more, { ...limits, unpaidCapWei: limits.capWei });
 }
 
 /** The day's spending with one more cost, or null when that is more than the cap. */
 export function spend(
   spent: Spending,
-  cost: bigint,
+  cost: Cost,
   { now, capWei, unpaidCapWei }: SpendLimits,
 ): Spending | null {
   const today = Math.floor(now / 86_400);
   // A process whose clock is a little ahead may have begun the next day already.
   const day = spent.day === today + 1 ? spent.day : today;
   const before = spent.day === day ? spent : { wei: 0n, unpaidWei: 0n };
-  const wei = before.wei + cost;
-  const unpaidWei = before.unpaidWei + (unpaidCapWei === undefined ? 0n : cost);
-  const isOver = wei > capWei || (unpaidCapWei !== undefined && unpaidWei > unpaidCapWei);
-  return cost > 0n && isOver ? null : { day, wei, unpaidWei };
+  const isUnpaid = unpaidKinds.includes(cost.kind);
+  const wei = before.wei + cost.wei;
+  const unpaidWei = before.unpaidWei + (isUnpaid ? cost.wei : 0n);
+  const isOver = wei > capWei || (isUnpaid && unpaidWei > unpaidCapWei);
+  return cost.wei > 0n && isOver ? null : { day, wei, unpaidWei };
 }
