@@ -22,19 +22,10 @@ const here = import.meta.dirname;
 /** The source text that belongs to the catalogue beside this folder. */
 export function catalogueSource(): string {
   const catalogue: Catalogue = JSON.parse(readFileSync(join(here, "../fields.json"), "utf8"));
-  const fields = catalogue.kyc.map(({ name, group, type, sensitivity, derived }) => {
-    const members = { group, type, sensitivity, derived };
-    const written = Object.entries(members).map(
-      ([key, value]) => `${key}: ${JSON.stringify(value)}`,
-    );
-    return entry(name, written, ["{ ", " }"]);
-  });
-  const businessFields = catalogue.kyb.map(({ name, ...members }) => {
-    const written = Object.entries(members).map(
-      ([key, value]) => `${key}: ${JSON.stringify(value)}`,
-    );
-    return entry(name, written, ["{ ", " }"]);
-  });
+  const fields = catalogue.kyc.map(({ name, group, type, sensitivity, derived }) =>
+    recordEntry(name, { group, type, sensitivity, derived }),
+  );
+  const businessFields = catalogue.kyb.map(({ name, ...members }) => recordEntry(name, members));
   const parents = catalogue.kycParents.map(({ name, accepts }) => {
     const written = accepts.map((each) => JSON.stringify(each));
     return entry(name, written, ["[", "]"]);
@@ -48,6 +39,11 @@ export function catalogueSource(): string {
     "\n",
     `export const businessFields = {\n${businessFields.join("")}} as const;\n`,
   ].join("");
+}
+
+function recordEntry(name: string, members: object): string {
+  const written = Object.entries(members).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
+  return entry(name, written, ["{ ", " }"]);
 }
 
 /** As the formatter writes it: on one line where it fits into 100 columns. */
