@@ -1,15 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import { acquaint, createOrganization, forgetAcquaintances, isAcquainted } from "./index.ts";
 
-await using database = await openTestDatabase();
-await using ctx = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using ctx = await openTestContext();
 
 await test("an organization knows whom it met, until that person is forgotten, and nobody that only others met", async () => {
   const [one, other] = [

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { OutboundRequest, OutboundResult } from "../platform/outbound/outbound.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
 import { sql } from "../platform/database/db.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { leaseDueDomains, recordCheck } from "./client-domain-store.ts";
 import { recheckDomains } from "./client-domains.ts";
@@ -29,10 +27,7 @@ import {
 
 const day = 86_400;
 
-await using database = await openTestDatabase();
-await using base = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using base = await openTestContext();
 
 /** The far end of the network: TXT records by name, files by URL. */
 const txt = new Map<string, string[]>();

@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Db } from "../platform/database/db.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   addSecret,
   type Client,
@@ -26,10 +24,7 @@ import {
 import * as store from "./client-store.ts";
 import type { ClientRecord } from "./clients.ts";
 
-await using database = await openTestDatabase();
-await using ctx = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using ctx = await openTestContext();
 await using clients = await openClients(ctx);
 const { id: organizationId } = await createOrganization(ctx, { name: "Example AG" }, "cli");
 const site = { organizationId, domain: "localhost:3000", environment: "sandbox" };

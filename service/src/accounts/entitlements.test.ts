@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
+import { openTestContext } from "../../../test/test-context.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import { openApiKeys } from "./api-key-lookup.ts";
 import {
   createApiKey,
@@ -15,10 +13,7 @@ import {
   setEntitlement,
 } from "./index.ts";
 
-await using database = await openTestDatabase();
-await using ctx = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using ctx = await openTestContext();
 await using keys = await openApiKeys(ctx);
 
 async function open(name: string) {

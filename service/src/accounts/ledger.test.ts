@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   capture,
   createOrganization,
@@ -14,10 +12,7 @@ import {
   topUp,
 } from "./index.ts";
 
-await using database = await openTestDatabase();
-await using ctx = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using ctx = await openTestContext();
 
 const refusedWith =
   (reason: Reason, details?: Record<string, unknown>) =>

@@ -1,10 +1,8 @@
 // How many of each thing an organization may have; made all at once, as a script gone wrong would.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   addMember,
   createApiKey,
@@ -20,9 +18,7 @@ import {
   revokeApiKey,
 } from "./index.ts";
 
-const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
-await using database = await openTestDatabase();
-await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
+await using ctx = await openTestContext();
 const { id: organizationId } = await createOrganization(ctx, { name: "Example AG" }, "cli");
 const makeDomain = async (at: number) =>
   createDomain(

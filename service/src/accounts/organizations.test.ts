@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { openTestContext } from "../../../test/test-context.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
 import { sql } from "../platform/database/db.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import { forgetMemberships } from "./organization-store.ts";
 import {
   addMember,
@@ -19,10 +17,7 @@ import {
 const alice = `0x${"a1".repeat(20)}`;
 const bob = `0x${"b0".repeat(20)}`;
 
-await using database = await openTestDatabase();
-await using ctx = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using ctx = await openTestContext();
 
 const refusedWith =
   (reason: Reason) =>

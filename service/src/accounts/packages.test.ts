@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { openTestContext } from "../../../test/test-context.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
 import { sql } from "../platform/database/db.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import {
   buyPackage,
   createDomain,
@@ -18,10 +16,7 @@ import {
   topUp,
 } from "./index.ts";
 
-await using database = await openTestDatabase();
-await using ctx = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using ctx = await openTestContext();
 
 /** Buys `count` packages for CHF 1 each, all at once. @returns how many ended how, and what is left of the money */
 async function buyAtOnce(count: number, amountRappen: bigint) {

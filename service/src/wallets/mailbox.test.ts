@@ -6,23 +6,19 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Address, addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
-import { openContext } from "../compose.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import { advanceClock } from "../platform/clock.ts";
-import { parseConfig } from "../platform/config/config.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { createHttp, type Http } from "../platform/http/http.ts";
 import { createOutbound } from "../platform/outbound/outbound.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import { walletRoutes } from "./index.ts";
 import { deleteBoxesOf, insertBox } from "./mailbox-store.ts";
 import { purgeMailbox } from "./mailbox.ts";
 import type { WalletDeps } from "./routes.ts";
 
-const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent", LIMIT_LOOPBACK: "false" };
-await using database = await openTestDatabase();
-await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
+await using ctx = await openTestContext({ LIMIT_LOOPBACK: "false" });
 const deps: WalletDeps = {
   verifySession: async ({ address, digest, signature }) =>
     recoverAddress(digest, signature) === address,

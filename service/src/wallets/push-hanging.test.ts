@@ -4,15 +4,12 @@ import { createECDH, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { type Address, addressOfPrivateKey } from "@svc/protocol";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import { sql } from "../platform/database/db.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import type { Outbound } from "../platform/outbound/outbound.ts";
 import { keepPauses } from "../platform/test-pauses.ts";
 import { sendHints, subscribePush } from "./push.ts";
 
-const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
 const devicesEach = 10;
 /** As many hints are under way at once; there are a few devices more. */
 const places = 256;
@@ -37,8 +34,7 @@ function openHangingServices() {
 }
 
 test("devices that hang in all places keep a hint from one that answers for seconds at most", async (t) => {
-  await using database = await openTestDatabase();
-  await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
+  await using ctx = await openTestContext();
   const subscribe = async (user: Address, device: number): Promise<void> => {
     const keys = {
       p256dh: createECDH("prime256v1").generateKeys("base64url"),

@@ -15,22 +15,18 @@ import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
 import { jwtVerify } from "jose";
 import { type Address, addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { createHttp } from "../platform/http/http.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
 import { markLooked, takeDueHints } from "./push-store.ts";
 import { deletePushOf, walletRoutes } from "./index.ts";
 import { purgeDevices, purgeHints, sendHints } from "./push.ts";
 
-const settings = { MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" };
-await using database = await openTestDatabase();
-await using ctx = await openContext(parseConfig({ ...settings, DATABASE_URL: database.url }));
+await using ctx = await openTestContext();
 await using http = createHttp(ctx);
 await walletRoutes(ctx, http, {
   verifySession: async ({ address, digest, signature }) =>

@@ -3,11 +3,9 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { addressOfPrivateKey, sessionDigest, signDigest } from "@svc/protocol";
-import { openContext } from "../compose.ts";
-import { parseConfig } from "../platform/config/config.ts";
+import { openTestContext } from "../../../test/test-context.ts";
 import type { Ctx } from "../platform/context.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
-import { openTestDatabase } from "../platform/database/test-database.ts";
 import { reportWallets } from "./user-report-store.ts";
 import { endSessionsOf, forgetSessionsOf } from "./wallet-session-store.ts";
 import {
@@ -19,10 +17,7 @@ import {
   purgeWalletSessions,
 } from "./wallet-sessions.ts";
 
-await using database = await openTestDatabase();
-await using context = await openContext(
-  parseConfig({ MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent", DATABASE_URL: database.url }),
-);
+await using context = await openTestContext();
 let now = 1_800_000_000;
 const ctx: Ctx = { ...context, clock: { now: () => now, nowMs: () => now * 1000 } };
 const personKey = randomBytes(32);

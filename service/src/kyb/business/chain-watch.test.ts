@@ -4,13 +4,11 @@ import { test } from "node:test";
 import { businessWallet } from "@svc/contracts";
 import { type Address, type CharterMember, encodeCharter, type Hex } from "@svc/protocol";
 import { type Abi, decodeFunctionData, encodeFunctionResult } from "viem";
+import { openTestContext } from "../../../../test/test-context.ts";
 import { AnswerTooLong, NodeAway, RpcError } from "../../chain/index.ts";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
-import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
-import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
-import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { holdBusiness } from "./business-store.ts";
 import { watchWallets } from "./chain-watch.ts";
 import { kybJobs } from "../jobs.ts";
@@ -19,10 +17,7 @@ import { listProposals, noteRefusedProposal } from "./proposal-store.ts";
 import { followChain } from "./roster.ts";
 import { findWatchedBlock, requestLook } from "./roster-store.ts";
 
-await using database = await openTestDatabase();
-await using opened = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using opened = await openTestContext();
 
 const business: Address = `0x${"ab".repeat(20)}`;
 const anna: CharterMember = { address: `0x${"0a".repeat(20)}`, isVoting: true };

@@ -1,21 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
+import { openTestContext } from "../../../../test/test-context.ts";
 import type { ChainContext, FinalTransaction } from "../../chain/index.ts";
-import { openContext } from "../../compose.ts";
 import { advanceClock } from "../../platform/clock.ts";
-import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
-import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { kybJobs } from "../jobs.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { noteAnswered, saveRemoval } from "./removal-store.ts";
 import { finishRemovals, isRenewable, removalFinalHandlers } from "./removal.ts";
 
-await using database = await openTestDatabase();
-await using opened = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using opened = await openTestContext();
 // Removals look at nothing else of a chain; the transactions stay in their queue.
 const ctx = Object.assign(opened, { chain: { isEmbedded: true } }) as unknown as ChainContext;
 const business: Address = `0x${"ab".repeat(20)}`;

@@ -4,21 +4,16 @@ import { test } from "node:test";
 import { businessWallet } from "@svc/contracts";
 import { type Address, type CharterMember, encodeCharter } from "@svc/protocol";
 import { type Abi, decodeFunctionData, encodeFunctionResult, type Hex } from "viem";
-import { openContext } from "../../compose.ts";
-import { parseConfig } from "../../platform/config/config.ts";
+import { openTestContext } from "../../../../test/test-context.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { sql } from "../../platform/database/db.ts";
-import { openTestDatabase } from "../../platform/database/test-database.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { addressOf } from "../test-kyb-store.ts";
 import { findBusiness } from "./business-store.ts";
 import { followChain } from "./roster.ts";
 import { findChainBlock, requestLook } from "./roster-store.ts";
 
-await using database = await openTestDatabase();
-await using opened = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using opened = await openTestContext();
 
 const anna: CharterMember = { address: addressOf("a"), isVoting: true };
 const bela: CharterMember = { address: addressOf("b"), isVoting: true };

@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
+import { openTestContext } from "../../../../test/test-context.ts";
 import { until } from "../../../../test/patience.ts";
-import { openContext } from "../../compose.ts";
-import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
-import { openTestDatabase } from "../../platform/database/test-database.ts";
 import { insertMembers } from "./founding-store.ts";
 import { lookAtOpen } from "./roster.ts";
 import {
@@ -20,10 +18,7 @@ import {
   setVotingRights,
 } from "./roster-store.ts";
 
-await using database = await openTestDatabase();
-await using ctx = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using ctx = await openTestContext();
 const addressOf = (number: number): Address => `0x${String(number).padStart(40, "0")}`;
 
 /** Addressed by number, from 1. */

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Address, encodeCharter } from "@svc/protocol";
+import { openTestContext } from "../../../../test/test-context.ts";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
-import { openContext } from "../../compose.ts";
-import { parseConfig } from "../../platform/config/config.ts";
 import { sql } from "../../platform/database/db.ts";
-import { openTestDatabase } from "../../platform/database/test-database.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import { findBusiness, holdBusiness } from "./business-store.ts";
@@ -13,10 +11,7 @@ import { listRemovals, saveRemoval } from "./removal-store.ts";
 import { finishMoves, stopBusinesses } from "./standing.ts";
 import { insertMove, requestStop } from "./standing-store.ts";
 
-await using database = await openTestDatabase();
-await using opened = await openContext(
-  parseConfig({ DATABASE_URL: database.url, MASTER_KEY: "11".repeat(32), LOG_LEVEL: "silent" }),
-);
+await using opened = await openTestContext();
 
 const rules = {
   signature_requests: "MAJORITY",
