@@ -31,7 +31,7 @@ test("processes that start together on an empty database migrate it once", async
   const dbs = Array.from({ length: 4 }, () =>
     stack.use(openDb({ ...database.connection, connections: 2 })),
   );
-  const ran = await Promise.all(dbs.map(migrate));
+  const ran = await Promise.all(dbs.map(async (db) => migrate(db)));
   const names = listMigrations().map((each) => each.name);
   assert.deepEqual(ran.flat().toSorted(), names);
   assert.deepEqual(
@@ -98,6 +98,34 @@ test("where somebody has its table in use a migration waits, and all others get 
     return { migrating: running };
   });
   assert.deepEqual(await migrating, ["0044_pushed_requests_required.sql"]);
+});
+
+test("a table that stays in use is waited for in twelve tries, a minute, and then the migration is named and not begun", async () => {
+  await using database = await openTestDatabase();
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(sql`delete from migration where number = 44`);
+  await db.query(sql`alter table oauth_client drop column pushed_request_required`);
+  // Each try fails as one does that has waited for its two seconds.
+  await db.query(sql`create function refuse() returns event_trigger language plpgsql as $$ begin
+    raise exception using errcode = 'lock_not_available'; end $$`);
+  await db.query(
+    sql`create event trigger in_use on ddl_command_end when tag in ('ALTER TABLE') execute function refuse()`,
+  );
+  let pauses = 0;
+  const migrating = migrate(db, async () => {
+    pauses += 1;
+    // Whoever queued behind the try gets on: it holds nothing.
+    await db.transaction(async (tx) =>
+      tx.query(sql`lock table oauth_client in access exclusive mode nowait`),
+    );
+  });
+  await assert.rejects(
+    migrating,
+    /^TableInUse: 0044_pushed_requests_required\.sql waits for a table that another session has in use/,
+  );
+  assert.equal(pauses, 11);
+  await db.query(sql`drop event trigger in_use`);
+  assert.deepEqual(await migrate(db), ["0044_pushed_requests_required.sql"]);
 });
 
 test("a migrated database is left alone", async () => {

@@ -60,31 +60,39 @@ const triesMax = 12;
  * record, so that running processes wait for its tables no longer than it takes. Where a table is in use, they get on
  * between its tries. The connection is a separate one, without the time-outs of the service.
  *
+ * @param pause what separates two tries
  * @throws {OtherVersion} if the database is ahead of the code, or an applied file has been changed since
  * @throws {TableInUse} if one was still in use after a minute
  * @throws {UnfitDatabase} as {@link refuseUnfit} does
  */
-export async function migrate(db: Db): Promise<string[]> {
+export async function migrate(
+  db: Db,
+  pause: () => Promise<void> = async () => delay(pauseMs),
+): Promise<string[]> {
   if ((await listPending(db)).length === 0) return [];
   await using own = openDb({ ...db.connectionString, connections: 1, query_timeout: 0 });
   const known = listMigrations();
   const ran: string[] = [];
   for (;;) {
-    const name = await tryNext(own, known);
+    const name = await tryNext(own, known, pause);
     if (name === null) return ran;
     ran.push(name);
   }
 }
 
 /** @returns null if all have run */
-async function tryNext(own: Db, known: readonly Migration[]): Promise<string | null> {
+async function tryNext(
+  own: Db,
+  known: readonly Migration[],
+  pause: () => Promise<void>,
+): Promise<string | null> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await own.transaction(async (tx) => runNext(tx, known));
     } catch (error) {
       if (!(error instanceof TableInUse) || tries === triesMax) throw error;
     }
-    await delay(pauseMs);
+    await pause();
   }
 }
 
