@@ -60,7 +60,7 @@ export async function revokeAttestationKey(ctx: Ctx, kid: string, actor: string)
     const keys = await store.listKeys(tx);
     if (!(await store.revokeKey(tx, kid, ctx.clock.now()))) throw new Problem("key_not_found");
     const signer = planTakeover(keys, kid, ctx.clock);
-    if (signer !== null) await store.startKey(tx, signer.kid, signer.startsAt);
+    if (signer.kid !== null) await store.startKey(tx, signer.kid, signer.startsAt);
     await ctx.audit.record(tx, { actor, action: "attestation-key.revoke", subject: kid });
   });
   await createAttestationKeys(ctx).rotate();

@@ -8,7 +8,7 @@ import {
 import { Problem } from "../../platform/http/problems.ts";
 import { type KeyPurpose, keysOf } from "./signing-key.ts";
 import * as store from "./signing-key-store.ts";
-import { ensureKeys } from "./signing-keys.ts";
+import { ensureKeys, makeKey } from "./signing-keys.ts";
 
 /** Every signing key that was not revoked, by purpose and start. */
 export async function listSigningKeys(ctx: Ctx): Promise<KeyRecord<KeyPurpose>[]> {
@@ -48,19 +48,24 @@ export async function rotateSigningKey(
 
 /**
  * Revokes a key at once, after it got into other hands: it is no longer published, what it signed no longer counts here,
- * and its published successor takes over.
+ * and its published successor takes over, or a new key where that was revoked too.
  *
  * @throws {Problem} key_not_found
  */
 export async function revokeSigningKey(ctx: Ctx, kid: string, actor: string): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    const keys = await store.listKeys(tx);
+    const keys = await store.lockKeys(tx);
     const key = keys.find((each) => each.kid === kid);
-    if (key === undefined || !(await store.revokeKey(tx, kid, ctx.clock.now())))
-      throw new Problem("key_not_found");
-    const signer = planTakeover(keysOf(keys, key.purpose), kid, ctx.clock);
-    if (signer !== null) await store.startKey(tx, signer.kid, signer.startsAt);
-    const details = { purpose: key.purpose };
+    if (key === undefined) throw new Problem("key_not_found");
+    const { purpose } = key;
+    const now = ctx.clock.now();
+    await store.revokeKey(tx, kid, now);
+    const signer = planTakeover(keysOf(keys, purpose), kid, ctx.clock);
+    const { startsAt } = signer;
+    if (signer.kid !== null) await store.startKey(tx, signer.kid, startsAt);
+    // The successor was revoked a moment ago: without a key, each request for a token would fail, and end its code.
+    else await store.insertKey(tx, await makeKey(ctx, purpose, { now, startsAt }));
+    const details = { purpose };
     await ctx.audit.record(tx, { actor, action: "signing-key.revoke", subject: kid, details });
   });
   await ensureKeys(ctx);

@@ -18,6 +18,15 @@ export async function listKeys(db: Queryable): Promise<SigningKeyRow[]> {
     from signing_key where revoked_at is null order by purpose, starts_at`);
 }
 
+/** Of every key that was not revoked, what decides who signs. Until the transaction ends nobody else changes it. */
+export async function lockKeys(
+  tx: Queryable,
+): Promise<Pick<SigningKeyRow, "kid" | "purpose" | "startsAt">[]> {
+  return tx.query(sql`
+    select kid, purpose, starts_at as "startsAt"
+    from signing_key where revoked_at is null order by purpose, starts_at for update`);
+}
+
 /** Takes the slot (purpose, starts_at) unless another process was first. */
 export async function insertKey(db: Queryable, key: SigningKeyRow): Promise<void> {
   await db.query(sql`

@@ -5,8 +5,9 @@ import type { Clock } from "../../platform/clock.ts";
 import { createSeal } from "../../platform/cryptography/seal.ts";
 import { signJwt } from "./jwt.ts";
 import { revokeSigningKey, rotateSigningKey } from "./manage-signing-keys.ts";
-import { revokeKey } from "./signing-key-store.ts";
+import { lockKeys, revokeKey } from "./signing-key-store.ts";
 import { ensureKeys, openSigningKeys } from "./signing-keys.ts";
+import { untilBlocked } from "../../../../test/lock-waits.ts";
 import { addClient, addCode, get, openTestLogin, redeem, type TestLogin } from "../test-login.ts";
 import { listTestKeys } from "../test-login-store.ts";
 
@@ -196,6 +197,28 @@ test("a revoked key is gone everywhere at once and its tokens count no more", as
       "the published successor took over",
     );
   }
+});
+
+test("of two keys that are revoked at once neither leaves the service without a key that signs", async () => {
+  await using own = await openTestLogin();
+  const { ctx, clock } = own;
+  const listKeys = async () =>
+    (await listTestKeys(ctx.db)).filter(({ purpose }) => purpose === "login-es256");
+  const transaction: typeof ctx.db.transaction = async (work) => {
+    const done = await ctx.db.transaction(work);
+    const signers = (await listKeys()).filter(({ startsAt }) => startsAt <= clock.now());
+    assert.ok(signers.length > 0);
+    return done;
+  };
+  const watched = { ...ctx, db: { ...ctx.db, transaction } };
+  const known = await listKeys();
+  const { revoking } = await ctx.db.transaction(async (tx) => {
+    await lockKeys(tx);
+    const calls = known.map(async ({ kid }) => revokeSigningKey(watched, kid, "test"));
+    await untilBlocked(ctx.db, tx, calls);
+    return { revoking: Promise.all(calls) };
+  });
+  assert.equal((await revoking).length, 2);
 });
 
 test("a revoked key is gone also where another key was sealed under a master key that is not known yet", async () => {

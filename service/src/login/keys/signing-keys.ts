@@ -138,7 +138,7 @@ export const signingKeyColumn: SealedColumn = {
   column: "private_sealed",
 };
 
-async function makeKey(
+export async function makeKey(
   ctx: KeyContext,
   purpose: KeyPurpose,
   { now, startsAt }: { now: number; startsAt: number },

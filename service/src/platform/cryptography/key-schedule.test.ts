@@ -55,7 +55,11 @@ test("a successor takes over from a revoked key also where clocks are late, but 
     kid: "c",
     startsAt: now - 1,
   });
-  assert.equal(planTakeover([current], "b", clock), null);
+  assert.deepEqual(planTakeover([current], "b", clock), { kid: null, startsAt: now - 4 });
+  assert.deepEqual(planTakeover([young, key("y", now - 1)], "y", clock), {
+    kid: null,
+    startsAt: now - 1,
+  });
 });
 
 test("a key is published from before it signs until its last signature is dead", () => {

@@ -84,26 +84,30 @@ export function planRotation<K extends ScheduledKey>(keys: readonly K[], now: nu
   return currentOf(keys, now)?.startsAt === now ? null : nextOf(keys, now);
 }
 
+/** What signs once a key is revoked. */
+export interface Takeover {
+  /** Null where nothing is left that was to sign after the revoked one: a new key has to be made. */
+  readonly kid: string | null;
+  readonly startsAt: number;
+}
+
 /**
- * When a key starts that takes over from a revoked one: at once in every process, even one whose clock is behind,
+ * Which key takes over from a revoked one, and when it starts: at once in every process, even one whose clock is behind,
  * because otherwise an older key would sign there, which others may already have removed, or none.
- *
- * @returns null if there is no other key
  */
 export function planTakeover(
   keys: readonly ScheduledKey[],
   revoked: string,
   clock: Clock,
-): ScheduledKey | null {
+): Takeover {
   const now = clock.now();
   const left = keys.filter(({ kid }) => kid !== revoked);
   const signer = (currentOf(keys, now)?.kid === revoked ? nextOf : currentOf)(left, now);
-  if (signer === null) return null;
-  const others = left.filter(({ kid }) => kid !== signer.kid);
+  const others = left.filter((key) => key !== signer);
   const before = currentOf(others, now);
   // Two keys never start in the same second.
   const free = before === null ? 0 : before.startsAt + 1;
-  return { kid: signer.kid, startsAt: Math.max(endedForAll(clock), free) };
+  return { kid: signer?.kid ?? null, startsAt: Math.max(endedForAll(clock), free) };
 }
 
 /**
