@@ -8,11 +8,12 @@ import { findFaucet, openEmbeddedChain } from "./embedded-chain.ts";
 import { RpcError } from "./node.ts";
 
 const triesMax = 20;
+const coinWei = 10n ** 18n;
 
 /**
  * Hands out native coin of the embedded chain: an ordinary transfer, mined right afterwards.
  *
- * @throws where the chain is not the embedded one
+ * @throws where the chain is not the embedded one, or its faucet has less left
  */
 export async function fundAccount(
   ctx: Ctx & { readonly chain: Pick<Chain, "isEmbedded" | "node"> },
@@ -40,9 +41,15 @@ export async function fundAccount(
     try {
       return await ctx.chain.node.submit([serializeTransaction(transaction, signature)]);
     } catch (error) {
+      const message = error instanceof RpcError ? error.message : "";
+      if (message.startsWith("insufficient funds")) {
+        const left = await ctx.chain.node.request("eth_getBalance", [faucet.address, "latest"]);
+        throw new Error(`the faucet has only ${BigInt(String(left)) / coinWei} coins left`, {
+          cause: error,
+        });
+      }
       // Somebody else was handed coin at the same moment.
-      const isTaken = error instanceof RpcError && error.message.startsWith("nonce too low");
-      if (!isTaken || tries === triesMax) throw error;
+      if (!message.startsWith("nonce too low") || tries === triesMax) throw error;
     }
   }
 }

@@ -159,6 +159,11 @@ await test("coin of the embedded chain is handed out by the whole, to an address
     values: [],
   });
   assert.deepEqual(entry, { subject: address, details: { amountWei: "2000000000000000000" } });
+  assert.deepEqual(await call([...given, "999999999"]), {
+    status: 1,
+    out: "",
+    err: "svc chain fund: the faucet has only 999999998 coins left\n",
+  });
   const elsewhere = { CHAIN_RPC_URL: "http://127.0.0.1:9" };
   assert.match(
     (await call([...given, "2"], elsewhere)).err,
