@@ -150,6 +150,13 @@ test("a database that is ahead of the code is refused", async () => {
   await assert.rejects(migrate(db), /holds migration 9999, which this version does not know/);
 });
 
+test("a database that another program migrates is refused as that", async () => {
+  await using database = await openTestDatabase({ migrated: false });
+  await using db = openDb({ ...database.connection, connections: 1 });
+  await db.query(sql`create table migration (version text primary key, apply_time integer)`);
+  await assert.rejects(migrate(db), /^OtherVersion: .*another program made: give svc a database/);
+});
+
 test("a migration that fails leaves nothing behind", async () => {
   await using database = await openTestDatabase({ migrated: false });
   await using db = openDb({ ...database.connection, connections: 1 });

@@ -31,7 +31,7 @@ export function listMigrations(): Migration[] {
   });
 }
 
-/** The database was migrated by other files than these. */
+/** The database was migrated by other files than these, or by another program. */
 class OtherVersion extends Error {
   override name = "OtherVersion";
 }
@@ -47,8 +47,9 @@ class TableInUse extends Error {
   }
 }
 
-/** SQLSTATE of a statement that waited too long for a lock. */
+/** SQLSTATE of a statement that waited too long for a lock, and of one that names a column that is not there. */
 const lockTimeoutState = "55P03";
+const undefinedColumnState = "42703";
 /** Meanwhile all who queued behind a migration get on. */
 const pauseMs = 3_000;
 /** With what each waits for its table, a minute. */
@@ -116,8 +117,19 @@ async function runNext(tx: Queryable, known: readonly Migration[]): Promise<stri
  */
 export async function listPending(db: Queryable): Promise<string[]> {
   await refuseUnfit(db);
-  const applied = (await store.hasMigrationTable(db)) ? await store.listApplied(db) : [];
+  const applied = (await store.hasMigrationTable(db)) ? await listApplied(db) : [];
   return pendingOf(listMigrations(), applied).map((each) => each.name);
+}
+
+async function listApplied(db: Queryable): Promise<store.AppliedMigration[]> {
+  try {
+    return await store.listApplied(db);
+  } catch (error) {
+    if (sqlState(error) !== undefinedColumnState) throw error;
+    throw new OtherVersion(
+      "the database (DATABASE_URL) holds a table `migration` that another program made: give svc a database of its own",
+    );
+  }
 }
 
 /** For what reads only. @throws if {@link migrate} would run something, and {@link OtherVersion} as it does */

@@ -24,9 +24,13 @@ test("a host that was tried at several addresses is named by the first", () => {
 test("of a database that cannot be reached, or refuses, the setting is named", () => {
   const timeout = new Error("timeout exceeded when trying to connect");
   assert.equal(describeStartFault(timeout), `${unreachable}: ${timeout.message}`);
-  const refusal = Object.assign(new Error('database "svc" does not exist'), { code: "3D000" });
-  const said = describeStartFault(refusal);
-  assert.equal(said, `the database refuses (DATABASE_URL): ${refusal.message}`);
+  for (const [code, message] of [
+    ["3D000", 'database "svc" does not exist'],
+    ["42501", "permission denied for schema public"],
+  ]) {
+    const said = describeStartFault(Object.assign(new Error(message), { code }));
+    assert.equal(said, `the database refuses (DATABASE_URL): ${message}`);
+  }
 });
 
 for (const [message, code] of [

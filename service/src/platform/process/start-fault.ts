@@ -14,8 +14,8 @@ const foreseenNames = new Set(
 );
 /** Codes of the system, such as for a directory that cannot be written. */
 const systemCodes = /^E[A-Z0-9]+$/;
-/** Codes of a PostgreSQL that refuses the connection. */
-const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2})$/;
+/** Codes of a PostgreSQL that refuses the connection, or whose user owns nothing here. */
+const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2}|42501)$/;
 /** Codes of a prepared statement that exists already, or no more: another connection of the pooler has it. */
 const pooledCodes = new Set(["42P05", "26000"]);
 /** Codes of what was not done in time, mostly because another session holds the rows. */
