@@ -106,8 +106,7 @@ async function logInOnSameDevice(
 ): Promise<void> {
   const page = await openPage(world.baseUrl, client, { jar });
   const returned = await jar.fetch(sameDeviceReturn(scan(page.sameDevice), identity));
-  const path = returned.headers.get("location") ?? "";
-  const { headers } = await jar.fetch(`${world.baseUrl}${path}`);
+  const { headers } = await jar.fetch(returned.headers.get("location") ?? "");
   assert.ok(new URL(headers.get("location") ?? "").searchParams.get("code"));
 }
 

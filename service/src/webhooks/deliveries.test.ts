@@ -191,8 +191,9 @@ test("what an attempt makes room for while claims are under way is claimed right
   const { db } = webhooks.ctx;
   const receiver = await webhooks.openReceiver();
   const both = Promise.withResolvers<void>();
+  const claimedAgain = Promise.withResolvers<void>();
   receiver.setAnswer((_request, response) => {
-    response.end();
+    void claimedAgain.promise.then(() => response.end());
     if (receiver.received.length === 2) both.resolve();
   });
   const kept = Promise.withResolvers<void>();
@@ -203,7 +204,10 @@ test("what an attempt makes room for while claims are under way is claimed right
     const isSecond = isClaim && claims === 2;
     const rows = await db.query(statement);
     if (statement.text.includes("webhook_attempt")) setImmediate(kept.resolve);
-    if (isSecond) await kept.promise;
+    if (isSecond) {
+      claimedAgain.resolve();
+      await kept.promise;
+    }
     return rows as never[];
   };
   const sender = webhooks.openSender({ db: { ...db, query } });
