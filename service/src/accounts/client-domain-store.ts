@@ -1,5 +1,6 @@
+import type { Profile } from "../platform/config/config.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
-import { type ClientDomain, type Profile, proofNeeded } from "./client-domain.ts";
+import { type ClientDomain, proofNeeded } from "./client-domain.ts";
 
 /** A domain as it is stored: the profile decides what has to be proved. */
 export type DomainRow = Omit<ClientDomain, "proof">;

@@ -1,10 +1,9 @@
+import type { Profile } from "../platform/config/config.ts";
 import { isPublicName, parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 
 /** Live and sandbox never mix: keys, orders, ledger and issuers stay on their side (decisions section 1, Environments). */
 export type Environment = "live" | "sandbox";
-
-export type Profile = "dev" | "production";
 
 /** A merchant's site in one environment. */
 export interface ClientDomain {

@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
+import type { Profile } from "../platform/config/config.ts";
 import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
-import type { Environment, Profile } from "./client-domain.ts";
+import type { Environment } from "./client-domain.ts";
 import { type ClientKeySet, parseKeySet } from "./key-set.ts";
 import { parseName } from "./organization.ts";
 import { checkRedirectUris } from "./redirect-uri.ts";

@@ -1,5 +1,6 @@
 import type { AuthenticationMethod } from "./client.ts";
-import { liesUnder, type Profile } from "./client-domain.ts";
+import { liesUnder } from "./client-domain.ts";
+import type { Profile } from "../platform/config/config.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 
 /** The facts that decide which addresses a client may register. */

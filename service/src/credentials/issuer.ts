@@ -1,5 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
+import type { Profile } from "../platform/config/config.ts";
 
 /** `api`: a third party with its own keys. The other kinds are built in, at most one for each environment. */
 type IssuerKind = "api" | BuiltInKind;
@@ -36,7 +37,7 @@ const everywhere: readonly BuiltInIssuer[] = [
 ];
 
 /** The demo issuer vouches for anything on the live side, so it exists only in `dev`. */
-export function builtInIssuers(profile: "dev" | "production"): readonly BuiltInIssuer[] {
+export function builtInIssuers(profile: Profile): readonly BuiltInIssuer[] {
   if (profile === "production") return everywhere;
   return [...everywhere, { kind: "demo", environment: "live", name: "Demo issuer" }];
 }

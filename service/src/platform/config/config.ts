@@ -264,6 +264,9 @@ type Derived =
   | "limitLoopback";
 type Optional = OptionalChainSetting | OptionalMailSetting | "databaseUrl" | "masterKeys";
 
+/** `dev` also reaches what runs on this machine; `production` refuses what is made for a developer. */
+export type Profile = Config["profile"];
+
 /** The configuration of one process: parsed once, frozen, every member documented in {@link settings}. */
 export type Config = Readonly<Omit<Parsed, Optional> & { [K in Optional]: Parsed[K] | null }>;
 

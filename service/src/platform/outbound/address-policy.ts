@@ -1,9 +1,7 @@
 // Which addresses a caller may make us connect to: decisions section 7, "Address policy".
 // Everything here is pure; outbound.ts applies it when storing and again when sending.
 import { BlockList, isIPv4, isIPv6 } from "node:net";
-
-/** The profile the process runs in; `dev` also reaches receivers on this machine. */
-export type OutboundProfile = "dev" | "production";
+import type { Profile } from "../config/config.ts";
 
 type UrlFault =
   | "too_long"
@@ -32,7 +30,7 @@ const urlLengthMax = 2048;
  */
 export function parsePublicUrl(
   text: string,
-  options: { profile: OutboundProfile; ownHosts: readonly string[] },
+  options: { profile: Profile; ownHosts: readonly string[] },
 ): URL | { refused: UrlFault } {
   const fault = faultOfText(text);
   if (fault !== undefined) return { refused: fault };
@@ -68,7 +66,7 @@ function faultOfText(text: string): UrlFault | undefined {
 function parseLoopbackUrl(
   text: string,
   url: URL,
-  options: { profile: OutboundProfile; ownHosts: readonly string[] },
+  options: { profile: Profile; ownHosts: readonly string[] },
 ): URL | { refused: UrlFault } {
   const isExact = /^http:\/\/(?:localhost|127\.0\.0\.1):\d{1,5}(?:[/?]|$)/.test(text);
   if (options.profile !== "dev" || !isExact) return { refused: "scheme" };

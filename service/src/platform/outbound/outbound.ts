@@ -5,14 +5,12 @@ import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import type { LookupFunction } from "node:net";
 import type * as Undici from "undici";
+import type { Profile } from "../config/config.ts";
 import { isPublicAddress, parsePublicUrl } from "./address-policy.ts";
-import type { OutboundProfile } from "./address-policy.ts";
 import { boundedConnector } from "./answer-bound.ts";
 import { KeptConnections } from "./kept-connections.ts";
 import { type Resolver, systemResolver } from "./resolver.ts";
 import { orAborted, timeoutMsMax } from "./time-limit.ts";
-
-export type { OutboundProfile } from "./address-policy.ts";
 
 export interface OutboundRequest {
   method: "GET" | "POST";
@@ -75,7 +73,7 @@ export interface FakeInternet {
 }
 
 interface OutboundOptions {
-  profile: OutboundProfile;
+  profile: Profile;
   ownHosts: readonly string[];
   resolve?: Resolver;
   connect?: FakeInternet;

@@ -6,8 +6,9 @@ import { createServer as createHttps } from "node:https";
 import { createServer as createTcp } from "node:net";
 import type { Server, Socket } from "node:net";
 import type { TestContext } from "node:test";
+import type { Profile } from "../config/config.ts";
 import { createOutbound, type OutboundResult } from "./outbound.ts";
-import type { FakeInternet, OutboundProfile, OutboundRequest } from "./outbound.ts";
+import type { FakeInternet, OutboundRequest } from "./outbound.ts";
 import type { Resolver } from "./resolver.ts";
 
 // The receiver of these tests, valid until 2120 for hooks.example.com and other.example.com. It
@@ -90,7 +91,7 @@ export function fakeInternet(): FakeInternet & { reached: string[] } {
 
 export const open = (
   t: TestContext,
-  profile: OutboundProfile,
+  profile: Profile,
   rest: { resolve?: Resolver; connect?: FakeInternet } = {},
 ) => {
   const outbound = createOutbound({ profile, ownHosts: ["login.example.com"], ...rest });
