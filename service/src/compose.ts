@@ -112,6 +112,7 @@ import {
 } from "./platform/database/notifications.ts";
 import { refuseSharedSessions } from "./platform/database/requirements.ts";
 import { watchServer } from "./platform/database/same-server.ts";
+import { addressPolicyOf } from "./platform/outbound/address-policy.ts";
 import { createOutbound, type Outbound } from "./platform/outbound/outbound.ts";
 import { resolveTxt } from "./platform/outbound/resolver.ts";
 import { createRandom } from "./platform/cryptography/random.ts";
@@ -218,10 +219,7 @@ export async function openContext(
   const keys = await openInstallationKeys({ db, seal, clock, random });
   const metrics = createMetrics();
   metrics.countDatabaseCalls(db);
-  const outbound = countOutbound(
-    metrics,
-    createOutbound({ profile: config.profile, ownHosts: [new URL(config.baseUrl).host] }),
-  );
+  const outbound = countOutbound(metrics, createOutbound(addressPolicyOf(config)));
   stack.defer(async () => outbound.close());
   const ctx: Ctx = {
     config,

@@ -1,6 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import type { Profile } from "../platform/config/config.ts";
-import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
+import { type AddressPolicy, parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Environment } from "./client-domain.ts";
 import { type ClientKeySet, parseKeySet } from "./key-set.ts";
 import { parseName } from "./organization.ts";
@@ -89,10 +88,7 @@ export const clientDefaults: Omit<ClientSettings, "name" | "authenticationMethod
 };
 
 /** What the settings of a client are checked against. */
-export interface ClientPolicy {
-  readonly profile: Profile;
-  /** Hosts of this installation; it never calls itself for a client. */
-  readonly ownHosts: readonly string[];
+export interface ClientPolicy extends AddressPolicy {
   /** The verified host of the client's domain, or null. */
   readonly domain: string | null;
   /** The addresses that the client has before the change; none for a new client. */

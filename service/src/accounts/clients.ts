@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
+import { addressPolicyOf } from "../platform/outbound/address-policy.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
@@ -226,8 +227,7 @@ async function lockClient(tx: Queryable, clientId: string): Promise<store.Client
 
 function policyOf(ctx: Ctx, domain: ClientDomain): ClientPolicy {
   return {
-    profile: ctx.config.profile,
-    ownHosts: [new URL(ctx.config.baseUrl).host],
+    ...addressPolicyOf(ctx.config),
     domain: isVerified(domain, ctx.clock.now()) ? domain.domain : null,
   };
 }

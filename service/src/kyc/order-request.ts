@@ -9,8 +9,7 @@ import {
 } from "@svc/protocol";
 import { liesUnder } from "../accounts/index.ts";
 import { type AskedName, refuseUnknownNames } from "../credentials/index.ts";
-import type { Profile } from "../platform/config/config.ts";
-import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
+import { type AddressPolicy, parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 
@@ -46,9 +45,7 @@ const textMax = 280;
 const returnUrlMax = 2000;
 
 /** Who asks, and where callbacks and browsers may be sent. */
-export interface RequestPolicy {
-  readonly profile: Profile;
-  readonly ownHosts: readonly string[];
+export interface RequestPolicy extends AddressPolicy {
   /** Host of the client domain. */
   readonly domain: string;
 }

@@ -11,6 +11,7 @@ import { type AskedName, findVerified } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/http/problems.ts";
+import { addressPolicyOf } from "../platform/outbound/address-policy.ts";
 import { purgeInBatches } from "../platform/database/purge.ts";
 import { workInTransactions } from "../platform/database/work-in-batches.ts";
 import { enqueueEvents, moveEvents, redeliverEvents } from "../webhooks/index.ts";
@@ -51,11 +52,7 @@ export async function requestOrder(
   key: ApiKey,
   body: RequestBody,
 ): Promise<RequestedOrder> {
-  const checked = checkBody(body, {
-    profile: ctx.config.profile,
-    ownHosts: [new URL(ctx.config.baseUrl).host],
-    domain: key.domain,
-  });
+  const checked = checkBody(body, { ...addressPolicyOf(ctx.config), domain: key.domain });
   const asked = await store.findAskedPackage(ctx.db, checked.sourceKey);
   if (asked === null || asked.clientDomainId !== key.clientDomainId)
     throw new Problem("source_key_not_found");

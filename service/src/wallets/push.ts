@@ -2,7 +2,7 @@
 import { ECDH } from "node:crypto";
 import { type Address, isRecord } from "@svc/protocol";
 import type { PushSubscription, RequestDetails } from "web-push";
-import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
+import { addressPolicyOf, parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
 import { purgeByPages, purgeInBatches } from "../platform/database/purge.ts";
 import { uuidv7 } from "../platform/ids.ts";
@@ -60,8 +60,7 @@ export async function subscribePush(
   user: Address,
   { endpoint, keys }: GivenSubscription,
 ): Promise<void> {
-  const ownHosts = [new URL(ctx.config.baseUrl).host];
-  const url = parsePublicUrl(endpoint, { profile: ctx.config.profile, ownHosts });
+  const url = parsePublicUrl(endpoint, addressPolicyOf(ctx.config));
   if ("refused" in url) throw invalidRequest("endpoint is not an address of a push service");
   if (!isPoint(keys.p256dh)) throw invalidRequest("keys.p256dh is not a point of P-256");
   if (Buffer.from(keys.auth, "base64url").length !== 16)

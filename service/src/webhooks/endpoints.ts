@@ -1,4 +1,4 @@
-import { parsePublicUrl } from "../platform/outbound/address-policy.ts";
+import { addressPolicyOf, parsePublicUrl } from "../platform/outbound/address-policy.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
@@ -27,8 +27,7 @@ export async function registerEndpoint(
   given: { clientDomainId: string; url: string },
 ): Promise<EndpointWithSecret> {
   const { clientDomainId } = given;
-  const { profile, baseUrl } = ctx.config;
-  const url = parsePublicUrl(given.url, { profile, ownHosts: [new URL(baseUrl).host] });
+  const url = parsePublicUrl(given.url, addressPolicyOf(ctx.config));
   if ("refused" in url) throw invalidRequest(`url must be a public https URL (${url.refused})`);
   const id = idOf(clientDomainId);
   const endpoint = await store.saveEndpoint(tx, {

@@ -1,7 +1,25 @@
 // Which addresses a caller may make us connect to: decisions section 7, "Address policy".
 // Everything here is pure; outbound.ts applies it when storing and again when sending.
 import { BlockList, isIPv4, isIPv6 } from "node:net";
-import type { Profile } from "../config/config.ts";
+import type { Config, Profile } from "../config/config.ts";
+
+/** What decides which URLs are refused. */
+export interface AddressPolicy {
+  readonly profile: Profile;
+  /**
+   * Our own hosts, `name` or `name:port`; the name is refused on every port. Loopback entries are compared by port,
+   * since the receivers of a developer share the machine.
+   */
+  readonly ownHosts: readonly string[];
+}
+
+/** The policy of this installation, which never calls itself for somebody else. */
+export function addressPolicyOf({
+  profile,
+  baseUrl,
+}: Pick<Config, "profile" | "baseUrl">): AddressPolicy {
+  return { profile, ownHosts: [new URL(baseUrl).host] };
+}
 
 type UrlFault =
   | "too_long"
@@ -22,28 +40,20 @@ const urlLengthMax = 2048;
  * Store the `href` of the answer, never the text: it is the normalised form that was checked.
  *
  * The name is not looked up here; what it resolves to is checked when sending.
- *
- * @param options.ownHosts our own hosts, `name` or `name:port`; the name is refused on every port.
- *   Loopback entries are compared by port, since the receivers of a developer share the machine.
- * @returns `refused` is one of `too_long` (2048 characters), `malformed`, `userinfo`, `fragment`,
- *   `scheme`, `ip_literal`, `not_public_name`, `port`, `own_host`
  */
-export function parsePublicUrl(
-  text: string,
-  options: { profile: Profile; ownHosts: readonly string[] },
-): URL | { refused: UrlFault } {
+export function parsePublicUrl(text: string, policy: AddressPolicy): URL | { refused: UrlFault } {
   const fault = faultOfText(text);
   if (fault !== undefined) return { refused: fault };
 
   const url = URL.parse(text);
   if (url === null) return { refused: "malformed" };
   if (url.href.length > urlLengthMax) return { refused: "too_long" };
-  if (url.protocol === "http:") return parseLoopbackUrl(text, url, options);
+  if (url.protocol === "http:") return parseLoopbackUrl(text, url, policy);
 
   if (url.hostname.startsWith("[") || isIPv4(url.hostname)) return { refused: "ip_literal" };
   if (!isPublicName(url.hostname)) return { refused: "not_public_name" };
   if (!isAllowedPort(url.port === "" ? 443 : Number(url.port))) return { refused: "port" };
-  const isOwn = options.ownHosts.some((own) => parseOwnHost(own).hostname === url.hostname);
+  const isOwn = policy.ownHosts.some((own) => parseOwnHost(own).hostname === url.hostname);
   return isOwn ? { refused: "own_host" } : url;
 }
 
@@ -66,12 +76,12 @@ function faultOfText(text: string): UrlFault | undefined {
 function parseLoopbackUrl(
   text: string,
   url: URL,
-  options: { profile: Profile; ownHosts: readonly string[] },
+  policy: AddressPolicy,
 ): URL | { refused: UrlFault } {
   const isExact = /^http:\/\/(?:localhost|127\.0\.0\.1):\d{1,5}(?:[/?]|$)/.test(text);
-  if (options.profile !== "dev" || !isExact) return { refused: "scheme" };
+  if (policy.profile !== "dev" || !isExact) return { refused: "scheme" };
   if (!isAllowedPort(Number(url.port))) return { refused: "port" };
-  const isOwn = options.ownHosts
+  const isOwn = policy.ownHosts
     .map((own) => parseOwnHost(own))
     .some((own) => isLoopbackName(own.hostname) && own.port === url.port);
   return isOwn ? { refused: "own_host" } : url;

@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import type { LookupFunction } from "node:net";
 import type * as Undici from "undici";
-import type { Profile } from "../config/config.ts";
-import { isPublicAddress, parsePublicUrl } from "./address-policy.ts";
+import { type AddressPolicy, isPublicAddress, parsePublicUrl } from "./address-policy.ts";
 import { boundedConnector } from "./answer-bound.ts";
 import { KeptConnections } from "./kept-connections.ts";
 import { type Resolver, systemResolver } from "./resolver.ts";
@@ -72,9 +71,7 @@ export interface FakeInternet {
   addressOf(address: string): string;
 }
 
-interface OutboundOptions {
-  profile: Profile;
-  ownHosts: readonly string[];
+interface OutboundOptions extends AddressPolicy {
   resolve?: Resolver;
   connect?: FakeInternet;
 }
