@@ -10,7 +10,7 @@ import {
   parseApiKey,
 } from "./api-key.ts";
 import * as store from "./api-key-store.ts";
-import { type ClientDomain, isVerified, proofNeeded } from "./client-domain.ts";
+import { isVerifiedNow } from "./client-domains.ts";
 import { entitlementsWith } from "./entitlement.ts";
 import { openRowCache } from "./row-cache.ts";
 import { openUseRecord } from "./use-record.ts";
@@ -35,7 +35,8 @@ interface KnownKey {
   /** SHA-256 of the key's text once it has been found genuine; a key of 256 random bits cannot be recovered from it. */
   provedSha256: Buffer | null;
   readonly key: ManagementKey | Omit<ApiKey, "verified">;
-  readonly domain: Pick<ClientDomain, "proof" | "provedAt"> | null;
+  /** When its domain was last proved; null for a management key. */
+  readonly provedAt: number | null;
 }
 
 /** Opens the lookup of one process; it follows the channel `api-key`. */
@@ -44,7 +45,7 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
     channel: "api-key",
     load: async (id) => {
       const row = await store.findLiveApiKey(ctx.db, id);
-      return row === null ? null : toKnownKey(ctx, row);
+      return row === null ? null : toKnownKey(row);
     },
   });
   const uses = openUseRecord(ctx, async (noted) => store.recordApiKeyUses(ctx.db, noted));
@@ -60,10 +61,11 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
 
   return {
     async authenticate(authorization) {
-      const [presented, { key, domain }] = await find(authorization);
-      if (domain === null || !("environment" in key) || presented.kind !== kindOf(key.environment))
+      const [presented, { key, provedAt }] = await find(authorization);
+      if (!("environment" in key) || presented.kind !== kindOf(key.environment))
         throw new Problem("apikey_invalid");
-      return { ...key, verified: isVerified(domain, ctx.clock.now()) };
+      const { domain } = key;
+      return { ...key, verified: isVerifiedNow(ctx, { domain, provedAt }) };
     },
     async authenticateManagement(authorization) {
       const [presented, { key }] = await find(authorization);
@@ -105,10 +107,10 @@ function proveKey(ctx: Ctx, known: KnownKey, text: string): void {
   known.provedSha256 = given;
 }
 
-function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {
+function toKnownKey(row: store.LiveApiKeyRow): KnownKey {
   const { id, organizationId, clientDomainId, mac, domain, environment, provedAt } = row;
   if (clientDomainId === null || domain === null || environment === null)
-    return { mac, provedSha256: null, key: { id, organizationId }, domain: null };
+    return { mac, provedSha256: null, key: { id, organizationId }, provedAt: null };
   const { readsPerSecond, createsPerSecond } = row;
   const entitlements = entitlementsWith(row.entitlements);
   const limits = { readsPerSecond, createsPerSecond };
@@ -116,6 +118,6 @@ function toKnownKey(ctx: Ctx, row: store.LiveApiKeyRow): KnownKey {
     mac,
     provedSha256: null,
     key: { id, organizationId, clientDomainId, domain, environment, entitlements, limits },
-    domain: { proof: proofNeeded(domain, ctx.config.profile), provedAt },
+    provedAt,
   };
 }

@@ -1,23 +1,15 @@
-import type { Profile } from "../platform/config/config.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
-import { type ClientDomain, proofNeeded } from "./client-domain.ts";
-
-/** A domain as it is stored: the profile decides what has to be proved. */
-export type DomainRow = Omit<ClientDomain, "proof">;
+import type { ClientDomain } from "./client-domain.ts";
 
 const domainColumns = columns`
   id, organization_id as "organizationId", domain, environment, proof_token as "proofToken", proved_at as "provedAt",
   checked_at as "checkedAt", failing_since as "failingSince", callback_hosts as "callbackHosts",
   created_at as "createdAt"`;
 
-export function toDomain(row: DomainRow, profile: Profile): ClientDomain {
-  return { ...row, proof: proofNeeded(row.domain, profile) };
-}
-
 /** @returns false if the organization already has this domain in this environment */
 export async function insertDomain(
   tx: Queryable,
-  domain: Omit<DomainRow, "callbackHosts">,
+  domain: Omit<ClientDomain, "callbackHosts">,
 ): Promise<boolean> {
   const rows = await tx.query(
     sql`insert into client_domain (id, organization_id, domain, environment, proof_token, created_at)
@@ -51,23 +43,23 @@ export async function setCallbackHosts(
   );
 }
 
-export async function findDomain(db: Queryable, id: string): Promise<DomainRow | null> {
-  const [row] = await db.query<DomainRow>(
+export async function findDomain(db: Queryable, id: string): Promise<ClientDomain | null> {
+  const [row] = await db.query<ClientDomain>(
     sql`select ${domainColumns} from client_domain where id = ${id}`,
   );
   return row ?? null;
 }
 
 /** Locks the domain, so that changes to what belongs to it take turns. */
-export async function lockDomain(tx: Queryable, id: string): Promise<DomainRow | null> {
-  const [row] = await tx.query<DomainRow>(
+export async function lockDomain(tx: Queryable, id: string): Promise<ClientDomain | null> {
+  const [row] = await tx.query<ClientDomain>(
     sql`select ${domainColumns} from client_domain where id = ${id} for update`,
   );
   return row ?? null;
 }
 
-export async function listDomains(db: Queryable, organizationId: string): Promise<DomainRow[]> {
-  return db.query<DomainRow>(
+export async function listDomains(db: Queryable, organizationId: string): Promise<ClientDomain[]> {
+  return db.query<ClientDomain>(
     sql`select ${domainColumns} from client_domain where organization_id = ${organizationId} order by id`,
   );
 }
@@ -113,8 +105,8 @@ export async function recordCheck(tx: Queryable, check: CheckResult): Promise<Kn
 export async function leaseDueDomains(
   db: Queryable,
   lease: { id: string; now: number; until: number; limit: number },
-): Promise<DomainRow[]> {
-  return db.query<DomainRow>(
+): Promise<ClientDomain[]> {
+  return db.query<ClientDomain>(
     sql`with due (due_id) as (
         select id from client_domain
         where check_due_at <= ${lease.now} and (leased_until is null or leased_until <= ${lease.now})

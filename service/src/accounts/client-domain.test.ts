@@ -2,31 +2,35 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Problem } from "../platform/http/problems.ts";
 import {
+  isProofWaived,
   isVerified,
   liesUnder,
   parseCallbackHosts,
   parseDomain,
   proofLifetimeSeconds,
-  proofNeeded,
   proofOf,
 } from "./client-domain.ts";
 
 const isRefused = (error: unknown): boolean =>
   error instanceof Problem && error.reason === "invalid_request";
 
+const isVerifiedAt = (now: number, provedAt: number | null = 1_000): boolean =>
+  isVerified({ domain: "shop.example.com", provedAt }, { profile: "dev", now });
+
 void test("a domain counts as verified for seven days from the last proof", () => {
-  const proved = { proof: "required", provedAt: 1_000 } as const;
-  assert.equal(isVerified(proved, 1_000), true);
-  assert.equal(isVerified(proved, 1_000 + proofLifetimeSeconds - 1), true);
-  assert.equal(isVerified(proved, 1_000 + proofLifetimeSeconds), false);
-  assert.equal(isVerified({ proof: "required", provedAt: null }, 1_000), false);
+  assert.equal(isVerifiedAt(1_000), true);
+  assert.equal(isVerifiedAt(1_000 + proofLifetimeSeconds - 1), true);
+  assert.equal(isVerifiedAt(1_000 + proofLifetimeSeconds), false);
+  assert.equal(isVerifiedAt(1_000, null), false);
 });
 
 void test("only a developer's own machine needs no proof, and only in dev", () => {
-  assert.equal(isVerified({ proof: "waived", provedAt: null }, 0), true);
-  assert.equal(proofNeeded("localhost:3000", "dev"), "waived");
-  assert.equal(proofNeeded("localhost:3000", "production"), "required");
-  assert.equal(proofNeeded("localhost.example.com", "dev"), "required");
+  const local = { domain: "localhost:3000", provedAt: null };
+  assert.equal(isVerified(local, { profile: "dev", now: 0 }), true);
+  assert.equal(isVerified(local, { profile: "production", now: 0 }), false);
+  assert.equal(isProofWaived("localhost:3000", "dev"), true);
+  assert.equal(isProofWaived("localhost:3000", "production"), false);
+  assert.equal(isProofWaived("localhost.example.com", "dev"), false);
 });
 
 void test("public host names are taken as they are", () => {

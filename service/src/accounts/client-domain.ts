@@ -12,8 +12,6 @@ export interface ClientDomain {
   /** Lower-case host; in `dev` also `localhost` with an optional port. */
   readonly domain: string;
   readonly environment: Environment;
-  /** `waived`: nothing to prove, it is the developer's own machine. */
-  readonly proof: "required" | "waived";
   /** Published in the TXT record or the well-known file; not a secret. */
   readonly proofToken: string;
   /** When the proof was last found. */
@@ -33,9 +31,17 @@ export interface ClientDomain {
 export const proofLifetimeSeconds = 7 * 86_400;
 
 /** Whether the domain may be shown as verified at `now`. */
-export function isVerified(domain: Pick<ClientDomain, "proof" | "provedAt">, now: number): boolean {
-  if (domain.proof === "waived") return true;
-  return domain.provedAt !== null && now - domain.provedAt < proofLifetimeSeconds;
+export function isVerified(
+  { domain, provedAt }: Pick<ClientDomain, "domain" | "provedAt">,
+  { profile, now }: { profile: Profile; now: number },
+): boolean {
+  if (isProofWaived(domain, profile)) return true;
+  return provedAt !== null && now - provedAt < proofLifetimeSeconds;
+}
+
+/** Whether nothing has to be proved: a developer's own machine, which is accepted only in `dev`. */
+export function isProofWaived(domain: string, profile: Profile): boolean {
+  return profile === "dev" && isLocalDomain(domain);
 }
 
 /** @throws {Problem} invalid_request */
@@ -51,7 +57,7 @@ export function parseEnvironment(text: string): Environment {
  * @throws {Problem} invalid_request
  */
 export function parseDomain(text: string, profile: Profile): string {
-  if (profile === "dev" && isLocalDomain(text)) return text;
+  if (isProofWaived(text, profile)) return text;
   if (!isPublicName(text)) {
     const more = profile === "dev" ? ", or localhost with an optional port" : "";
     throw invalidRequest(
@@ -97,11 +103,6 @@ function isLocalDomain(text: string): boolean {
 /** Whether `host` is the domain or a subdomain of it. */
 export function liesUnder(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
-}
-
-/** Whether a proof is needed: not for a developer's own machine, which is accepted only in `dev`. */
-export function proofNeeded(domain: string, profile: Profile): ClientDomain["proof"] {
-  return profile === "dev" && isLocalDomain(domain) ? "waived" : "required";
 }
 
 /** The two places where a proof may be published, and its content; one of the two is enough. */

@@ -16,7 +16,7 @@ import {
   createDomain,
   createOrganization,
   getDomain,
-  isVerified,
+  isVerifiedNow,
   listDomains,
   moveLocalDomain,
   openApiKeys,
@@ -74,8 +74,8 @@ async function addProved(domain: string): Promise<ClientDomain> {
   return added;
 }
 
-async function isVerifiedNow(id: string): Promise<boolean> {
-  return isVerified(await getDomain(ctx, id), ctx.clock.now());
+async function isVerifiedById(id: string): Promise<boolean> {
+  return isVerifiedNow(ctx, await getDomain(ctx, id));
 }
 
 function answer(status: number, body: string): OutboundResult {
@@ -84,14 +84,14 @@ function answer(status: number, body: string): OutboundResult {
 
 await test("a domain is unverified until a TXT record proves it", async () => {
   const added = await add("dns.example.com");
-  assert.equal(await isVerifiedNow(added.id), false);
+  assert.equal(await isVerifiedById(added.id), false);
   const { txtName, content } = proofOf(added);
   txt.set(txtName, ["v=spf1 -all", `${content}x`]);
   await assert.rejects(proveDomain(ctx, added.id, "cli"), refusedWith("proof_missing"));
-  assert.equal(await isVerifiedNow(added.id), false);
+  assert.equal(await isVerifiedById(added.id), false);
   txt.set(txtName, ["v=spf1 -all", content]);
   assert.equal(await proveDomain(ctx, added.id, "cli"), "dns");
-  assert.equal(await isVerifiedNow(added.id), true);
+  assert.equal(await isVerifiedById(added.id), true);
 });
 
 await test("a file on the site proves the domain, and only with status 200 and the one line", async () => {
@@ -140,7 +140,7 @@ await test("the proof of one organization proves nothing for another", async () 
 await test("localhost needs no proof in dev and nobody is asked", async () => {
   const added = await add("localhost:3000");
   const before = asked.length;
-  assert.equal(await isVerifiedNow(added.id), true);
+  assert.equal(await isVerifiedById(added.id), true);
   assert.equal(await proveDomain(ctx, added.id, "cli"), "waived");
   assert.equal(asked.length, before);
 });
@@ -182,17 +182,17 @@ await test("a domain whose proof is gone stays verified for a week, then is not,
   }
   assert.ok(failing[0]);
   assert.equal(new Set(failing).size, 1, "since the first check that failed");
-  assert.equal(await isVerifiedNow(added.id), true);
+  assert.equal(await isVerifiedById(added.id), true);
   for (let days = 0; days < 2; days += 1) {
     offsetSeconds += day + 3_600;
     if (days === 0) await lookInVain();
     await recheckDomains(ctx);
-    assert.equal(await isVerifiedNow(added.id), false);
+    assert.equal(await isVerifiedById(added.id), false);
   }
   txt.set(txtName, [content]);
   offsetSeconds += day + 3_600;
   await recheckDomains(ctx);
-  assert.equal(await isVerifiedNow(added.id), true);
+  assert.equal(await isVerifiedById(added.id), true);
   const fields = { clientDomainId: added.id };
   const told = warned.filter((each) => JSON.stringify(each).includes(added.id));
   assert.deepEqual(told, [

@@ -1,3 +1,4 @@
+import type { Profile } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import { parseUuid, uuidv7 } from "../platform/ids.ts";
@@ -5,11 +6,11 @@ import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import type { OutboundResult } from "../platform/outbound/outbound.ts";
 import {
   type ClientDomain,
+  isProofWaived,
   isVerified,
   parseCallbackHosts,
   parseDomain,
   parseEnvironment,
-  proofNeeded,
   proofOf,
 } from "./client-domain.ts";
 import * as store from "./client-domain-store.ts";
@@ -81,7 +82,7 @@ export async function moveLocalDomain(
   const { profile } = ctx.config;
   const domain = parseDomain(given.domain, profile);
   const known = await getDomain(ctx, given.id);
-  if (known.proof !== "waived" || proofNeeded(domain, profile) !== "waived")
+  if (!isProofWaived(known.domain, profile) || !isProofWaived(domain, profile))
     throw invalidRequest("only a domain on this machine can be moved, and only on this machine");
   if (known.domain === domain) return;
   await ctx.db.transaction(async (tx) => {
@@ -123,19 +124,26 @@ export async function limitCallbackHosts(
   return getDomain(ctx, id);
 }
 
+/** Whether the domain is verified at this moment, by {@link isVerified}. */
+export function isVerifiedNow(
+  { config, clock }: Pick<Ctx, "config" | "clock">,
+  domain: Pick<ClientDomain, "domain" | "provedAt">,
+): boolean {
+  return isVerified(domain, { profile: config.profile, now: clock.now() });
+}
+
 /** @throws {Problem} client_domain_not_found */
 export async function getDomain(ctx: Ctx, id: string): Promise<ClientDomain> {
   const uuid = parseUuid(id);
-  const row = uuid === null ? null : await store.findDomain(ctx.db, uuid);
-  if (row === null) throw new Problem("client_domain_not_found");
-  return store.toDomain(row, ctx.config.profile);
+  const domain = uuid === null ? null : await store.findDomain(ctx.db, uuid);
+  if (domain === null) throw new Problem("client_domain_not_found");
+  return domain;
 }
 
 /** @throws {Problem} organization_not_found */
 export async function listDomains(ctx: Ctx, organizationId: string): Promise<ClientDomain[]> {
   const { id } = await getOrganization(ctx, organizationId);
-  const rows = await store.listDomains(ctx.db, id);
-  return rows.map((row) => store.toDomain(row, ctx.config.profile));
+  return store.listDomains(ctx.db, id);
 }
 
 /**
@@ -145,7 +153,7 @@ export async function listDomains(ctx: Ctx, organizationId: string): Promise<Cli
  */
 export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<ProofFound> {
   const domain = await getDomain(ctx, id);
-  if (domain.proof === "waived") return "waived";
+  if (isProofWaived(domain.domain, ctx.config.profile)) return "waived";
   const { found, site } = await lookForProof(ctx, domain);
   const news = await ctx.db.transaction(async (tx) => {
     if (found !== null)
@@ -175,15 +183,14 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
 export async function recheckDomains(ctx: Ctx): Promise<number> {
   const leaseId = uuidv7(ctx.clock, ctx.random);
   const now = ctx.clock.now();
-  const rows = await store.leaseDueDomains(ctx.db, {
+  const domains = await store.leaseDueDomains(ctx.db, {
     id: leaseId,
     now,
     until: now + leaseSeconds,
     limit: batchSize,
   });
-  const domains = rows.map((row) => store.toDomain(row, ctx.config.profile));
   await Promise.all(domains.map(async (domain) => recheck(ctx, domain, leaseId)));
-  return rows.length;
+  return domains.length;
 }
 
 const batchSize = 20;
@@ -216,12 +223,13 @@ function warnOf({ log }: Ctx, { id }: ClientDomain, news: readonly News[]): void
 /** @param before the domain as the check before this one left it; of one that was never proved there is no news */
 function newsOf(
   before: ClientDomain,
-  { found, now }: { found: ProofFound | null; now: number },
+  { found, profile, now }: { found: ProofFound | null; profile: Profile; now: number },
 ): News[] {
   if (before.provedAt === null) return [];
   const wasFailing = before.failingSince !== null;
   if (found !== null) return wasFailing ? ["client-domain.proof-found"] : [];
-  const isLapsed = isVerified(before, before.checkedAt ?? now) && !isVerified(before, now);
+  const wasVerified = isVerified(before, { profile, now: before.checkedAt ?? now });
+  const isLapsed = wasVerified && !isVerified(before, { profile, now });
   return [
     ...(wasFailing ? [] : (["client-domain.proof-lost"] as const)),
     ...(isLapsed ? (["client-domain.proof-lapsed"] as const) : []),
@@ -249,10 +257,11 @@ async function recordCheck(
   });
   if (before === null) return [];
   const known = { ...domain, ...before };
+  const { profile } = ctx.config;
   // Cached clients and keys have to be told only when the domain becomes verified; that it stops being verified follows
   // from the time.
-  if (isProved && !isVerified(known, now)) await store.announceDomain(tx, domain.id);
-  const news = newsOf(known, { found, now });
+  if (isProved && !isVerified(known, { profile, now })) await store.announceDomain(tx, domain.id);
+  const news = newsOf(known, { found, profile, now });
   for (const action of news)
     await ctx.audit.record(tx, { actor: "system", action, subject: domain.id });
   return news;

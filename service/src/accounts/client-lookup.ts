@@ -1,6 +1,6 @@
 import type { Ctx } from "../platform/context.ts";
 import { type Client, matchSecret } from "./client.ts";
-import { isVerified, proofNeeded } from "./client-domain.ts";
+import { isVerifiedNow } from "./client-domains.ts";
 import * as store from "./client-store.ts";
 import { openRowCache } from "./row-cache.ts";
 import { openUseRecord } from "./use-record.ts";
@@ -57,8 +57,7 @@ export async function openClients(ctx: Ctx): Promise<Clients> {
 
 function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
   const { profile } = ctx.config;
-  const { secretIds, secretHashes, provedAt, ...client } = row;
-  const proof = proofNeeded(row.domain, profile);
+  const { secretIds, secretHashes, provedAt: _, ...client } = row;
   const secrets = secretIds.flatMap((id, index) => {
     const sha256 = secretHashes[index];
     return sha256 === undefined ? [] : [Object.freeze({ id, sha256 })];
@@ -72,7 +71,7 @@ function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
     // without any other proof may not have it.
     pkceRequired:
       row.pkceRequired || profile === "production" || row.authenticationMethod === "none",
-    domain: isVerified({ proof, provedAt }, ctx.clock.now()) ? row.domain : null,
+    domain: isVerifiedNow(ctx, row) ? row.domain : null,
     secrets: Object.freeze(secrets),
   });
 }

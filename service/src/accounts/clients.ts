@@ -14,9 +14,9 @@ import {
   liveSecretsMax,
   usesSecret,
 } from "./client.ts";
-import { type ClientDomain, isVerified } from "./client-domain.ts";
-import { lockDomain, toDomain } from "./client-domain-store.ts";
-import { getDomain } from "./client-domains.ts";
+import type { ClientDomain } from "./client-domain.ts";
+import { lockDomain } from "./client-domain-store.ts";
+import { getDomain, isVerifiedNow } from "./client-domains.ts";
 import * as store from "./client-store.ts";
 
 /** An OAuth client as its organization sees it. */
@@ -54,7 +54,7 @@ export async function createClient(
   const { clientDomainId, ...chosen } = given;
   const id = randomUUID();
   const secret = await ctx.db.transaction(async (tx) => {
-    const domain = await lockClientDomain(ctx, tx, clientDomainId);
+    const domain = await lockClientDomain(tx, clientDomainId);
     const settings = checkClientSettings({ ...clientDefaults, ...chosen }, policyOf(ctx, domain));
     await refuseForeignAudiences(ctx, tx, { clientId: id, domain, added: settings.audiences });
     if ((await store.countClients(tx, domain.id)) >= clientsMax) throw new Problem("too_many");
@@ -89,7 +89,7 @@ export async function updateClient(
 ): Promise<ClientRecord> {
   const { clientDomainId } = await getClient(ctx, given.clientId);
   await ctx.db.transaction(async (tx) => {
-    const domain = await lockClientDomain(ctx, tx, clientDomainId);
+    const domain = await lockClientDomain(tx, clientDomainId);
     const client = await lockClient(tx, given.clientId);
     const wanted = { ...client.settings, ...given.changes };
     refuseTypeChange(client.settings.authenticationMethod, wanted.authenticationMethod);
@@ -208,11 +208,11 @@ async function refuseForeignAudiences(
 }
 
 /** Every change locks the domain before the client, so that two changes never wait for each other. */
-async function lockClientDomain(ctx: Ctx, tx: Queryable, id: string): Promise<ClientDomain> {
+async function lockClientDomain(tx: Queryable, id: string): Promise<ClientDomain> {
   const uuid = parseUuid(id);
-  const row = uuid === null ? null : await lockDomain(tx, uuid);
-  if (row === null) throw new Problem("client_domain_not_found");
-  return toDomain(row, ctx.config.profile);
+  const domain = uuid === null ? null : await lockDomain(tx, uuid);
+  if (domain === null) throw new Problem("client_domain_not_found");
+  return domain;
 }
 
 async function lockClient(tx: Queryable, clientId: string): Promise<store.ClientRow> {
@@ -228,7 +228,7 @@ async function lockClient(tx: Queryable, clientId: string): Promise<store.Client
 function policyOf(ctx: Ctx, domain: ClientDomain): ClientPolicy {
   return {
     ...addressPolicyOf(ctx.config),
-    domain: isVerified(domain, ctx.clock.now()) ? domain.domain : null,
+    domain: isVerifiedNow(ctx, domain) ? domain.domain : null,
   };
 }
 

@@ -11,8 +11,7 @@ export { acrMinima, authenticationMethods, type Client, type ClientSettings } fr
 export {
   type ClientDomain,
   type Environment,
-  isVerified,
-  proofNeeded,
+  isProofWaived,
   liesUnder,
   parseEnvironment,
   proofOf,
@@ -20,6 +19,7 @@ export {
 export {
   createDomain,
   getDomain,
+  isVerifiedNow,
   listDomains,
   limitCallbackHosts,
   moveLocalDomain,

@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
 import type { ApiKey } from "./api-key.ts";
-import { isVerified, proofNeeded } from "./client-domain.ts";
+import { isVerifiedNow } from "./client-domains.ts";
 import { entitlementsWith } from "./entitlement.ts";
 import { findRequesterRow } from "./requester-store.ts";
 
@@ -28,12 +28,11 @@ export async function readRequester(
 ): Promise<Requester> {
   const row = await findRequesterRow(db, clientDomainId);
   if (row === null) throw new Error("client domains are never deleted");
-  const { provedAt, entitlements, ...own } = row;
-  const proof = proofNeeded(row.domain, ctx.config.profile);
+  const { provedAt: _, entitlements, ...own } = row;
   return {
     ...own,
     clientDomainId,
-    verified: isVerified({ proof, provedAt }, ctx.clock.now()),
+    verified: isVerifiedNow(ctx, row),
     entitlements: entitlementsWith(entitlements),
   };
 }

@@ -2,7 +2,8 @@ import {
   type ClientDomain,
   createDomain,
   getDomain,
-  isVerified,
+  isProofWaived,
+  isVerifiedNow,
   limitCallbackHosts,
   listDomains,
   proofOf,
@@ -102,13 +103,12 @@ export const domainVerbs: readonly Verb[] = [
 function summaryOf(ctx: Ctx, domain: ClientDomain): Record<string, unknown> {
   const { id, organizationId, environment, provedAt, failingSince, callbackHosts, createdAt } =
     domain;
-  const verified = isVerified(domain, ctx.clock.now());
   return {
     id,
     organizationId,
     domain: domain.domain,
     environment,
-    verified,
+    verified: isVerifiedNow(ctx, domain),
     provedAt,
     failingSince,
     callbackHosts,
@@ -117,6 +117,6 @@ function summaryOf(ctx: Ctx, domain: ClientDomain): Record<string, unknown> {
 }
 
 function withProof(ctx: Ctx, domain: ClientDomain): Record<string, unknown> {
-  const proof = domain.proof === "waived" ? null : proofOf(domain);
+  const proof = isProofWaived(domain.domain, ctx.config.profile) ? null : proofOf(domain);
   return { ...summaryOf(ctx, domain), proof };
 }

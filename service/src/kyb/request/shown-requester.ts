@@ -1,4 +1,4 @@
-import { isVerified, proofNeeded } from "../../accounts/index.ts";
+import { isVerifiedNow } from "../../accounts/index.ts";
 import type { KybContext } from "../kyb-context.ts";
 
 /** Who asks a business, as read from the organization and the client domain. */
@@ -12,8 +12,8 @@ export interface StoredRequester {
 /** The requester as members see it: with a domain only while it is verified. */
 export function shownRequester(
   ctx: Pick<KybContext, "config" | "clock">,
-  { organizationName: name, domain, provedAt }: StoredRequester,
+  requester: StoredRequester,
 ): { name: string; domain?: string } {
-  const proof = proofNeeded(domain, ctx.config.profile);
-  return { name, ...(isVerified({ proof, provedAt }, ctx.clock.now()) ? { domain } : {}) };
+  const { organizationName: name, domain } = requester;
+  return { name, ...(isVerifiedNow(ctx, requester) ? { domain } : {}) };
 }
