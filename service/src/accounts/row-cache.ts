@@ -1,4 +1,5 @@
 import type { Ctx } from "../platform/context.ts";
+import { forgetOldest } from "../platform/forget-oldest.ts";
 
 /** Rows kept in memory for the hot path, at most {@link lifetimeMs} old and dropped as soon as they are announced as changed. */
 export interface RowCache<Row> extends Disposable {
@@ -51,9 +52,10 @@ export async function openRowCache<Row>(
       // cached.
       if (loading.get(id) === value) {
         const storedAtMs = ctx.clock.nowMs();
-        if (row === null)
-          keep(absent, absentMax, [id, { value, storedAtMs, lifetimeMs: absentLifetimeMs }]);
-        else keep(present, entriesMax, [id, { value, storedAtMs, lifetimeMs }]);
+        if (row === null) absent.set(id, { value, storedAtMs, lifetimeMs: absentLifetimeMs });
+        else present.set(id, { value, storedAtMs, lifetimeMs });
+        forgetOldest(absent, absentMax);
+        forgetOldest(present, entriesMax);
       }
       return row;
     } finally {
@@ -84,17 +86,6 @@ export async function openRowCache<Row>(
     },
     [Symbol.dispose]: unsubscribe,
   };
-}
-
-function keep<Row>(
-  entries: Map<string, Entry<Row>>,
-  most: number,
-  [id, entry]: [string, Entry<Row>],
-): void {
-  entries.set(id, entry);
-  if (entries.size <= most) return;
-  const [oldest] = entries.keys();
-  if (oldest !== undefined) entries.delete(oldest);
 }
 
 /** If the clock was set back, entries count as stale instead of living for ever. */

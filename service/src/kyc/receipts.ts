@@ -11,6 +11,7 @@ import {
 } from "@svc/protocol";
 import type { ApiKey } from "../accounts/index.ts";
 import { proveLeaves } from "../credentials/index.ts";
+import { forgetOldest } from "../platform/forget-oldest.ts";
 import { Problem } from "../platform/http/problems.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { getOrder } from "./orders.ts";
@@ -115,8 +116,7 @@ async function readTree(ctx: ReceiptContext, batchId: string): Promise<MerkleTre
   const known = trees.get(batchId);
   if (known !== undefined) return known;
   const tree = buildTree(await store.readLeaves(ctx.db, batchId));
-  const [oldest] = trees.keys();
-  if (trees.size >= treesMax && oldest !== undefined) trees.delete(oldest);
   trees.set(batchId, tree);
+  forgetOldest(trees, treesMax);
   return tree;
 }

@@ -5,6 +5,7 @@ import type { Ctx } from "./context.ts";
 import type { Queryable } from "./database/db.ts";
 import { purgeInBatches } from "./database/purge.ts";
 import { workInBatches } from "./database/work-in-batches.ts";
+import { forgetOldest } from "./forget-oldest.ts";
 import { Problem } from "./http/problems.ts";
 import * as store from "./rate-limit-store.ts";
 
@@ -185,8 +186,6 @@ function assertLimit(limit: Limit, cost: number): void {
 function findBucket(buckets: Map<string, Bucket>, name: string, limit: Limit): Bucket {
   const known = buckets.get(name);
   if (known !== undefined) return known;
-  const [oldest] = buckets.keys();
-  if (buckets.size >= bucketsMax && oldest !== undefined) buckets.delete(oldest);
   const fresh: Bucket = {
     tokens: 0,
     expiresMs: 0,
@@ -196,6 +195,7 @@ function findBucket(buckets: Map<string, Bucket>, name: string, limit: Limit): B
     isDrawing: false,
   };
   buckets.set(name, fresh);
+  forgetOldest(buckets, bucketsMax);
   return fresh;
 }
 

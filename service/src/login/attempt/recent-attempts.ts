@@ -1,3 +1,4 @@
+import { forgetOldest } from "../../platform/forget-oldest.ts";
 import type { Attempt } from "./attempt.ts";
 
 /** About 2 kB each: page, claim and approval of one login usually reach the same process within seconds. */
@@ -20,9 +21,7 @@ export function createRecentAttempts(): RecentAttempts {
     put(attempt) {
       attempts.delete(attempt.id);
       attempts.set(attempt.id, attempt);
-      if (attempts.size <= attemptsMax) return;
-      const [oldest] = attempts.keys();
-      if (oldest !== undefined) attempts.delete(oldest);
+      forgetOldest(attempts, attemptsMax);
     },
     forget: (id) => attempts.delete(id),
   };

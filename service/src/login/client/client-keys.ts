@@ -5,6 +5,7 @@ import {
   type ClientKeySet,
   parseKeySet,
 } from "../../accounts/index.ts";
+import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { parseJson } from "../../platform/http/http-input.ts";
 import type { TokenContext } from "../token-context.ts";
 
@@ -125,8 +126,7 @@ function sourceOf(ctx: TokenContext, uri: string): Source {
   const source: Source = sources.get(uri) ?? { known: undefined, asking: undefined };
   sources.delete(uri);
   sources.set(uri, source);
-  const [oldest] = sources.keys();
-  if (sources.size > urisMax && oldest !== undefined) sources.delete(oldest);
+  forgetOldest(sources, urisMax);
   return source;
 }
 

@@ -1,3 +1,4 @@
+import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { limitNetworkOf } from "../../platform/http/client-address.ts";
 import { failedSecretLimit, refuseBeyond } from "../../platform/rate-limit.ts";
 import type { TokenContext } from "../token-context.ts";
@@ -46,8 +47,7 @@ export async function countFailure(
   const waitSeconds = taken.ok ? 1 / failedSecretLimit.perSecond : taken.retryAfterSeconds;
   const blocked = blockedOf(ctx);
   blocked.set(name, ctx.clock.nowMs() + waitSeconds * 1000);
-  const [oldest] = blocked.keys();
-  if (blocked.size > blockedMax && oldest !== undefined) blocked.delete(oldest);
+  forgetOldest(blocked, blockedMax);
   if (!taken.ok) refuse(ctx, waitSeconds);
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { escapeAttribute, href, type Markup } from "./page-markup.ts";
 import type { LoginView } from "./login-view.ts";
 
@@ -67,9 +68,8 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
   };
   const slots = { data: { markup: marks.data }, code: { markup: marks.code } };
   const made = inAscii(render(marked, slots)).split(anyMark);
-  const [oldest] = skeletons.keys();
-  if (skeletons.size >= skeletonsMax && oldest !== undefined) skeletons.delete(oldest);
   skeletons.set(key, made);
+  forgetOldest(skeletons, skeletonsMax);
   return made;
 }
 

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { accessTokenTyp, isSignedWith, type JwtKey, signJwt } from "../keys/jwt.ts";
 import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
 import type { TokenContext } from "../token-context.ts";
@@ -78,8 +79,7 @@ export function readOwnJwt(ctx: TokenContext, token: string, typ: string): Claim
   const claims = known.get(digest) ?? readSigned(key, token);
   if (claims === null || known.has(digest)) return claims;
   readOfKey.set(key, known.set(digest, claims));
-  const [oldest] = known.keys();
-  if (known.size > readMax && oldest !== undefined) known.delete(oldest);
+  forgetOldest(known, readMax);
   return claims;
 }
 

@@ -1,4 +1,5 @@
 import { databaseNowMs, endedForAll } from "../../platform/clock.ts";
+import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { purgeByPages } from "../../platform/database/purge.ts";
 import { SealBroken, openWith, sealWith } from "../../platform/cryptography/seal.ts";
 import type { RefreshToken } from "./refresh-token.ts";
@@ -46,8 +47,7 @@ export function createRefreshSuccessors(
     note(familyId, rotatedAtMs) {
       noted.delete(familyId);
       noted.set(familyId, rotatedAtMs);
-      const [oldest] = noted.keys();
-      if (noted.size > notedMax && oldest !== undefined) noted.delete(oldest);
+      forgetOldest(noted, notedMax);
     },
     async sweep() {
       const before = databaseNowMs(ctx.clock) - graceMs;
