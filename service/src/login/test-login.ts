@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import type { PoolConfig } from "pg";
 import { openClients } from "../accounts/index.ts";
 import { createAudit } from "../platform/audit/audit.ts";
@@ -14,6 +14,7 @@ import { openNotifications } from "../platform/database/notifications.ts";
 import { createOutbound, type Outbound } from "../platform/outbound/outbound.ts";
 import { createRandom } from "../platform/cryptography/random.ts";
 import { createRateLimiter } from "../platform/rate-limit.ts";
+import { sha256 } from "../platform/cryptography/sha256.ts";
 import { createSeal } from "../platform/cryptography/seal.ts";
 import { countWithoutNotes } from "../platform/database/test-call-count-store.ts";
 import {
@@ -228,10 +229,6 @@ export async function addCode(
     codeExpiresAt: now + login.ctx.config.codeLifetimeSeconds,
   });
   return { code: code.text, verifier, sessionId, sessionSecret };
-}
-
-export function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 export interface Answer {

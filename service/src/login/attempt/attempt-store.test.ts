@@ -7,7 +7,8 @@ import type { Address } from "@svc/protocol";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 import { findSessionBySecret } from "../session/logout-store.ts";
-import { addClient, openTestLogin, redirectUri, sha256, user } from "../test-login.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
+import { addClient, openTestLogin, redirectUri, user } from "../test-login.ts";
 import { deleteUser } from "../user-deletion.ts";
 import {
   approveAttempt,

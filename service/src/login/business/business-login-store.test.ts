@@ -5,7 +5,8 @@ import { after, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { sql } from "../../platform/database/db.ts";
 import { claimAttempt, findAttempt, insertAttempt } from "../attempt/attempt-store.ts";
-import { addClient, openTestLogin, redirectUri, sha256 } from "../test-login.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
+import { addClient, openTestLogin, redirectUri } from "../test-login.ts";
 import {
   completeGathering,
   failGathering,

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Client } from "../../accounts/index.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { isSignedByClient, type Untried } from "./client-keys.ts";
 import {
@@ -121,11 +121,13 @@ export async function checkAssertion(
       fault: "client assertion: no key of the client, or none with this kid, made the signature",
       isGuess: true,
     };
-  const sha256 = createHash("sha256")
-    .update(`${client.id} ${String(jwt.claims["jti"])}`)
-    .digest();
-  const expiresAt = Math.ceil(Number(jwt.claims["exp"])) + 1;
-  return { oneTime: [{ kind: "assertion", sha256, expiresAt }] };
+  const { exp, jti } = jwt.claims;
+  const oneTime = {
+    kind: "assertion",
+    sha256: sha256(`${client.id} ${String(jti)}`),
+    expiresAt: Math.ceil(Number(exp)) + 1,
+  } as const;
+  return { oneTime: [oneTime] };
 }
 
 const faults: Record<Untried, string> = {

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 
 /** A file of the pages. Its path holds a hash of its content, so it may be cached for ever. */
 export interface PageAsset {
@@ -50,7 +50,7 @@ function buildAssets(): { assets: ReadonlyMap<string, PageAsset>; paths: AssetPa
   const assets = new Map<string, PageAsset>();
   const add = (name: string, contentType: string, text: string): string => {
     const body = Buffer.from(text);
-    const hash = createHash("sha256").update(body).digest("base64url").slice(0, 16);
+    const hash = sha256(text).toString("base64url").slice(0, 16);
     const path = `${assetPrefix}${name.replace(".", `.${hash}.`)}`;
     assets.set(path, { body, gzip: gzipSync(body, { level: 9 }), contentType });
     return path;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { addClient, addCode, openTestLogin, sha256 } from "../test-login.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
+import { addClient, addCode, openTestLogin } from "../test-login.ts";
 import { endSession } from "./session-end-store.ts";
 import { findSession, type FoundSession } from "./session-store.ts";
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { sql } from "../../platform/database/db.ts";
 import { endSession } from "../session/session-end.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import {
   addClient,
   addCode,
@@ -11,7 +12,6 @@ import {
   redirectUri,
   refresh,
   refused,
-  sha256,
 } from "../test-login.ts";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
 

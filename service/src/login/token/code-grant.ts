@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Client } from "../../accounts/index.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { uuidv7 } from "../../platform/ids.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
@@ -82,8 +82,7 @@ async function readPresented(
   return {
     code: codeOf(code),
     redirectUri,
-    codeChallenge:
-      verifier === undefined ? null : createHash("sha256").update(verifier).digest("base64url"),
+    codeChallenge: verifier === undefined ? null : sha256(verifier).toString("base64url"),
     audience: askedAudience(form),
   };
 }

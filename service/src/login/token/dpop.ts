@@ -1,5 +1,6 @@
-import { createHash, createPublicKey, type KeyObject } from "node:crypto";
+import { createPublicKey, type KeyObject } from "node:crypto";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import {
   type ForeignAlgorithm,
@@ -76,7 +77,7 @@ const checkJti: Check = ({ jwt }) => {
 
 const checkTokenHash: Check = ({ jwt }, call) => {
   if (call.accessToken === undefined) return null;
-  const expected = createHash("sha256").update(call.accessToken).digest("base64url");
+  const expected = sha256(call.accessToken).toString("base64url");
   const ath = jwt.claims["ath"];
   const isSame = typeof ath === "string" && equalBytes(Buffer.from(ath), Buffer.from(expected));
   return isSame ? null : "ath is not the hash of the access token";
@@ -105,11 +106,13 @@ export function checkDpopProof(header: string, call: ProvedCall): DpopProof {
     if (fault !== null) refuse(fault);
   }
   const jkt = thumbprintOf(proof.key);
-  const sha256 = createHash("sha256")
-    .update(`${jkt} ${String(proof.jwt.claims["jti"])}`)
-    .digest();
-  const expiresAt = Number(proof.jwt.claims["iat"]) + windowSeconds + 1;
-  return { jkt, oneTime: { kind: "dpop", sha256, expiresAt: Math.ceil(expiresAt) } };
+  const { iat, jti } = proof.jwt.claims;
+  const oneTime = {
+    kind: "dpop",
+    sha256: sha256(`${jkt} ${String(jti)}`),
+    expiresAt: Math.ceil(Number(iat) + windowSeconds + 1),
+  } as const;
+  return { jkt, oneTime };
 }
 
 /** The proof was good but has been seen before. */
@@ -150,5 +153,5 @@ function thumbprintOf(key: KeyObject): string {
     jwk.kty === "EC"
       ? { crv: jwk.crv, kty: jwk.kty, x: jwk.x, y: jwk.y }
       : { e: jwk.e, kty: jwk.kty, n: jwk.n };
-  return createHash("sha256").update(JSON.stringify(members)).digest("base64url");
+  return sha256(JSON.stringify(members)).toString("base64url");
 }

@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Client } from "../../accounts/index.ts";
+import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { idTokenTyp, signJwt } from "../keys/jwt.ts";
 import type { TokenContext } from "../token-context.ts";
 
@@ -45,6 +45,6 @@ export function signIdToken(
 
 /** OpenID Connect Core section 3.1.3.6; both algorithms in use hash with SHA-256. */
 function leftHalfHash(accessToken: string): string {
-  const digest = createHash("sha256").update(accessToken).digest();
+  const digest = sha256(accessToken);
   return digest.subarray(0, digest.length / 2).toString("base64url");
 }

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import type { EntryRow, LinkedEntry, SealedEnd } from "./audit-store.ts";
 import type { Ctx } from "../context.ts";
 import { equalBytes } from "../cryptography/mac.ts";
+import { sha256 } from "../cryptography/sha256.ts";
 
 export type AuditContext = Pick<Ctx, "db" | "clock" | "keys">;
 
@@ -28,7 +28,7 @@ export function linkHash(previous: ChainEnd, entry: EntryRow): Buffer {
     subject,
     details,
   ]);
-  return createHash("sha256").update(canonical).digest();
+  return sha256(canonical);
 }
 
 /**

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
   DatabaseError,
@@ -8,6 +7,7 @@ import {
   type PoolClient,
   type PoolConfig,
 } from "pg";
+import { sha256 } from "../cryptography/sha256.ts";
 import { isCertificateFault } from "./certificate-fault.ts";
 import { type ColumnTypes, PreparedQuery } from "./prepared-query.ts";
 
@@ -88,7 +88,7 @@ function prepare(strings: TemplateStringsArray, values: readonly unknown[]): Pre
 
 /** The name under which connections know a prepared statement. */
 export function nameOfText(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+  return sha256(text).toString("hex").slice(0, 32);
 }
 
 /**

@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { sha256 } from "../cryptography/sha256.ts";
 import { type Db, openDb, type Queryable, sqlState } from "./db.ts";
 import * as store from "./migration-store.ts";
 import { refuseUnfit } from "./requirements.ts";
@@ -26,7 +26,7 @@ export function listMigrations(): Migration[] {
       number: Number(name.slice(0, 4)),
       name,
       text,
-      sha256: createHash("sha256").update(text).digest("hex"),
+      sha256: sha256(text).toString("hex"),
     };
   });
 }

@@ -1,8 +1,9 @@
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { PoolConfig } from "pg";
+import { sha256 } from "../cryptography/sha256.ts";
 import { openDb } from "./db.ts";
 import { startEmbeddedPostgres } from "../embedded-postgres/embedded-postgres.ts";
 import { listMigrations, migrate } from "./migrate.ts";
@@ -119,7 +120,7 @@ const templates = new Map<string, Promise<string>>();
 /** One template per state of the migrations and filling; the processes of a test run share it. */
 async function findTemplate(server: PoolConfig, filling: Filling | undefined): Promise<string> {
   const state = JSON.stringify(listMigrations().map((each) => [each.name, each.sha256]));
-  const digest = createHash("sha256").update(state).digest("hex").slice(0, 16);
+  const digest = sha256(state).toString("hex").slice(0, 16);
   const name = `svc_template_${digest}${filling === undefined ? "" : `_${filling.name}`}`;
   const known = templates.get(name) ?? makeTemplate(server, name, filling);
   templates.set(name, known);

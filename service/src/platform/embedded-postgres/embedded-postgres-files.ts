@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import {
   chmod,
   chown,
@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
+import { sha256 } from "../cryptography/sha256.ts";
 import type { Account } from "../process/bound-process.ts";
 
 /**
@@ -98,7 +99,7 @@ export async function chooseHome(directory: string, log: (line: string) => void)
       `user ${account.uid}, whom the database in ${path} runs as, cannot reach it; open its parents (chmod o+x)`,
     );
   }
-  const name = `${createHash("sha256").update(path).digest("hex").slice(0, 16)}-${randomBytes(4).toString("hex")}`;
+  const name = `${sha256(path).toString("hex").slice(0, 16)}-${randomBytes(4).toString("hex")}`;
   const elsewhere = join(fallbackParent, name);
   await createPassable(elsewhere);
   if (!(await canPass(account, [elsewhere])))
