@@ -11,13 +11,19 @@ import { sha256 } from "../platform/cryptography/sha256.ts";
  * How a client authenticates at the token endpoint (RFC 7591 section 2); `none` is a browser-only client that only has
  * PKCE.
  */
-export type AuthenticationMethod =
-  | "client_secret_basic"
-  | "client_secret_post"
-  | "private_key_jwt"
-  | "none";
+export const authenticationMethods = [
+  "client_secret_basic",
+  "client_secret_post",
+  "private_key_jwt",
+  "none",
+] as const;
 
-export type AcrMinimum = "urn:svc:acr:qr" | "urn:svc:acr:qr-near" | "urn:svc:acr:same-device";
+export type AuthenticationMethod = (typeof authenticationMethods)[number];
+
+/** How surely browser and wallet belong together (decisions section 2, the QR page, rule 5), weakest first. */
+export const acrs = ["urn:svc:acr:qr", "urn:svc:acr:qr-near", "urn:svc:acr:same-device"] as const;
+
+export type Acr = (typeof acrs)[number];
 
 /** What a merchant decides about its client. */
 export interface ClientSettings {
@@ -38,7 +44,7 @@ export interface ClientSettings {
   readonly pushedRequestRequired: boolean;
   readonly idTokenAlgorithm: "RS256" | "ES256";
   /** The least `acr` that a login of this client must reach. */
-  readonly acrMinimum: AcrMinimum | null;
+  readonly acrMinimum: Acr | null;
 }
 
 /** An OAuth client as the login engine sees it: enabled, frozen, at most a minute old. */
@@ -54,19 +60,6 @@ export interface Client extends ClientSettings {
   /** Live secrets, at most two. */
   readonly secrets: readonly { readonly id: string; readonly sha256: Buffer }[];
 }
-
-export const authenticationMethods: readonly AuthenticationMethod[] = [
-  "client_secret_basic",
-  "client_secret_post",
-  "private_key_jwt",
-  "none",
-];
-
-export const acrMinima: readonly AcrMinimum[] = [
-  "urn:svc:acr:qr",
-  "urn:svc:acr:qr-near",
-  "urn:svc:acr:same-device",
-];
 
 /** Two, so that one can be replaced without a gap (decisions section 2, Client types). */
 export const liveSecretsMax = 2;
@@ -109,8 +102,8 @@ export function checkClientSettings(given: ClientSettings, policy: ClientPolicy)
     throw invalidRequest(`authenticationMethod must be one of ${authenticationMethods.join(", ")}`);
   if (given.idTokenAlgorithm !== "RS256" && given.idTokenAlgorithm !== "ES256")
     throw invalidRequest("idTokenAlgorithm must be RS256 or ES256");
-  if (given.acrMinimum !== null && !acrMinima.includes(given.acrMinimum))
-    throw invalidRequest(`acrMinimum must be one of ${acrMinima.join(", ")}`);
+  if (given.acrMinimum !== null && !acrs.includes(given.acrMinimum))
+    throw invalidRequest(`acrMinimum must be one of ${acrs.join(", ")}`);
   if (!given.pkceRequired && policy.profile === "production")
     throw invalidRequest("pkceRequired cannot be switched off in production");
   if (!given.pkceRequired && authenticationMethod === "none")

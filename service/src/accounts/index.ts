@@ -7,7 +7,13 @@ export { type ApiKey, makeApiKey } from "./api-key.ts";
 export { type OrganizationLimits, setLimits } from "./organization-limits.ts";
 export { type ApiKeys, openApiKeys, readApiKey } from "./api-key-lookup.ts";
 export { createApiKey, createManagementKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
-export { acrMinima, authenticationMethods, type Client, type ClientSettings } from "./client.ts";
+export {
+  type Acr,
+  acrs,
+  authenticationMethods,
+  type Client,
+  type ClientSettings,
+} from "./client.ts";
 export {
   type ClientDomain,
   type Environment,

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import {
-  acrMinima,
+  acrs,
   addSecret,
   authenticationMethods,
   type ClientKeySet,
@@ -78,7 +78,7 @@ const settingOptions: Record<string, Option> = {
   },
   "acr-minimum": {
     value: "urn",
-    description: `Least proximity of a login: ${acrMinima.join(", ")}.`,
+    description: `Least proximity of a login: ${acrs.join(", ")}.`,
   },
 };
 
@@ -226,7 +226,7 @@ function readSettings(input: Input): Partial<ClientSettings> {
         ? undefined
         : choiceOf("--id-token-algorithm", algorithm, ["RS256", "ES256"]),
     acrMinimum: clearable(input.optional("acr-minimum"), (text) =>
-      choiceOf("--acr-minimum", text, acrMinima),
+      choiceOf("--acr-minimum", text, acrs),
     ),
   });
 }

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { Attempt, AttemptFailure, Channel } from "./attempt.ts";
-import type { Acr } from "../authorization/acr.ts";
+import type { Acr } from "../../accounts/index.ts";
 
 /** What the first row of an attempt holds. */
 export type NewAttempt = Pick<

@@ -1,5 +1,5 @@
 import { type Address, buildLoginSession, buildLink, type LoginSession } from "@svc/protocol";
-import type { Acr } from "../authorization/acr.ts";
+import type { Acr } from "../../accounts/index.ts";
 import type { AuthorizationRequest } from "../authorization/authorization-request.ts";
 
 /** `gathering`: the acting member of a business has approved, others are asked. */

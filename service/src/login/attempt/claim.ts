@@ -1,10 +1,10 @@
 import { claimOf, isClaim, parseLoginSession, type Address } from "@svc/protocol";
-import type { Client } from "../../accounts/index.ts";
+import type { Acr, Client } from "../../accounts/index.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { networkOf } from "../../platform/http/client-address.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { invalidRequest, Problem } from "../../platform/http/problems.ts";
-import { type Acr, acrAtLeast } from "../authorization/acr.ts";
+import { acrAtLeast } from "../authorization/acr.ts";
 import { type Attempt, type Channel, connectionOf, isTimeOver } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import { getAttempt, getClient, readAttempt } from "./read-attempt.ts";

@@ -1,6 +1,5 @@
 import { REQUEST_OBJECT_TYP, organizationIdentity, type RequestObject } from "@svc/protocol";
-import type { Client } from "../../accounts/index.ts";
-import type { Acr } from "../authorization/acr.ts";
+import type { Acr, Client } from "../../accounts/index.ts";
 import type { Attempt } from "./attempt.ts";
 import { signJwt } from "../keys/jwt.ts";
 import { validUntilOf } from "../business/business-login.ts";

@@ -1,8 +1,7 @@
 import type { Address, BusinessPart } from "@svc/protocol";
-import type { Client } from "../../accounts/index.ts";
+import type { Acr, Client } from "../../accounts/index.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import type { Acr } from "../authorization/acr.ts";
 import {
   approvalTimes,
   type Approved,

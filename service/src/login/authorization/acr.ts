@@ -1,7 +1,4 @@
-/** How surely browser and wallet belong together (decisions section 2, the QR page, rule 5), weakest first. */
-export const acrs = ["urn:svc:acr:qr", "urn:svc:acr:qr-near", "urn:svc:acr:same-device"] as const;
-
-export type Acr = (typeof acrs)[number];
+import { type Acr, acrs } from "../../accounts/index.ts";
 
 export function isAcr(text: string): text is Acr {
   return acrs.some((acr) => acr === text);

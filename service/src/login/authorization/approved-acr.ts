@@ -1,4 +1,5 @@
-import { type Acr, acrAtLeast, acrWeakest } from "./acr.ts";
+import type { Acr } from "../../accounts/index.ts";
+import { acrAtLeast, acrWeakest } from "./acr.ts";
 
 /** What the user approved for a client in a session. */
 export interface SessionApproval {

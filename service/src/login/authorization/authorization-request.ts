@@ -1,8 +1,8 @@
 import { parseAddress } from "@svc/protocol";
-import type { Client } from "../../accounts/index.ts";
+import type { Acr, Client } from "../../accounts/index.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { type OAuthCode, OAuthProblem } from "../../platform/http/problems.ts";
-import { type Acr, acrAtLeast, acrWeakest, isAcr } from "./acr.ts";
+import { acrAtLeast, acrWeakest, isAcr } from "./acr.ts";
 import { resolveAudience } from "./audience.ts";
 import {
   isRepeatable,

@@ -1,5 +1,5 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
-import type { Acr } from "../authorization/acr.ts";
+import type { Acr } from "../../accounts/index.ts";
 import type { SessionApproval } from "../authorization/approved-acr.ts";
 
 /** A browser's session, and what the user approved in it for one client. */

@@ -1,9 +1,9 @@
+import { acrs, authenticationMethods } from "../../accounts/index.ts";
 import type { Config } from "../../platform/config/config.ts";
 import {
   type PublishedDocument,
   serialiseDocument,
 } from "../../platform/http/published-document.ts";
-import { acrs } from "../authorization/acr.ts";
 import { promptValues } from "../authorization/authorization-request.ts";
 import { pushPath } from "../authorization/pushed-request.ts";
 import { foreignAlgorithms } from "../client/foreign-jwt.ts";
@@ -17,8 +17,7 @@ import { userinfoPath } from "./userinfo.ts";
 export const revocationPath = "/oauth2/revoke";
 export const introspectionPath = "/oauth2/introspect";
 
-const confidentialMethods = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
-const allMethods = [...confidentialMethods, "none"];
+const confidentialMethods = authenticationMethods.filter((method) => method !== "none");
 
 /** What the service can do, as OpenID Connect Discovery section 3 and RFC 8414 section 2 want it said. */
 function metadataOf(config: Config): Record<string, unknown> {
@@ -39,9 +38,9 @@ function metadataOf(config: Config): Record<string, unknown> {
     grant_types_supported: grantTypes,
     subject_types_supported: ["public"],
     id_token_signing_alg_values_supported: ["RS256", "ES256"],
-    token_endpoint_auth_methods_supported: allMethods,
+    token_endpoint_auth_methods_supported: authenticationMethods,
     token_endpoint_auth_signing_alg_values_supported: foreignAlgorithms,
-    revocation_endpoint_auth_methods_supported: allMethods,
+    revocation_endpoint_auth_methods_supported: authenticationMethods,
     revocation_endpoint_auth_signing_alg_values_supported: foreignAlgorithms,
     introspection_endpoint_auth_methods_supported: confidentialMethods,
     introspection_endpoint_auth_signing_alg_values_supported: foreignAlgorithms,
