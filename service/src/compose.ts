@@ -49,17 +49,17 @@ import {
 } from "./kyb/index.ts";
 import {
   addBrowserRoutes,
-  addTokenRoutes,
   businessLoginRules,
   endBusinessLogins,
   renewBusinessDomain,
   endLogin,
   limitContractSignatures,
   listLogins,
-  type Login,
+  type LoginContext,
   loginJobs,
   loginWalletRoutes,
   openLogin,
+  tokenRoutes,
   signRequestObject,
 } from "./login/index.ts";
 import {
@@ -260,7 +260,7 @@ function countOutbound(metrics: Metrics, outbound: Outbound): Outbound {
 interface Slices {
   readonly chain: ChainContext;
   readonly apiKeys: ApiKeys;
-  readonly login: Login;
+  readonly login: LoginContext;
   readonly credentials: Credentials;
   readonly kyc: KycContext;
   readonly kyb: KybContext;
@@ -319,7 +319,7 @@ async function addRoutes(base: Ctx, slices: Slices, http: Http): Promise<void> {
   addHealthRoutes(base, http);
   await accountRoutes({ ...base, apiKeys }, http);
   await addBrowserRoutes(login, http);
-  await addTokenRoutes(login, http);
+  await tokenRoutes(login, http);
   await credentialRoutes(credentials, http);
   await kycRoutes(kyc, http);
   await kybRoutes(kyb, http);
@@ -423,7 +423,7 @@ function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
 }
 
 /** The functions of higher slices that verified fields call. */
-function callbacksOf(ctx: Ctx, login: Login, kyc: () => KycContext): CredentialsCallbacks {
+function callbacksOf(ctx: Ctx, login: LoginContext, kyc: () => KycContext): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
       ctx.config.profile === "dev" || (await isAcquainted(ctx.db, organizationId, user)),

@@ -23,8 +23,8 @@ import {
   type TestDatabase,
 } from "../platform/database/test-database.ts";
 import type { BusinessDirectory } from "./business/business-directory.ts";
-import { openLiveClaims } from "./token/live-claims.ts";
-import { createRefreshSuccessors, type RefreshSuccessors } from "./token/refresh-successors.ts";
+import { createLiveClaims } from "./token/live-claims.ts";
+import { createRefreshSuccessors } from "./token/refresh-successors.ts";
 import { openSigningKeys } from "./keys/signing-keys.ts";
 import * as store from "./test-login-store.ts";
 import { familyOf, readAccessToken } from "./token/access-token.ts";
@@ -54,7 +54,6 @@ export function createTestClock(): TestClock {
 export interface TestLogin extends AsyncDisposable {
   readonly ctx: TokenContext;
   readonly clock: TestClock;
-  readonly successors: RefreshSuccessors;
   readonly http: Http;
   readonly database: TestDatabase;
 }
@@ -131,16 +130,15 @@ export async function openTestLogin(options: TestLoginOptions = {}): Promise<Tes
     clients,
     businesses: noBusinesses,
     signingKeys: await openSigningKeys(withKeys),
-    ...openLiveClaims(withKeys),
+    successors: createRefreshSuccessors(withKeys),
+    findLiveClaims: createLiveClaims(withKeys),
   };
-  const successors = createRefreshSuccessors(ctx);
   const http = createHttp(ctx);
-  await tokenRoutes(ctx, http, { successors });
+  await tokenRoutes(ctx, http);
   await http.ready();
   return {
     ctx,
     clock,
-    successors,
     http,
     database,
     async [Symbol.asyncDispose]() {

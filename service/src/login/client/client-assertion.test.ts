@@ -436,7 +436,7 @@ test("an assertion counts once for as long as it holds, whatever was forgotten m
   const { clock } = login;
   // Of a process whose clock is as far ahead of this one's as it may be.
   const early = { nowMs: () => clock.nowMs() + 590_000, now: () => clock.now() + 590 };
-  const jobs = tokenJobs({ ...login.ctx, clock: early }, login.successors);
+  const jobs = tokenJobs({ ...login.ctx, clock: early });
   await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));
   const before = (await listTestFamilies(login.ctx.db)).length;
   refused(await ask(form), 401, "invalid_client");

@@ -446,7 +446,7 @@ test("what a client was told of a logout is kept for 30 days", async () => {
   const now = own.clock.now();
   await insertTestLogouts(own.ctx.db, { clientId, user, dueAt: now, count: 1 });
   await own.ctx.db.query(sql`update logout_delivery set ended_at = ${now}`);
-  const job = tokenJobs(own.ctx, own.successors).find(({ name }) => name === "logout-records");
+  const job = tokenJobs(own.ctx).find(({ name }) => name === "logout-records");
   own.clock.advance(30 * 86_400);
   await job?.run(AbortSignal.any([]));
   assert.equal((await listTestLogouts(own.ctx.db)).length, 1);

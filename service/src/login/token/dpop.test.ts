@@ -198,7 +198,7 @@ for (const lateSeconds of [4, 300, 590])
       nowMs: () => clock.nowMs() + lateSeconds * 1000,
       now: () => clock.now() + lateSeconds,
     };
-    const jobs = tokenJobs({ ...own.ctx, clock: early }, own.successors);
+    const jobs = tokenJobs({ ...own.ctx, clock: early });
     await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));
     refused(await spend(), 400, "invalid_dpop_proof");
   });

@@ -4,7 +4,6 @@ import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/
 import { valueOf } from "../client/client-authentication.ts";
 import { judgeRefreshUse } from "./refresh-reuse.ts";
 import { makeRefreshToken, parseRefreshToken, type RefreshToken } from "./refresh-token.ts";
-import type { RefreshSuccessors } from "./refresh-successors.ts";
 import type { TokenContext } from "../token-context.ts";
 import { getValue, refuseReplays, type TokenRequest, type TokenResponse } from "./token-request.ts";
 import { issueTokens } from "./token-response.ts";
@@ -28,7 +27,6 @@ interface Presented {
 export async function refreshTokens(
   ctx: TokenContext,
   request: TokenRequest,
-  successors: RefreshSuccessors,
 ): Promise<TokenResponse> {
   const presented = readPresented(ctx, request);
   const { token } = presented;
@@ -43,7 +41,7 @@ export async function refreshTokens(
     oldSha256: token.sha256,
     newSha256: successor.sha256,
     generation,
-    successorSealed: hasGrace ? successors.seal(token, successor) : null,
+    successorSealed: hasGrace ? ctx.successors.seal(token, successor) : null,
     scopes: presented.scopes,
     audience: presented.audience,
     clientAudiences: audiencesOf(request.client),
@@ -56,9 +54,9 @@ export async function refreshTokens(
   });
   if (row === null) {
     refuseReplays(request, spent);
-    return repeatOrRefuse(ctx, request, { presented, successors });
+    return repeatOrRefuse(ctx, request, presented);
   }
-  if (hasGrace) successors.note(token.familyId, rotatedAtMs);
+  if (hasGrace) ctx.successors.note(token.familyId, rotatedAtMs);
   return issue(ctx, request, { presented, family: row, refreshToken: successor.text });
 }
 
@@ -149,7 +147,7 @@ function refuseFaulty(asked: Asked, by: readonly Check[]): void {
 async function repeatOrRefuse(
   ctx: TokenContext,
   request: TokenRequest,
-  { presented, successors }: { presented: Presented; successors: RefreshSuccessors },
+  presented: Presented,
 ): Promise<TokenResponse> {
   const family = await store.findRefresh(ctx.db, presented.token.familyId);
   if (family === null) throw grantFault("the refresh token is unknown");
@@ -166,7 +164,7 @@ async function repeatOrRefuse(
   if (use === "newest")
     throw new Error("the newest refresh token of a family was refused for no reason");
   const successor =
-    use === "repeated" ? successors.open(presented.token, family.successorSealed) : null;
+    use === "repeated" ? ctx.successors.open(presented.token, family.successorSealed) : null;
   if (successor !== null)
     return issue(ctx, request, { presented, family, refreshToken: successor });
   // Its mac proves that it is one of ours, and it is not the newest: two parties hold tokens of this family.

@@ -6,7 +6,8 @@ import { makeRefreshToken } from "./refresh-token.ts";
 
 test("a sealed successor opens with the token that it replaced, and with no other that our keys can make", async () => {
   await using own = await openTestLogin();
-  const { ctx, successors } = own;
+  const { ctx } = own;
+  const { successors } = ctx;
   const id = randomUUID();
   const make = (generation: number) =>
     makeRefreshToken(ctx.keys.hmac("refresh-token"), { id, generation }, ctx.random);

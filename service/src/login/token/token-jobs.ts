@@ -4,7 +4,6 @@ import { purgeByPages, purgeInBatches } from "../../platform/database/purge.ts";
 import { deliverLogouts } from "../session/back-channel.ts";
 import { purgeDeliveries } from "../session/back-channel-store.ts";
 import { purgeFamilies } from "./family-purge-store.ts";
-import type { RefreshSuccessors } from "./refresh-successors.ts";
 import { ensureKeys } from "../keys/signing-keys.ts";
 import type { TokenContext } from "../token-context.ts";
 import { deleteUsedOnce } from "./used-once-store.ts";
@@ -15,7 +14,7 @@ const revokedRetentionSeconds = 86_400;
 const logoutRetentionSeconds = 30 * 86_400;
 
 /** The jobs of the token side. */
-export function tokenJobs(ctx: TokenContext, successors: RefreshSuccessors): readonly Job[] {
+export function tokenJobs(ctx: TokenContext): readonly Job[] {
   return [
     {
       name: "logout-delivery",
@@ -23,7 +22,7 @@ export function tokenJobs(ctx: TokenContext, successors: RefreshSuccessors): rea
       wakeOn: "logout",
       run: async (closing, nextWake) => void (await deliverLogouts(ctx, { closing, nextWake })),
     },
-    { name: "refresh-successors", everySeconds: 2, run: async () => successors.sweep() },
+    { name: "refresh-successors", everySeconds: 2, run: async () => ctx.successors.sweep() },
     { name: "signing-keys", everySeconds: 15, run: async () => followKeys(ctx) },
     {
       name: "used-once",
@@ -33,7 +32,7 @@ export function tokenJobs(ctx: TokenContext, successors: RefreshSuccessors): rea
     {
       name: "refresh-successors-of-all",
       everySeconds: 600,
-      run: async () => successors.sweepAll(),
+      run: async () => ctx.successors.sweepAll(),
     },
     { name: "token-families", everySeconds: 3_600, run: async () => purgeEndedFamilies(ctx) },
     {

@@ -13,7 +13,6 @@ import { discoveryDocument, introspectionPath, revocationPath } from "./discover
 import { introspect } from "./introspection.ts";
 import { logoutRoutes } from "../session/logout-routes.ts";
 import { revoke } from "./revocation.ts";
-import type { RefreshSuccessors } from "./refresh-successors.ts";
 import type { TokenContext } from "../token-context.ts";
 import { answerTokenCall } from "./token.ts";
 import { tokenPath } from "./token-request.ts";
@@ -57,18 +56,14 @@ const userinfoFailures = oauthRefusals({
 });
 
 /** Adds everything but the authorization endpoint: tokens, what is said about them, discovery, logout. */
-export async function tokenRoutes(
-  ctx: TokenContext,
-  http: Http,
-  { successors }: { successors: RefreshSuccessors },
-): Promise<void> {
+export async function tokenRoutes(ctx: TokenContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     useOAuthErrors(ctx, scope);
     // Forms alone (RFC 6749 section 4.1.3): a JSON body would get past what a browser's preflight guards.
     scope.removeContentTypeParser("application/json");
     const paths = [tokenPath, revocationPath, userinfoPath];
     allowClientOrigins(ctx, scope, { paths, origins: createRegisteredOrigins(ctx) });
-    tokenRoute(ctx, scope, successors);
+    tokenRoute(ctx, scope);
     introspectionRoute(ctx, scope);
     revocationRoute(ctx, scope);
     await scope.register(async (resource: Http) => userinfoRoutes(ctx, resource));
@@ -92,7 +87,7 @@ export function dpopOf(request: FastifyRequest): string | undefined {
   return header === undefined ? undefined : String(header);
 }
 
-function tokenRoute(ctx: TokenContext, scope: Http, successors: RefreshSuccessors): void {
+function tokenRoute(ctx: TokenContext, scope: Http): void {
   const summary = "Exchange a code or refresh token, or client credentials, for tokens";
   const schema = {
     body: TokenForm,
@@ -104,7 +99,7 @@ function tokenRoute(ctx: TokenContext, scope: Http, successors: RefreshSuccessor
   };
   scope.post(tokenPath, { schema }, async (request, reply) => {
     const call = { ...clientCallOf(ctx, request), dpop: dpopOf(request) };
-    const tokens = await answerTokenCall(ctx, call, successors);
+    const tokens = await answerTokenCall(ctx, call);
     return reply.header("pragma", "no-cache").send(tokens);
   });
 }

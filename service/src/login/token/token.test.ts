@@ -158,7 +158,7 @@ test("a process whose own successor is over leaves the one that another process 
   login.clock.advance(6);
   const third = await refresh(other, client, second.body["refresh_token"]);
   login.clock.advance(5);
-  await login.successors.sweep();
+  await login.ctx.successors.sweep();
   const again = await refresh(login, client, second.body["refresh_token"]);
   assert.equal(again.body["refresh_token"], third.body["refresh_token"], again.text);
 });

@@ -2,7 +2,6 @@ import { OAuthProblem } from "../../platform/http/problems.ts";
 import { grantToClient } from "./client-credentials-grant.ts";
 import { redeemCode } from "./code-grant.ts";
 import { refreshTokens } from "./refresh-grant.ts";
-import type { RefreshSuccessors } from "./refresh-successors.ts";
 import type { TokenContext } from "../token-context.ts";
 import {
   getValue,
@@ -12,11 +11,7 @@ import {
   type TokenResponse,
 } from "./token-request.ts";
 
-type Grant = (
-  ctx: TokenContext,
-  request: TokenRequest,
-  successors: RefreshSuccessors,
-) => Promise<TokenResponse>;
+type Grant = (ctx: TokenContext, request: TokenRequest) => Promise<TokenResponse>;
 
 /** Every grant there is (decisions section 2, Grants); each is a list of checks of its own. */
 const grants: ReadonlyMap<string, Grant> = new Map<string, Grant>([
@@ -33,11 +28,7 @@ export const grantTypes: readonly string[] = [...grants.keys()];
  *
  * @throws {OAuthProblem} | {Problem}
  */
-export async function answerTokenCall(
-  ctx: TokenContext,
-  call: TokenCall,
-  successors: RefreshSuccessors,
-): Promise<TokenResponse> {
+export async function answerTokenCall(ctx: TokenContext, call: TokenCall): Promise<TokenResponse> {
   const request = await readTokenRequest(ctx, call);
   const grant = grants.get(getValue(call.form, "grant_type"));
   if (grant === undefined)
@@ -45,5 +36,5 @@ export async function answerTokenCall(
       "unsupported_grant_type",
       `grant_type must be one of ${grantTypes.join(", ")}`,
     );
-  return grant(ctx, request, successors);
+  return grant(ctx, request);
 }
