@@ -9,7 +9,7 @@ import { type LoginStub, openLoginStub, waitingView } from "./login-stub.ts";
 import { setHidden } from "./qr-page.ts";
 
 const identity = "0x52ab…19fe";
-const claimed = { kind: "claimed", digits: "07", identity } as const;
+const claimed = { kind: "claimed", digits: "07", identity, contested: false } as const;
 const phone = {
   viewport: { width: 390, height: 844 },
   deviceScaleFactor: 2,

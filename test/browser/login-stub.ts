@@ -63,7 +63,6 @@ export function waitingView(base: string, changes: Partial<LoginView> = {}): Log
     macs: Array.from({ length: macsTotal }, () => randomBytes(16).toString("base64url")),
     sameDeviceLink: `svc:login?sess=${loginId}&conn=${encodeURIComponent(`${base}/w/b/${loginId}`)}&type=app-link`,
     state: { kind: "waiting" },
-    contested: false,
     backUrl: `${base}/callback?error=access_denied`,
     isBusiness: false,
     isSameDeviceOnly: false,

@@ -16,13 +16,17 @@ export type LoginState =
   | { readonly kind: "opened" }
   | {
       readonly kind: "claimed";
+      /** Null without number matching. */
       readonly digits: string | null;
+      /** In its short form. */
       readonly identity: string;
+      /** A second wallet tried to claim. */
       readonly contested: boolean;
     }
   /** Other members of a business are being asked; the page learns neither who, nor how many, nor how they vote. */
   | { readonly kind: "gathering" }
   | { readonly kind: "approved" }
+  /** The code was released, through another tab. */
   | { readonly kind: "finished" }
   | {
       readonly kind: "failed";

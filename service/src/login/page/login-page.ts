@@ -32,9 +32,9 @@ export function renderLoginPage(view: LoginView): string {
 }
 
 function renderWhole(view: LoginView, slots: PageSlots): string {
-  const isOver = view.state.kind === "failed" || view.state.kind === "finished";
-  // It speaks of the identity that is shown after a claim alone.
-  const isContested = view.contested && view.state.kind === "claimed";
+  const { state } = view;
+  const isOver = state.kind === "failed" || state.kind === "finished";
+  const isContested = state.kind === "claimed" && state.contested;
   return renderPage({
     locale: view.locale,
     title: titleOf(view),

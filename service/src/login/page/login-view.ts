@@ -1,30 +1,12 @@
 import type { Client } from "../../accounts/index.ts";
-import {
-  type Attempt,
-  type AttemptFailure,
-  restartsMax,
-  sameDeviceLink,
-} from "../attempt/attempt.ts";
+import { type Attempt, restartsMax, sameDeviceLink } from "../attempt/attempt.ts";
 import { pageSteps } from "../attempt/rotating-code.ts";
 import type { LoginContext } from "../login-context.ts";
 import { isStaticCodeOver } from "../attempt/claim.ts";
-import { backLocation, stateOf } from "../attempt/login-state.ts";
+import { backLocation, type LoginState, stateOf } from "../attempt/login-state.ts";
 import type { Locale } from "./page-texts.ts";
 import { pickLocale } from "./pick-locale.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
-
-type LoginPageState =
-  | { readonly kind: "waiting" }
-  /** A wallet on the same device has opened it. */
-  | { readonly kind: "opened" }
-  /** `digits` only if number matching is on; `identity` in its short form. */
-  | { readonly kind: "claimed"; readonly digits: string | null; readonly identity: string }
-  /** Other members of a business are asked. */
-  | { readonly kind: "gathering" }
-  | { readonly kind: "approved" }
-  /** The code has already been released, through another tab. */
-  | { readonly kind: "finished" }
-  | { readonly kind: "failed"; readonly failure: AttemptFailure; readonly canRestart: boolean };
 
 /**
  * Everything that the page of a login shows; texts that others wrote are escaped when the page is rendered, not before.
@@ -49,9 +31,7 @@ export interface LoginView {
   readonly firstStep: number;
   readonly macs: readonly string[];
   readonly sameDeviceLink: string;
-  readonly state: LoginPageState;
-  /** A second wallet tried to claim. */
-  readonly contested: boolean;
+  readonly state: LoginState;
   /** The client's redirect URI with `error=access_denied`. */
   readonly backUrl: string;
   readonly isBusiness: boolean;
@@ -70,7 +50,6 @@ export function viewOf(
   { attempt, client }: { attempt: Attempt; client: Client },
   acceptLanguage: string | undefined,
 ): LoginView {
-  const state = stateOf(ctx, attempt);
   const { firstStep, macs } = pageSteps(ctx.keys.hmac("login-code"), attempt);
   return {
     loginId: attempt.id,
@@ -86,8 +65,7 @@ export function viewOf(
     firstStep,
     macs,
     sameDeviceLink: sameDeviceLink(ctx.config.baseUrl, attempt.id),
-    state,
-    contested: attempt.isContested,
+    state: stateOf(ctx, attempt),
     backUrl: backLocation(ctx, attempt),
     isBusiness: isBusinessScope(attempt.request.scope),
     isSameDeviceOnly: attempt.request.acrMinimum === "urn:svc:acr:same-device",

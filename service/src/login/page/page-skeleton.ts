@@ -44,7 +44,7 @@ export function renderFromSkeleton(view: LoginView, slots: PageSlots, render: Re
 }
 
 function skeletonOf(view: LoginView, render: Render): readonly string[] {
-  const { locale, clientName, clientDomain, scopes, base, isStatic, isCodeOver, contested } = view;
+  const { locale, clientName, clientDomain, scopes, base, isStatic, isCodeOver } = view;
   const key = JSON.stringify([
     locale,
     clientName,
@@ -53,7 +53,6 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
     base,
     isStatic,
     isCodeOver,
-    contested,
     view.isBusiness,
     view.isSameDeviceOnly,
     view.canRestart,
