@@ -65,6 +65,11 @@ export function isTimeOver(
 /** How often a failed login may be restarted from its page. */
 export const restartsMax = 3;
 
+/** The path of a login's page. */
+export function pagePathOf(loginId: string): string {
+  return `/oauth2/login/${loginId}`;
+}
+
 /** `conn` of the QR code, and of the link on the same device. */
 export function connectionOf(base: string, channel: Channel, loginId: string): string {
   return `${base}/w/${channel === "qr" ? "l" : "b"}/${loginId}`;

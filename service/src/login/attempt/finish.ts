@@ -2,7 +2,7 @@ import { uuidv7 } from "../../platform/ids.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { makeCode } from "../token/authorization-code.ts";
-import { type Channel, codeLocation, isTimeOver } from "./attempt.ts";
+import { type Channel, codeLocation, isTimeOver, pagePathOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { getBrowserAttempt } from "./browser-attempt.ts";
@@ -70,7 +70,7 @@ async function refuseFinish(
 ): Promise<Released> {
   const { attempt } = await getBrowserAttempt(ctx, loginId, browser);
   if (attempt.status === "gathering" && channel === "app-link")
-    return { location: `/oauth2/login/${loginId}`, cookies: [] };
+    return { location: pagePathOf(loginId), cookies: [] };
   if (attempt.channel !== null && attempt.channel !== channel) throw new Problem("wrong_channel");
   const isOpen =
     ["waiting", "claimed", "gathering"].includes(attempt.status) &&

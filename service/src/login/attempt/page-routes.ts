@@ -3,13 +3,14 @@ import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { Type } from "../../platform/http/schema.ts";
 import type { LoginContext } from "../login-context.ts";
-import { browserOf, leave, pagePath, showLogin } from "../page/page-replies.ts";
+import { browserOf, leave, showLogin } from "../page/page-replies.ts";
 import {
   getBrowserAttempt,
   giveUpGathering,
   restartLogin,
   showStaticCode,
 } from "./browser-attempt.ts";
+import { pagePathOf } from "./attempt.ts";
 import { finishLogin } from "./finish.ts";
 import { stateOf } from "./login-state.ts";
 import type { StatusStreams } from "./status-stream.ts";
@@ -20,10 +21,14 @@ export const LoginParams = Type.Object({
 
 /** The page of a login and the forms on it; what they answer is a page or leads to one. */
 export function pageRoutes(ctx: LoginContext, scope: Http): void {
-  scope.get(pagePath, { schema: { params: LoginParams, hide: true } }, async (request, reply) => {
-    const found = await getBrowserAttempt(ctx, request.params.loginId, browserOf(ctx, request));
-    return showLogin(ctx, found, { request, reply });
-  });
+  scope.get(
+    "/oauth2/login/:loginId",
+    { schema: { params: LoginParams, hide: true } },
+    async (request, reply) => {
+      const found = await getBrowserAttempt(ctx, request.params.loginId, browserOf(ctx, request));
+      return showLogin(ctx, found, { request, reply });
+    },
+  );
   formRoutes(ctx, scope);
 }
 
@@ -39,25 +44,25 @@ function formRoutes(ctx: LoginContext, scope: Http): void {
     const state = stateOf(ctx, attempt);
     if (state.kind === "failed" && state.location !== undefined)
       return leave(reply, state.location);
-    if (state.kind !== "approved") return leave(reply, `/oauth2/login/${loginId}`);
+    if (state.kind !== "approved") return leave(reply, pagePathOf(loginId));
     const released = await finishLogin(ctx, loginId, { browser, channel: "qr" });
     return leave(reply, released.location, released.cookies);
   });
   scope.post("/oauth2/login/:loginId/show-code", form, async (request, reply) => {
     await showStaticCode(ctx, request.params.loginId, browserOf(ctx, request));
-    return leave(reply, `/oauth2/login/${request.params.loginId}`);
+    return leave(reply, pagePathOf(request.params.loginId));
   });
   scope.post("/oauth2/login/:loginId/give-up", form, async (request, reply) => {
     const { loginId } = request.params;
     const location = await giveUpGathering(ctx, loginId, browserOf(ctx, request));
-    return leave(reply, location ?? `/oauth2/login/${loginId}`);
+    return leave(reply, location ?? pagePathOf(loginId));
   });
   scope.post("/oauth2/login/:loginId/restart", form, async (request, reply) => {
     const { loginId } = request.params;
     const next = await restartLogin(ctx, loginId, browserOf(ctx, request));
     // The page itself says why there is no other one, and has the way back.
-    if (next === null) return leave(reply, `/oauth2/login/${loginId}`);
-    return leave(reply, `/oauth2/login/${next.loginId}`, next.cookies);
+    if (next === null) return leave(reply, pagePathOf(loginId));
+    return leave(reply, pagePathOf(next.loginId), next.cookies);
   });
 }
 

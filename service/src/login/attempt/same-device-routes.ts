@@ -5,6 +5,7 @@ import { type Static, Type } from "../../platform/http/schema.ts";
 import { readBusinessPart } from "../business/business-part.ts";
 import type { LoginContext } from "../login-context.ts";
 import { browserOf, leave } from "../page/page-replies.ts";
+import { pagePathOf } from "./attempt.ts";
 import { finishLogin } from "./finish.ts";
 import { LoginParams } from "./page-routes.ts";
 import { refuseOnSameDevice, type Returned, returnOnSameDevice } from "./same-device.ts";
@@ -67,7 +68,7 @@ export function sameDeviceRoutes(ctx: LoginContext, scope: Http): void {
         returned: { signature, session, svcID, ...businessOf(request.query) },
         browser,
       });
-      const next = outcome === "waiting" ? `/oauth2/login/${loginId}` : `/w/b/${loginId}`;
+      const next = outcome === "waiting" ? pagePathOf(loginId) : `/w/b/${loginId}`;
       return leave(reply, `${baseUrl}${next}`);
     },
   );

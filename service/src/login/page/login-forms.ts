@@ -1,3 +1,4 @@
+import { pagePathOf } from "../attempt/attempt.ts";
 import type { LoginView } from "./login-view.ts";
 import { foreign, href, markup, say, type Markup } from "./page-markup.ts";
 
@@ -12,7 +13,7 @@ export function loginForm(
 ): Markup {
   return markup`<form
     method="post"
-    action="/oauth2/login/${view.loginId}/${action}"
+    action="${pagePathOf(view.loginId)}/${action}"
     data-form="${action}"
   >
     <button class="button${look === undefined ? null : markup` ${look}`}">${label}</button>

@@ -1,5 +1,5 @@
 import { qrSvg } from "../../platform/qr/qr-svg.ts";
-import { attemptFailures, connectionOf, qrLink } from "../attempt/attempt.ts";
+import { attemptFailures, connectionOf, pagePathOf, qrLink } from "../attempt/attempt.ts";
 import { stepAt } from "../attempt/rotating-code.ts";
 import {
   headingOf,
@@ -134,7 +134,7 @@ function scanWay(view: LoginView, code: Markup | null): Markup {
 function reloadHint({ locale, loginId }: LoginView): Markup {
   return markup`<p class="late">
     ${say(locale, "incomplete")}
-    <a href="/oauth2/login/${loginId}">${say(locale, "tryAgain")}</a>
+    <a href="${pagePathOf(loginId)}">${say(locale, "tryAgain")}</a>
   </p>`;
 }
 

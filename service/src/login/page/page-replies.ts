@@ -5,7 +5,7 @@ import { logFault, oauthProblemOf, problemOf } from "../../platform/http/http-er
 import { noteRefusal } from "../../platform/http/refused-answers.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem, Problem } from "../../platform/http/problems.ts";
-import type { Attempt } from "../attempt/attempt.ts";
+import { type Attempt, pagePathOf } from "../attempt/attempt.ts";
 import { attemptSecretHash } from "../attempt/browser-cookies.ts";
 import { getAttempt } from "../attempt/read-attempt.ts";
 import { firstValueOf } from "../authorization/authorization-request.ts";
@@ -18,9 +18,6 @@ import { renderErrorPage } from "./error-page.ts";
 import { renderLoginPage } from "./login-page.ts";
 import { pageHeaders } from "./page-headers.ts";
 import { pickLocale } from "./pick-locale.ts";
-
-/** The path of a login's page. */
-export const pagePath = "/oauth2/login/:loginId";
 
 /** A request and what answers it. */
 export interface Call {
@@ -117,9 +114,9 @@ async function uiLocalesOf(
  */
 function pageOf(ctx: LoginContext, request: FastifyRequest): { retryUrl?: string } {
   const { loginId } = (request.params ?? {}) as { loginId?: string };
-  if (loginId === undefined || request.routeOptions.url === pagePath) return {};
+  if (loginId === undefined || request.routeOptions.url === pagePathOf(":loginId")) return {};
   const held = attemptSecretHash(ctx.config, request.headers.cookie, loginId);
-  return held === null ? {} : { retryUrl: `/oauth2/login/${loginId}` };
+  return held === null ? {} : { retryUrl: pagePathOf(loginId) };
 }
 
 /** The same request as a link; nothing for a form that does not fit into one or says who the person is. */
