@@ -17,6 +17,10 @@ function attemptCookiePrefix(config: Config): string {
   return `${prefixOf(config)}svc_login_`;
 }
 
+function attemptCookieName(config: Config, loginId: string): string {
+  return `${attemptCookiePrefix(config)}${loginId}`;
+}
+
 /** Cookies by name; the first of a name counts, since a browser sends the more specific one first. */
 function parseCookies(header: string | undefined): ReadonlyMap<string, string> {
   const cookies = new Map<string, string>();
@@ -37,6 +41,11 @@ function setCookie(
   return `${name}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Lax${secure}`;
 }
 
+/** Has the browser forget a cookie. */
+function endedCookie(config: Config, name: string): string {
+  return setCookie(config, name, { value: "", maxAgeSeconds: 0 });
+}
+
 export function sessionCookie(config: Config, secret: string): string {
   return setCookie(config, sessionCookieName(config), {
     value: secret,
@@ -45,7 +54,7 @@ export function sessionCookie(config: Config, secret: string): string {
 }
 
 export function endedSessionCookie(config: Config): string {
-  return setCookie(config, sessionCookieName(config), { value: "", maxAgeSeconds: 0 });
+  return endedCookie(config, sessionCookieName(config));
 }
 
 /** SHA-256 of a cookie secret of 32 bytes in base64url, or null when it is spelled otherwise. */
@@ -60,7 +69,7 @@ export function attemptSecretHash(
   header: string | undefined,
   loginId: string,
 ): Buffer | null {
-  const value = parseCookies(header).get(`${attemptCookiePrefix(config)}${loginId}`);
+  const value = parseCookies(header).get(attemptCookieName(config, loginId));
   return secretHash(value?.split(".")[1]);
 }
 
@@ -112,17 +121,16 @@ export function attemptCookies(
   header: string | undefined,
   made: NewAttemptCookie,
 ): string[] {
-  const prefix = attemptCookiePrefix(config);
-  const replaced = `${prefix}${made.replacedId ?? ""}`;
+  const replaced = attemptCookieName(config, made.replacedId ?? "");
   const evicted = heldCookies(config, header)
     .filter(({ name }) => name !== replaced)
     .slice(attemptCookiesMax - 1)
-    .map(({ name }) => setCookie(config, name, { value: "", maxAgeSeconds: 0 }));
-  const value = `${made.createdAt}.${made.secret}`;
-  return [
-    setCookie(config, `${prefix}${made.loginId}`, { value, maxAgeSeconds: made.lifetimeSeconds }),
-    ...evicted,
-  ];
+    .map(({ name }) => endedCookie(config, name));
+  const own = setCookie(config, attemptCookieName(config, made.loginId), {
+    value: `${made.createdAt}.${made.secret}`,
+    maxAgeSeconds: made.lifetimeSeconds,
+  });
+  return [own, ...evicted];
 }
 
 /** A second press of a button follows the first within seconds. */
@@ -134,7 +142,7 @@ export function finishedAttemptCookie(
   header: string | undefined,
   loginId: string,
 ): string {
-  const name = `${attemptCookiePrefix(config)}${loginId}`;
+  const name = attemptCookieName(config, loginId);
   const [, secret = ""] = parseCookies(header).get(name)?.split(".") ?? [];
   return setCookie(config, name, { value: `0.${secret}`, maxAgeSeconds: secondPressSeconds });
 }
@@ -150,6 +158,5 @@ export function restartedAttemptCookie(
 ): string {
   if (heldCookies(config, header).length < attemptCookiesMax)
     return finishedAttemptCookie(config, header, loginId);
-  const name = `${attemptCookiePrefix(config)}${loginId}`;
-  return setCookie(config, name, { value: "", maxAgeSeconds: 0 });
+  return endedCookie(config, attemptCookieName(config, loginId));
 }
