@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { renderLoginPage } from "../../service/src/login/page/login-page.ts";
 import type { LoginView } from "../../service/src/login/page/login-view.ts";
-import { loadPageAssets } from "../../service/src/login/page/page-assets.ts";
+import { pageAssets } from "../../service/src/login/page/page-assets.ts";
 import { pageHeaders } from "../../service/src/login/page/page-headers.ts";
 
 /** What the page is told about its login, as the status channel words it. */
@@ -120,7 +120,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const { pathname, searchParams } = new URL(request.url ?? "", url);
-    const asset = loadPageAssets().get(pathname);
+    const asset = pageAssets.get(pathname);
     if (asset !== undefined)
       response
         .writeHead(200, { "content-type": asset.contentType, "content-encoding": "gzip" })

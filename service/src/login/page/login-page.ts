@@ -183,7 +183,7 @@ function staticButtons(view: LoginView): Markup {
  * The code must not look current if no script renews it: without a script, this style hides everything that needs one.
  */
 function scripts(view: LoginView): Markup {
-  const { script, encoder, noScriptStyle } = assetPaths();
+  const { script, encoder, noScriptStyle } = assetPaths;
   const stale = view.state.kind === "waiting" && !view.isStatic;
   return markup`<link rel="modulepreload" href="${encoder}" />
     <script type="module" src="${script}"></script>

@@ -10,25 +10,15 @@ export interface PageAsset {
   readonly contentType: string;
 }
 
-/** Paths of the files as pages name them. */
-export interface AssetPaths {
-  readonly style: string;
-  readonly noScriptStyle: string;
-  readonly script: string;
-  readonly encoder: string;
-  readonly icon: string;
-}
-
-/** Every path of `loadPageAssets` is this prefix and a name. */
+/** Every path of {@link pageAssets} is this prefix and a name. */
 export const assetPrefix = "/oauth2/assets/";
 const own = new URL("assets/", import.meta.url);
 
-const built = buildAssets();
-
-/** The files of the pages by absolute path; read and compressed once, when the service starts. */
-export function loadPageAssets(): ReadonlyMap<string, PageAsset> {
-  return built.assets;
-}
+/**
+ * The files of the pages by absolute path, and these paths as pages name them; read and compressed once, when the
+ * service starts.
+ */
+export const { assets: pageAssets, paths: assetPaths } = readAssets();
 
 const hashPattern = /\.[\w-]{16}\./;
 
@@ -38,15 +28,11 @@ const hashPattern = /\.[\w-]{16}\./;
  */
 export function findNamesake(path: string): PageAsset | null {
   const name = path.replace(hashPattern, ".");
-  const found = [...built.assets].find(([each]) => each.replace(hashPattern, ".") === name);
+  const found = [...pageAssets].find(([each]) => each.replace(hashPattern, ".") === name);
   return found?.[1] ?? null;
 }
 
-export function assetPaths(): AssetPaths {
-  return built.paths;
-}
-
-function buildAssets(): { assets: ReadonlyMap<string, PageAsset>; paths: AssetPaths } {
+function readAssets() {
   const assets = new Map<string, PageAsset>();
   const add = (name: string, contentType: string, text: string): string => {
     const body = Buffer.from(text);

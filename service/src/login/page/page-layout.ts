@@ -12,7 +12,6 @@ export interface PageParts {
 
 /** The frame of every page. Nothing in it is inline, because the policy of `pageHeaders` would refuse that. */
 export function renderPage({ locale, title, head, body }: PageParts): string {
-  const paths = assetPaths();
   return markup`<!doctype html>
     <html lang="${locale}">
       <head>
@@ -21,8 +20,8 @@ export function renderPage({ locale, title, head, body }: PageParts): string {
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
         <title>${title}</title>
-        <link rel="icon" type="image/svg+xml" href="${paths.icon}" />
-        <link rel="stylesheet" href="${paths.style}" />
+        <link rel="icon" type="image/svg+xml" href="${assetPaths.icon}" />
+        <link rel="stylesheet" href="${assetPaths.style}" />
         ${head ?? null}
       </head>
       <body>

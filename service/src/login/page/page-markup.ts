@@ -48,17 +48,12 @@ const plain = /^[\n -~]*$/;
 const plainSpecial = /[&<>"']/g;
 const special = new RegExp(`[&<>"']|${misleading.source}`, "gu");
 
-/** The one place where foreign text becomes HTML. Misleading characters become U+FFFD. */
-function escapeHtml(text: string): string {
+/** The one place where foreign text becomes HTML, also of an attribute. Misleading characters become U+FFFD. */
+export function escapeHtml(text: string): string {
   if (plain.test(text)) {
     return text.replaceAll(plainSpecial, (character) => entities[character] ?? character);
   }
   return text.replaceAll(special, (character) => entities[character] ?? "\ufffd");
-}
-
-/** Escapes a value for a quoted attribute of a page that is assembled elsewhere. */
-export function escapeAttribute(text: string): string {
-  return escapeHtml(text);
 }
 
 /** Accepts markup that our own code has drawn, such as `qrSvg`. */

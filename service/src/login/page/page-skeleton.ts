@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { forgetOldest } from "../../platform/forget-oldest.ts";
-import { escapeAttribute, href, type Markup } from "./page-markup.ts";
+import { escapeHtml, href, type Markup } from "./page-markup.ts";
 import type { LoginView } from "./login-view.ts";
 
 /** What differs between two waiting pages of one client in one language; everything else is rendered once. */
@@ -34,9 +34,9 @@ export function renderFromSkeleton(view: LoginView, slots: PageSlots, render: Re
   const values: Readonly<Record<string, string>> = {
     [marks.data]: slots.data.markup,
     [marks.code]: slots.code?.markup ?? "",
-    [marks.loginId]: escapeAttribute(view.loginId),
-    [marks.sameDevice]: escapeAttribute(href(view.sameDeviceLink)),
-    [marks.back]: escapeAttribute(href(view.backUrl)),
+    [marks.loginId]: escapeHtml(view.loginId),
+    [marks.sameDevice]: escapeHtml(href(view.sameDeviceLink)),
+    [marks.back]: escapeHtml(href(view.backUrl)),
   };
   let page = "";
   for (const piece of skeletonOf(view, render)) page += values[piece] ?? piece;

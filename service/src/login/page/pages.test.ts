@@ -9,7 +9,7 @@ import { renderErrorPage } from "./error-page.ts";
 import { renderLoginPage } from "./login-page.ts";
 import type { LoginView } from "./login-view.ts";
 import { renderLoggedOutPage, renderLogoutPage, renderStayedPage } from "./logout-page.ts";
-import { loadPageAssets } from "./page-assets.ts";
+import { pageAssets } from "./page-assets.ts";
 import { pageHeaders } from "./page-headers.ts";
 import { locales } from "./page-texts.ts";
 import { type AttemptFailure, attemptFailures } from "../attempt/attempt.ts";
@@ -138,7 +138,7 @@ test("no page holds an inline script, style or event handler, or anything of ano
     for (const [tag] of page.matchAll(/<script[^>]*>/g))
       assert.match(tag, /^<script type="module" src="\/oauth2\/assets\//);
     for (const [, target = ""] of page.matchAll(/<(?:link|script)[^>]*(?:href|src)="([^"]*)"/g))
-      assert.ok(loadPageAssets().has(target), target);
+      assert.ok(pageAssets.has(target), target);
     assert.equal(count(page, /<img|<iframe|<object|@import/g), 0);
   }
 });
@@ -425,7 +425,7 @@ test("a page of a client stays with the page that opened it, any other parts fro
 });
 
 test("page and files together take at most 25 kB, in every language and for the longest login", () => {
-  const files = [...loadPageAssets().values()].reduce((sum, { gzip }) => sum + gzip.length, 0);
+  const files = [...pageAssets.values()].reduce((sum, { gzip }) => sum + gzip.length, 0);
   const random = Array.from({ length: 226 }, () =>
     Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64url"),
   );
@@ -438,8 +438,7 @@ test("page and files together take at most 25 kB, in every language and for the 
 });
 
 test("files are named after their content and packed without loss", () => {
-  assert.equal(loadPageAssets(), loadPageAssets());
-  for (const [path, { body, gzip }] of loadPageAssets()) {
+  for (const [path, { body, gzip }] of pageAssets) {
     const hash = createHash("sha256").update(body).digest("base64url").slice(0, 16);
     assert.match(path, new RegExp(`^/oauth2/assets/[a-z-]+\\.${hash}\\.(?:js|css|svg)$`));
     assert.deepEqual(gunzipSync(gzip), body);
@@ -447,8 +446,7 @@ test("files are named after their content and packed without loss", () => {
 });
 
 test("the encoder that is served draws what the installed one draws, and keeps its licence", async () => {
-  const served =
-    [...loadPageAssets()].find(([path]) => path.includes("/qr."))?.[1].body.toString() ?? "";
+  const served = [...pageAssets].find(([path]) => path.includes("/qr."))?.[1].body.toString() ?? "";
   assert.match(served, /SPDX-License-Identifier/);
   const module = (await import(`data:text/javascript,${encodeURIComponent(served)}`)) as {
     encodeQR: typeof encodeQR;
