@@ -27,10 +27,10 @@ export interface Answer {
   readonly session: string;
   readonly svcID: string;
   readonly signature: string;
-  readonly claimSecret?: string;
-  readonly code?: string;
+  readonly claimSecret: string | undefined;
+  readonly code: string | undefined;
   /** The business that the user acts for, with the user's approval as a member; required if the client asks for one. */
-  readonly business?: BusinessPart;
+  readonly business: BusinessPart | undefined;
   /** Address that the wallet calls from. */
   readonly callerAddress: string;
 }

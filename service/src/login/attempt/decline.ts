@@ -11,8 +11,8 @@ import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 export interface Refusal {
   readonly loginId: string;
   readonly session: string;
-  readonly claimSecret?: string;
-  readonly signature?: string;
+  readonly claimSecret: string | undefined;
+  readonly signature: string | undefined;
   /** The user says that somebody else started this login. */
   readonly notStarted: boolean;
   /** Address that the wallet calls from. */

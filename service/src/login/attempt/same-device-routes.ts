@@ -23,22 +23,21 @@ const ReturnQuery = Type.Object({
   error: Type.Optional(WalletRefusal),
 });
 
-/** The business that the wallet's link names; nothing where it names none, or not all of it. */
+/** The business that the wallet's link names; undefined where it names none, or not all of it. */
 function businessOf({
-  business,
+  business: address,
   epoch,
   validUntil,
   approval,
-}: Static<typeof ReturnQuery>): Pick<Returned, "business"> {
-  if (business === undefined || epoch === undefined) return {};
-  if (validUntil === undefined || approval === undefined) return {};
-  const part = {
-    address: business,
+}: Static<typeof ReturnQuery>): Returned["business"] {
+  if (address === undefined || epoch === undefined) return undefined;
+  if (validUntil === undefined || approval === undefined) return undefined;
+  return readBusinessPart({
+    address,
     epoch: Number(epoch),
     validUntil: Number(validUntil),
     approval,
-  };
-  return { business: readBusinessPart(part) };
+  });
 }
 
 /**
@@ -65,7 +64,7 @@ export function sameDeviceRoutes(ctx: LoginContext, scope: Http): void {
       if (signature === undefined || session === undefined || svcID === undefined)
         throw invalidRequest("signature, session and svcID are required together");
       const outcome = await returnOnSameDevice(ctx, loginId, {
-        returned: { signature, session, svcID, ...businessOf(request.query) },
+        returned: { signature, session, svcID, business: businessOf(request.query) },
         browser,
       });
       const next = outcome === "waiting" ? pagePathOf(loginId) : `/w/b/${loginId}`;

@@ -26,7 +26,7 @@ export interface Returned {
   readonly session: string;
   readonly svcID: string;
   readonly signature: string;
-  readonly business?: BusinessPart;
+  readonly business: BusinessPart | undefined;
 }
 
 /**

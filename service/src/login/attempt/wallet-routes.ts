@@ -126,25 +126,13 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
     summary: "The wallet approves or declines a login",
   };
   scope.post("/w/l/:loginId", { schema }, async (request) => {
-    const {
-      session,
-      svcID,
-      signature,
-      claimSecret,
-      code,
-      business,
-      error,
-      notStarted = false,
-    } = request.body;
+    const { session, svcID, signature, claimSecret, code, business, error } = request.body;
     const { loginId } = request.params;
+    const callerAddress = callerAddressOf(ctx, request);
     if (error !== undefined) {
-      await declineLogin(ctx, {
-        loginId,
-        session,
-        notStarted,
-        callerAddress: callerAddressOf(ctx, request),
-        ...given({ signature, claimSecret }),
-      });
+      const { notStarted = false } = request.body;
+      const refusal = { loginId, session, claimSecret, signature, notStarted, callerAddress };
+      await declineLogin(ctx, refusal);
       return { status: "declined" as const };
     }
     if (svcID === undefined || signature === undefined)
@@ -154,9 +142,10 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
       session,
       svcID,
       signature,
-      callerAddress: callerAddressOf(ctx, request),
-      ...given({ claimSecret, code }),
-      ...(business === undefined ? {} : { business: readBusinessPart(business) }),
+      claimSecret,
+      code,
+      business: business === undefined ? undefined : readBusinessPart(business),
+      callerAddress,
     });
     return { status };
   });
@@ -174,28 +163,12 @@ function claimRoute(
     tags: ["wallet"],
     summary: "The wallet claims a login; answers the signed request object",
   };
-  scope.post<{
-    Params: { loginId: string };
-    Body: { session: string; svcID: string; claim: string };
-  }>(path, { schema }, async (request, reply) => {
+  scope.post(path, { schema }, async (request, reply) => {
     const { session, svcID, claim } = request.body;
-    const object = await claimLogin(ctx, {
-      loginId: request.params.loginId,
-      channel,
-      session,
-      svcID,
-      claim,
-      callerAddress: callerAddressOf(ctx, request),
-    });
+    const { loginId } = request.params;
+    const callerAddress = callerAddressOf(ctx, request);
+    const input = { loginId, channel, session, svcID, claim, callerAddress };
+    const object = await claimLogin(ctx, input);
     return reply.type("application/jwt").send(object);
   });
-}
-
-/** Only the members that are there. */
-function given<T extends Record<string, string | undefined>>(
-  members: T,
-): { [K in keyof T]?: string } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: string;
-  };
 }
