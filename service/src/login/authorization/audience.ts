@@ -3,7 +3,7 @@ import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 
 /** The audiences that a request names, by `audience` or its alias `resource` (RFC 8707 section 2). */
-export function askedAudience(given: Readonly<Form>): readonly string[] {
+export function askedAudience(given: Form): readonly string[] {
   const named = [given["audience"] ?? [], given["resource"] ?? []].flat();
   return [...new Set(named)].filter((value) => value !== "");
 }
@@ -14,7 +14,7 @@ export function askedAudience(given: Readonly<Form>): readonly string[] {
  *
  * @throws {OAuthProblem} invalid_target
  */
-export function resolveAudience(given: Readonly<Form>, client: Client): readonly string[] {
+export function resolveAudience(given: Form, client: Client): readonly string[] {
   const [audience, second] = askedAudience(given);
   if (second !== undefined)
     throw new OAuthProblem("invalid_target", "ask for one audience or resource at a time");

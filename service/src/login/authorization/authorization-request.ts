@@ -41,17 +41,14 @@ export interface AuthorizationRequest {
   readonly pushedId?: string;
 }
 
-/** The parameters as given: a list where one was given several times. */
-export type Given = Readonly<Form>;
-
 /** The value of a parameter, the first one if it is repeated; an empty one counts as absent (RFC 6749 section 3.1). */
-export function firstValueOf(given: Given, name: ParameterName): string | undefined {
+export function firstValueOf(given: Form, name: ParameterName): string | undefined {
   const value = [given[name]].flat()[0];
   return value === undefined || value === "" ? undefined : value;
 }
 
 /** A parameter that must be there exactly once. @throws {OAuthProblem} invalid_request */
-export function getOnce(given: Given, name: ParameterName): string {
+export function getOnce(given: Form, name: ParameterName): string {
   const value = firstValueOf(given, name);
   if (value === undefined || Array.isArray(given[name]))
     fail("invalid_request", `${name} must be given once`);
@@ -63,7 +60,7 @@ export function getOnce(given: Given, name: ParameterName): string {
  *
  * @throws {OAuthProblem} which is never sent to that URI
  */
-export function getRedirectUri(given: Given, client: Client): string {
+export function getRedirectUri(given: Form, client: Client): string {
   const uri = getOnce(given, "redirect_uri");
   if (!client.redirectUris.includes(uri))
     fail(
@@ -83,7 +80,7 @@ export interface CheckContext {
   readonly userOfIdToken: (idToken: string) => string | null;
 }
 
-type Check = (given: Given, draft: Draft, context: CheckContext) => void;
+type Check = (given: Form, draft: Draft, context: CheckContext) => void;
 
 function fail(code: OAuthCode, description: string): never {
   throw new OAuthProblem(code, description);
@@ -257,7 +254,7 @@ export const authorizationFaults = [
  * @throws {OAuthProblem} which the caller sends to the redirect URI
  */
 export function checkAuthorizationRequest(
-  given: Given,
+  given: Form,
   redirectUri: string,
   context: CheckContext,
 ): AuthorizationRequest {

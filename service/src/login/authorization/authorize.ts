@@ -12,12 +12,7 @@ import { type Attempt, codeLocation, errorLocation } from "../attempt/attempt.ts
 import * as store from "../attempt/attempt-store.ts";
 import { lengthMaxOf } from "./authorization-parameters.ts";
 import { attemptCookies, sessionSecretHash } from "../attempt/browser-cookies.ts";
-import {
-  type AuthorizationRequest,
-  getOnce,
-  type Given,
-  firstValueOf,
-} from "./authorization-request.ts";
+import { type AuthorizationRequest, getOnce, firstValueOf } from "./authorization-request.ts";
 import { businessLoginSeconds } from "../business/business-login.ts";
 import type { LoginContext } from "../login-context.ts";
 import { pushedIdOf, takePushedRequest } from "./pushed-request.ts";
@@ -91,7 +86,7 @@ export async function authorize(
 /** Tells the client of a fault. @throws {OAuthProblem} the fault, where there is no redirect URI to tell it at */
 function refuse(
   { config }: Pick<LoginContext, "config">,
-  given: Given,
+  given: Form,
   { redirectUri, fault }: { redirectUri: string | null; fault: OAuthProblem },
 ): Redirect {
   if (redirectUri === null) throw fault;
@@ -111,7 +106,7 @@ function refuse(
 async function resolvePushed(
   ctx: LoginContext,
   form: Form,
-): Promise<{ given: Given; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
+): Promise<{ given: Form; pushed: Pick<AuthorizationRequest, "pushedId"> }> {
   if (firstValueOf(form, "request_uri") === undefined) return { given: form, pushed: {} };
   const pushedId = pushedIdOf(getOnce(form, "request_uri"));
   if (pushedId === null) return { given: form, pushed: {} };
@@ -124,7 +119,7 @@ async function resolvePushed(
   return { given, pushed: { pushedId } };
 }
 
-async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {
+async function getClientOf(ctx: LoginContext, given: Form): Promise<Client> {
   const id = getOnce(given, "client_id");
   const client = id.length > lengthMaxOf("client_id") ? null : await ctx.clients.find(id);
   if (client === null)
@@ -133,7 +128,7 @@ async function getClientOf(ctx: LoginContext, given: Given): Promise<Client> {
 }
 
 /** The state to send back with an error: only one that was given once and is not too long. */
-function returnableState(given: Given): string | undefined {
+function returnableState(given: Form): string | undefined {
   const state = given["state"];
   if (typeof state !== "string" || state === "") return undefined;
   return state.length <= lengthMaxOf("state") ? state : undefined;

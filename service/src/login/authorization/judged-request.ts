@@ -1,4 +1,5 @@
 import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import type { LoginContext } from "../login-context.ts";
 import {
@@ -6,7 +7,6 @@ import {
   checkAuthorizationRequest,
   firstValueOf,
   getRedirectUri,
-  type Given,
 } from "./authorization-request.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 
@@ -21,7 +21,7 @@ export type JudgedRequest =
 
 /** The parameters of a request, its own or those that were pushed. */
 interface Asked {
-  readonly given: Given;
+  readonly given: Form;
   readonly isPushed: boolean;
 }
 
@@ -58,7 +58,7 @@ function judgeFor(ctx: LoginContext, client: Client, { given, isPushed }: Asked)
 }
 
 /** What was pushed is here by now; anything else would have to be fetched (OpenID Connect Core section 6.2). */
-function refuseUnfetched(given: Given): void {
+function refuseUnfetched(given: Form): void {
   if (firstValueOf(given, "request_uri") === undefined) return;
   const message = "no request_uri but that of a pushed request is supported";
   throw new OAuthProblem("request_uri_not_supported", message);

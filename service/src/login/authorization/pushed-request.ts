@@ -33,7 +33,7 @@ export async function pushRequest(
   const judged = await judgeRequest(ctx, client, { given: form, isPushed: true });
   if ("fault" in judged) throw judged.fault;
   const id = ctx.random.bytes(32).toString("base64url");
-  const parameters: Form = { client_id: client.id };
+  const parameters: Record<string, Form[string]> = { client_id: client.id };
   for (const name of parameterNames) {
     const value = form[name];
     if (value !== undefined) parameters[name] = value;

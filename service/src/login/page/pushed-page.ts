@@ -1,7 +1,8 @@
 import type { Client } from "../../accounts/index.ts";
+import type { Form } from "../../platform/http/http-input.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
-import { type Given, firstValueOf } from "../authorization/authorization-request.ts";
+import { firstValueOf } from "../authorization/authorization-request.ts";
 import type { BrowserCall } from "../authorization/authorize.ts";
 import { getBrowserAttempt } from "../attempt/browser-attempt.ts";
 import { heldLoginIds } from "../attempt/browser-cookies.ts";
@@ -17,7 +18,7 @@ const loginsMax = 8;
  */
 export async function findPushedPage(
   ctx: LoginContext,
-  given: Given,
+  given: Form,
   browser: BrowserCall,
 ): Promise<{ attempt: Attempt; client: Client } | null> {
   const pushedId = pushedIdOf(firstValueOf(given, "request_uri") ?? "");

@@ -17,7 +17,7 @@ export function refuseCoding(contentEncoding: string | undefined): void {
 }
 
 /** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
-export type Form = Record<string, string | string[]>;
+export type Form = Readonly<Record<string, string | string[]>>;
 
 const depthMax = 32;
 /** Above the number of names that `verified` may be asked for at once. */
@@ -25,7 +25,7 @@ const parametersMax = 200;
 
 /** Parses a query string or form body. PostgreSQL cannot hold U+0000, so no value may. @throws {Problem} malformed_request */
 export function parseForm(text: string): Form {
-  const form = Object.create(null) as Form;
+  const form = Object.create(null) as Record<string, string | string[]>;
   if (text === "") return form;
   let count = 0;
   for (const [name, value] of new URLSearchParams(text)) {
