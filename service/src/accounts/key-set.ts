@@ -27,6 +27,11 @@ const modulusBitsMax = 8192;
 const exponentMax = 0xffff_ffffn;
 const privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
+/** Whether a JWK holds what only its owner may know, so that its key is not secret any more (RFC 7518 section 6). */
+export function isPrivateJwk(jwk: object): boolean {
+  return privateMembers.some((member) => Object.hasOwn(jwk, member));
+}
+
 /**
  * Reads the key set of a `private_key_jwt` client: 1 to 10 public keys, RSA of 2048 bits or more for RS256, P-256 for
  * ES256. Private members are refused, not dropped: the owner must learn that the private key has been disclosed.
@@ -47,7 +52,7 @@ export function parseKeySet(value: unknown): ClientKeySet {
 
 function parseKey(value: unknown, name: string): ClientJwk {
   if (!isRecord(value)) throw invalidRequest(`${name} is not an object`);
-  if (privateMembers.some((member) => Object.hasOwn(value, member)))
+  if (isPrivateJwk(value))
     throw invalidRequest(`${name} holds private members; register the public key alone`);
   const { kid, use } = value;
   if (use !== undefined && use !== "sig") throw invalidRequest(`${name} is not for signatures`);

@@ -1,4 +1,5 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
+import { isPrivateJwk } from "../../accounts/index.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
@@ -133,12 +134,9 @@ function parseProof(header: string): Proof {
   return { jwt, algorithm, key: parseJwk(jwt.header["jwk"]) };
 }
 
-const privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-
 function parseJwk(value: unknown): KeyObject {
   if (typeof value !== "object" || value === null) return refuse("jwk is missing");
-  if (privateMembers.some((member) => Object.hasOwn(value, member)))
-    refuse("jwk holds a private key; it is not secret any more");
+  if (isPrivateJwk(value)) refuse("jwk holds a private key; it is not secret any more");
   try {
     return createPublicKey({ key: value as Record<string, unknown>, format: "jwk" });
   } catch {
