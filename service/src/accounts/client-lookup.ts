@@ -20,8 +20,6 @@ export interface Clients extends AsyncDisposable {
   verifySecret(client: Client, presented: string): boolean;
 }
 
-const idLengthMax = 64;
-
 /** Opens the lookup of one process; it follows the channel `client`. */
 export async function openClients(ctx: Ctx): Promise<Clients> {
   const cache = await openRowCache<Client>(ctx, {
@@ -34,8 +32,7 @@ export async function openClients(ctx: Ctx): Promise<Clients> {
   const uses = openUseRecord(ctx, async (noted) => store.recordSecretUses(ctx.db, noted));
   return {
     async find(id) {
-      const isPossible = id.length <= idLengthMax && /^[A-Za-z0-9_-]+$/.test(id);
-      return isPossible ? cache.find(id) : null;
+      return /^[A-Za-z0-9_-]{1,64}$/.test(id) ? cache.find(id) : null;
     },
     findAnew: async (id) => cache.findAnew(id),
     async findFitting(remembered, fits) {

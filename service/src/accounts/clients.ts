@@ -168,9 +168,9 @@ export async function revokeSecret(
   await ctx.db.transaction(async (tx) => {
     const client = await lockClient(tx, given.clientId);
     const id = parseUuid(given.secretId);
-    const secret = { id: id ?? "", clientId: client.id, now: ctx.clock.now() };
-    if (id === null || !(await store.revokeSecret(tx, secret)))
-      throw new Problem("secret_not_found");
+    const secret = { clientId: client.id, now: ctx.clock.now() };
+    const isRevoked = id !== null && (await store.revokeSecret(tx, { id, ...secret }));
+    if (!isRevoked) throw new Problem("secret_not_found");
     await ctx.audit.record(tx, {
       actor,
       action: "client.secret.revoke",

@@ -30,11 +30,11 @@ export async function deleteEntitlement(
 export async function listGranted(
   db: Queryable,
   organizationId: string,
-): Promise<{ entitlement: GrantedEntitlement; grantedAt: number }[]> {
-  return db.query<{ entitlement: GrantedEntitlement; grantedAt: number }>(
-    sql`select entitlement, granted_at as "grantedAt" from organization_entitlement
-      where organization_id = ${organizationId} order by entitlement`,
+): Promise<GrantedEntitlement[]> {
+  const rows = await db.query<{ entitlement: GrantedEntitlement }>(
+    sql`select entitlement from organization_entitlement where organization_id = ${organizationId} order by entitlement`,
   );
+  return rows.map(({ entitlement }) => entitlement);
 }
 
 /** Makes every process read the keys of the organization again. */

@@ -32,14 +32,12 @@ export async function setEntitlement(
         details: { entitlement },
       });
     }
-    const granted = await store.listGranted(tx, organizationId);
-    return [...entitlementsWith(granted.map((each) => each.entitlement))];
+    return [...entitlementsWith(await store.listGranted(tx, organizationId))];
   });
 }
 
 /** What an organization may do, `kyb:read` included. @throws {Problem} organization_not_found */
 export async function listEntitlements(ctx: Ctx, organization: string): Promise<Entitlement[]> {
   const { id } = await getOrganization(ctx, organization);
-  const granted = await store.listGranted(ctx.db, id);
-  return [...entitlementsWith(granted.map((each) => each.entitlement))];
+  return [...entitlementsWith(await store.listGranted(ctx.db, id))];
 }
