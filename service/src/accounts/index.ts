@@ -52,6 +52,7 @@ export {
   type AccountsContext,
   accountRoutes,
   apiKeyOf,
+  limitOfKey,
   refuseKeyInUrl,
   requireApiKey,
 } from "./routes.ts";

@@ -26,6 +26,15 @@ declare module "fastify" {
 /** Bursts of this many seconds' worth (decisions section 8, Rate limits). */
 const burstSeconds = 4;
 
+/** The limit of a client domain's or an issuer's key for calls of one kind. @param address exempt if it is loopback */
+export function limitOfKey(perSecond: number, address?: string): Limit {
+  return {
+    perSecond,
+    burst: perSecond * burstSeconds,
+    ...(address !== undefined && { address }),
+  };
+}
+
 /**
  * Guards every route of this scope: an API key in the `Authorization` header, none in the URL, and the rate limit of
  * that key, `read` for GET, HEAD and routes that say `onlyReads`, `create` for the rest. The routes find out who calls
@@ -118,12 +127,8 @@ async function limitKey(
   const isRead = request.method === "GET" || request.method === "HEAD" || onlyReads;
   const own = isRead ? key.limits.readsPerSecond : key.limits.createsPerSecond;
   const perSecond = own ?? (isRead ? ctx.config.readsPerSecond : ctx.config.createsPerSecond);
-  const limit: Limit = {
-    perSecond,
-    burst: perSecond * burstSeconds,
-    // A limit of the organization's own was set on purpose, so it counts on loopback too.
-    ...(own === null && { address: callerAddressOf(ctx, request) }),
-  };
+  // A limit of the organization's own was set on purpose, so it counts on loopback too.
+  const limit = limitOfKey(perSecond, own === null ? callerAddressOf(ctx, request) : undefined);
   const taken = await ctx.limits.take(`key:${isRead ? "read" : "create"}:${key.id}`, limit);
   void reply.headers(limitHeaders(taken, limit));
   if (taken.ok) return;

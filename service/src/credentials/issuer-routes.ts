@@ -3,12 +3,12 @@ import { readAddress } from "../platform/http/address-input.ts";
 import { IdParams, Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
 import type { FastifyRequest } from "fastify";
-import { refuseKeyInUrl } from "../accounts/index.ts";
+import { limitOfKey, refuseKeyInUrl } from "../accounts/index.ts";
 import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
+import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import { companyRoutes, readCredentialId } from "./company-routes.ts";
 import { statusOfCredential } from "./credential.ts";
@@ -21,8 +21,6 @@ import type { Caller } from "./issuer-key-lookup.ts";
 
 /** Documents come with their images, as Base64 text. */
 const issueBytesMax = 8 * 1024 * 1024;
-/** Bursts of this many seconds' worth, as for API keys. */
-const burstSeconds = 4;
 
 const tags = ["issuer"];
 
@@ -48,15 +46,14 @@ export async function issuerRoutes(ctx: CredentialsContext, http: Http): Promise
 }
 
 async function limitCaller(
-  { config, limits, metrics }: CredentialsContext,
+  ctx: CredentialsContext,
   { keyId }: Caller,
   request: FastifyRequest,
 ): Promise<void> {
   const isRead = request.method === "GET";
-  const perSecond = isRead ? config.readsPerSecond : config.createsPerSecond;
-  const address = callerAddressOf({ config }, request);
-  const limit: Limit = { perSecond, burst: perSecond * burstSeconds, address };
-  await takeOrRefuse({ limits, metrics }, `issuer:${isRead ? "read" : "create"}:${keyId}`, limit);
+  const perSecond = isRead ? ctx.config.readsPerSecond : ctx.config.createsPerSecond;
+  const limit = limitOfKey(perSecond, callerAddressOf(ctx, request));
+  await takeOrRefuse(ctx, `issuer:${isRead ? "read" : "create"}:${keyId}`, limit);
 }
 
 function callerOf(request: FastifyRequest): Caller {

@@ -1,9 +1,9 @@
 import { limitNetworkOf } from "../platform/http/client-address.ts";
-import { type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
+import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
 import type { LoginContext } from "./login-context.ts";
 
 /** All callers together ask contracts at a bounded rate: one login or order must not use it up for the others. */
-const perSubject: Limit = { perSecond: 10 / 60, burst: 10 };
+const perSubjectMinute = 10;
 
 /** Nor must one address, however many logins and orders it has. */
 const perAddressMinute = 60;
@@ -20,7 +20,7 @@ export async function limitContractSignatures(
 ): Promise<void> {
   const { subject, callerAddress: address } = asked;
   if (subject !== undefined)
-    await takeOrRefuse(ctx, `signature:${subject}`, { ...perSubject, address });
-  const limit = { perSecond: perAddressMinute / 60, burst: perAddressMinute, address };
-  await takeOrRefuse(ctx, `signature:address:${limitNetworkOf(address)}`, limit);
+    await takeOrRefuse(ctx, `signature:${subject}`, perMinute(perSubjectMinute, address));
+  const network = limitNetworkOf(address);
+  await takeOrRefuse(ctx, `signature:address:${network}`, perMinute(perAddressMinute, address));
 }
