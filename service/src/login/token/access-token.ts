@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { accessTokenTyp, isSignedWith, type JwtKey, signJwt } from "../keys/jwt.ts";
-import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
+import { bytesOfUuid, uuidOfBytes } from "../../platform/ids.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /** The claims of an access token (RFC 9068 section 2.2, decisions section 2). */
@@ -40,7 +40,7 @@ export interface AccessGrant {
 const jtiRandomBytes = 12;
 
 export function signAccessToken(ctx: TokenContext, grant: AccessGrant): string {
-  const family = bytesOfFamilyId(grant.familyId).toString("base64url");
+  const family = bytesOfUuid(grant.familyId).toString("base64url");
   const claims: AccessTokenClaims = {
     iss: ctx.config.baseUrl,
     sub: grant.subject,
@@ -102,5 +102,5 @@ function readSigned(key: JwtKey, token: string): Claims | null {
 
 /** The family that an access token belongs to. */
 export function familyOf(claims: AccessTokenClaims): string {
-  return familyIdOfBytes(Buffer.from(claims.jti.slice(0, claims.jti.indexOf(".")), "base64url"));
+  return uuidOfBytes(Buffer.from(claims.jti.slice(0, claims.jti.indexOf(".")), "base64url"));
 }

@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { equalBytes, mac } from "../../platform/cryptography/mac.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
-import { bytesOfFamilyId, familyIdOfBytes } from "./family-id.ts";
+import { bytesOfUuid, uuidOfBytes } from "../../platform/ids.ts";
 
 /** A genuine refresh token: its mac shows that this installation made it, whatever has become of it since. */
 export interface RefreshToken {
@@ -26,7 +26,7 @@ export function makeRefreshToken(
   random: { bytes(length: number): Buffer },
 ): RefreshToken {
   const secret = random.bytes(secretBytes).toString("base64url");
-  const body = `${bytesOfFamilyId(family.id).toString("base64url")}.${family.generation}.${secret}`;
+  const body = `${bytesOfUuid(family.id).toString("base64url")}.${family.generation}.${secret}`;
   const text = `${body}.${macOf(key, body).toString("base64url")}`;
   return { text, familyId: family.id, generation: family.generation, sha256: sha256(text) };
 }
@@ -37,7 +37,7 @@ export function parseRefreshToken(key: KeyObject, text: string): RefreshToken | 
   if (family === undefined || given === undefined) return null;
   const expected = macOf(key, `${family}.${generation}.${secret}`).toString("base64url");
   if (!equalBytes(Buffer.from(expected), Buffer.from(given))) return null;
-  const familyId = familyIdOfBytes(Buffer.from(family, "base64url"));
+  const familyId = uuidOfBytes(Buffer.from(family, "base64url"));
   return { text, familyId, generation: Number(generation), sha256: sha256(text) };
 }
 
