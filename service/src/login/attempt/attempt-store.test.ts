@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import type { Address } from "@svc/protocol";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
-import { findSessionBySecret } from "../session/logout-store.ts";
+import { findSessionBySecret } from "../session/session-store.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { addClient, openTestLogin, redirectUri, user } from "../test-login.ts";
 import { deleteUser } from "../user-deletion.ts";

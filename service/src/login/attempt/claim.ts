@@ -121,7 +121,7 @@ export function refuseUnfit(attempt: Attempt, { user, acr }: { user: Address; ac
   if (acrMinimum !== undefined && !acrAtLeast(acr, acrMinimum)) throw new Problem("acr_unmet");
 }
 
-type Claimed = Attempt & store.Claim & { requestObject: string };
+type Claimed = Attempt & store.Claim;
 
 interface ClaimFacts {
   readonly attempt: Attempt;

@@ -7,7 +7,7 @@ import { withQuery } from "../attempt/attempt.ts";
 import { sessionSecretHash } from "../attempt/browser-cookies.ts";
 import { valueOf } from "../client/client-authentication.ts";
 import { type IdTokenHint, readIdTokenHint } from "../authorization/id-token-hint.ts";
-import * as store from "./logout-store.ts";
+import * as store from "./session-store.ts";
 import { endSession } from "./session-end.ts";
 import type { TokenContext } from "../token-context.ts";
 

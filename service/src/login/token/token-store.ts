@@ -239,13 +239,11 @@ export async function insertMachineFamily(
   return row?.spent ?? [];
 }
 
-export type RevocationReason = "code_reuse" | "reuse" | "revoked" | "session_ended";
-
-/** Ends a family: its refresh token and all of its access tokens. */
+/** Ends a family of which two parties hold tokens: its refresh token and all of its access tokens. */
 export async function revokeFamily(
   db: Queryable,
   familyId: string,
-  { reason, now }: { reason: RevocationReason; now: number },
+  { reason, now }: { reason: "code_reuse" | "reuse"; now: number },
 ): Promise<void> {
   await db.query(sql`
     update token_family set revoked_at = ${now}, revoked_reason = ${reason}, successor_sealed = null
