@@ -86,7 +86,7 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
   const present = (): Snapshot => {
     const now = ctx.clock.now();
     if (snapshot === null || now < snapshot.validFrom || now >= snapshot.validUntil)
-      snapshot = takeSnapshot(keys, { now, retentionSeconds });
+      snapshot = takeSnapshot(keys, now);
     return snapshot;
   };
   const unsubscribe = await ctx.notifications.subscribe(channel, refresh);
@@ -192,11 +192,7 @@ function indexByHeader(keys: readonly SigningKey[]): ReadonlyMap<string, Signing
   return new Map(entries);
 }
 
-function takeSnapshot(
-  keys: readonly SigningKey[],
-  options: { now: number; retentionSeconds: number },
-): Snapshot {
-  const { now } = options;
+function takeSnapshot(keys: readonly SigningKey[], now: number): Snapshot {
   const current = new Map<KeyPurpose, SigningKey>();
   for (const purpose of keyPurposes) {
     const key = currentOf(keysOf(keys, purpose), now);
@@ -205,13 +201,13 @@ function takeSnapshot(
   const publishedIn = (set: KeySetName): SigningKey[] =>
     keyPurposes
       .filter((purpose) => keySetOf(purpose) === set)
-      .flatMap((purpose) => publishedOf(keysOf(keys, purpose), options));
+      .flatMap((purpose) => publishedOf(keysOf(keys, purpose), { now, retentionSeconds }));
   const turns = keys
-    .flatMap((key) => [key.startsAt, key.startsAt + options.retentionSeconds])
+    .flatMap((key) => [key.startsAt, key.startsAt + retentionSeconds])
     .filter((time) => time > now);
   return {
     validFrom: now,
-    validUntil: Math.min(...turns, now + options.retentionSeconds),
+    validUntil: Math.min(...turns, now + retentionSeconds),
     current,
     sets: {
       login: serialiseKeySet(publishedIn("login")),
