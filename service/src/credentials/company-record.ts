@@ -12,7 +12,7 @@ import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest } from "../platform/http/problems.ts";
 import { newestDate } from "./calendar.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
-import { lifetimeSecondsMax } from "./issue.ts";
+import { checkEnd } from "./issue.ts";
 
 /** The document of the credential that is a company's record; its holder is the business. */
 export const companyDocument = "COMPANY";
@@ -65,8 +65,7 @@ export interface CheckedCompanyRecord {
 export function checkCompanyRecord(given: GivenCompanyRecord, now: number): CheckedCompanyRecord {
   const business = readAddress("business", given.business);
   const { expiresAt, asOf = now } = given;
-  if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
-    throw invalidRequest("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
+  checkEnd(expiresAt, now);
   if (!Number.isSafeInteger(asOf) || asOf <= 0 || asOf > now)
     throw invalidRequest("asOf must be a time in Unix seconds that has come");
   if (given.fields.length === 0 || given.fields.length > companyFieldsMax)

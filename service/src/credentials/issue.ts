@@ -50,7 +50,13 @@ const fieldsMax = 100;
 /** For how long an `Idempotency-Key` stands for its first call. */
 export const idempotencySeconds = 86_400;
 /** The longest lifetime of a document. */
-export const lifetimeSecondsMax = 20 * 366 * 86_400;
+const lifetimeSecondsMax = 20 * 366 * 86_400;
+
+/** Checks when a credential ends. @throws {Problem} invalid_request */
+export function checkEnd(expiresAt: number, now: number): void {
+  if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
+    throw invalidRequest("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
+}
 
 /**
  * Issues a credential: checks the fields, adds what is derived from them, salts and hashes all, and seals the values
@@ -122,15 +128,12 @@ class Repeated extends Error {
   }
 }
 
-/** A credential that only has to be stored. */
-type PreparedCredential = store.NewCredential & { readonly actor: string };
-
 /** Does everything that needs no database. @throws {Problem} invalid_request, issuer_distrusted */
 export function prepareCredential(
   ctx: Pick<Ctx, "clock" | "random" | "seal">,
   issuer: Issuer,
   given: GivenCredential,
-): PreparedCredential {
+): store.NewCredential {
   const now = ctx.clock.now();
   if (!isTrusted(issuer, now)) throw new Problem("issuer_distrusted");
   const { user, document, fields, expiresAt } = checkGiven(given, now);
@@ -152,7 +155,6 @@ export function prepareCredential(
     expiresAt,
     planted: plantTree(user, salted, () => ctx.random.bytes(32)),
     valuesSealed: ctx.seal.seal(writeValues(salted), placeIn(credentialValuesColumn, id)),
-    actor: `issuer:${issuer.id}`,
   };
 }
 
@@ -160,11 +162,12 @@ export function prepareCredential(
 export async function storeCredential(
   ctx: Pick<Ctx, "audit">,
   tx: Queryable,
-  prepared: PreparedCredential,
+  prepared: store.NewCredential,
 ): Promise<IssuedCredential> {
-  const { actor, id, user, document, planted } = prepared;
+  const { id, issuerId, user, document, planted } = prepared;
   if (!(await store.insertCredential(tx, prepared))) throw new Problem("issuer_distrusted");
   const details = { user, document, fields: planted.leaves.map(({ field }) => field) };
+  const actor = `issuer:${issuerId}`;
   await ctx.audit.record(tx, { actor, action: "credential.issue", subject: id, details });
   return { id, root: planted.root, isRepeated: false };
 }
@@ -183,8 +186,7 @@ function checkGiven(given: GivenCredential, now: number): Checked {
   if (document === undefined)
     throw invalidRequest(`document must be one of ${documents.join(", ")}`);
   const { expiresAt } = given;
-  if (!Number.isSafeInteger(expiresAt) || expiresAt <= now || expiresAt > now + lifetimeSecondsMax)
-    throw invalidRequest("expiresAt must be a time in Unix seconds, ahead by 20 years at most");
+  checkEnd(expiresAt, now);
   if (given.fields.length === 0 || given.fields.length > fieldsMax)
     throw invalidRequest(`fields must have 1 to ${fieldsMax} elements`);
   const today = newestDate(now);
