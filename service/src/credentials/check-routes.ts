@@ -1,5 +1,5 @@
 import { readAddress } from "../platform/http/address-input.ts";
-import { Type } from "../platform/http/schema.ts";
+import { Bytes32, Type } from "../platform/http/schema.ts";
 import {
   type Address,
   type Hex32,
@@ -139,8 +139,6 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
   );
 }
 
-const hash = Type.String({ description: "32 bytes, `0x` hex." });
-
 function proofRoute(ctx: CredentialsContext, scope: Http): void {
   scope.get(
     "/api/v1/blockchain/proof",
@@ -158,13 +156,13 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
                 Type.Array(
                   Type.Object({
                     field: Type.String(),
-                    commitment: hash,
+                    commitment: Bytes32,
                     expiresAt: Type.Integer({ description: "Unix seconds." }),
-                    leaf: hash,
-                    root: hash,
-                    proof: Type.Array(hash),
+                    leaf: Bytes32,
+                    root: Bytes32,
+                    proof: Type.Array(Bytes32),
                     issuer: Type.String({ description: "How the registry names it." }),
-                    transactionHash: hash,
+                    transactionHash: Bytes32,
                     chainId: Type.Integer(),
                     registry: Type.String({ description: "Address of CredentialRegistry." }),
                   }),

@@ -1,6 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { readAddress } from "../platform/http/address-input.ts";
-import { IdParams, Type } from "../platform/http/schema.ts";
+import { Bytes32, IdParams, Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
 import { isBusinessField } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
@@ -29,7 +29,7 @@ const recordMembers = {
     description:
       "`pending` until its attestation is final, then `live`; `expired`, `revoked`, or `distrusted` with its issuer.",
   }),
-  root: Type.String({ description: "32 bytes, `0x` hex." }),
+  root: Bytes32,
   asOf: Type.Integer({ description: "When the issuer looked at its sources, Unix seconds." }),
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   expiresAt: Type.Integer({ description: "Unix seconds." }),

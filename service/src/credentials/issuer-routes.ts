@@ -1,6 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { readAddress } from "../platform/http/address-input.ts";
-import { IdParams, Type } from "../platform/http/schema.ts";
+import { Bytes32, IdParams, Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
 import type { FastifyRequest } from "fastify";
 import { limitOfKey, refuseKeyInUrl } from "../accounts/index.ts";
@@ -62,7 +62,6 @@ function callerOf(request: FastifyRequest): Caller {
   return caller;
 }
 
-const hash = Type.String({ description: "32 bytes, `0x` hex." });
 const credentialMembers = {
   id: Type.String({ format: "uuid" }),
   user: Type.String(),
@@ -71,7 +70,7 @@ const credentialMembers = {
     description:
       "`pending` until its attestation is final, then `live`; `expired`, `revoked`, `withdrawn` by its user, `lapsed` when nobody collected it in 30 days, `distrusted` with its issuer.",
   }),
-  root: hash,
+  root: Bytes32,
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   expiresAt: Type.Integer({ description: "Unix seconds." }),
   collected: Type.Boolean({

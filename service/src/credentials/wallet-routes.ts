@@ -1,5 +1,5 @@
 import { parseUuid } from "../platform/ids.ts";
-import { Type } from "../platform/http/schema.ts";
+import { Bytes32, Type } from "../platform/http/schema.ts";
 import { sixDigits, uuid } from "../platform/http/text-form.ts";
 import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/http/client-address.ts";
@@ -14,8 +14,6 @@ import { finishVerification, startVerification } from "./email.ts";
 import { withdrawCredential } from "./ending.ts";
 
 const tags = ["wallet"];
-const hash = Type.String({ description: "32 bytes, `0x` hex." });
-
 /** What wallets call below `/w/`: collect and withdraw credentials, verify an e-mail address. */
 export function credentialWalletRoutes(
   ctx: CredentialsContext,
@@ -44,15 +42,15 @@ const credentialItem = Type.Object({
       "`pending` until its attestation is final, `live`, `expired`, `revoked`, `withdrawn`, `lapsed`, `distrusted`.",
   }),
   issuedAt: Type.Integer({ description: "Unix seconds." }),
-  root: hash,
+  root: Bytes32,
   collected: Type.Boolean(),
   fields: Type.Array(
     Type.Object({
       field: Type.String(),
       expiresAt: Type.Integer({ description: "Unix seconds." }),
       data: Type.Optional(Type.String({ description: "Until it is collected." })),
-      pepper: Type.Optional(hash),
-      proof: Type.Optional(Type.Array(hash)),
+      pepper: Type.Optional(Bytes32),
+      proof: Type.Optional(Type.Array(Bytes32)),
     }),
   ),
 });

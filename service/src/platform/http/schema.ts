@@ -56,6 +56,9 @@ export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof bui
 /** The body of a route that needs none: it may be absent, and has no members. */
 export const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: false }));
 
+/** How an answer writes 32 bytes, such as a hash. */
+export const Bytes32 = Type.String({ description: "32 bytes, `0x` hex." });
+
 /** The path parameters of a route about one thing. */
 export const IdParams = Type.Object({ id: Type.String() });
 
