@@ -6,7 +6,6 @@ import { uuidv7 } from "../platform/ids.ts";
 import { Problem } from "../platform/http/problems.ts";
 import {
   checkCompanyRecord,
-  companyDocument,
   type GivenCompanyRecord,
   soleProprietorOf,
   vouchesFor,
@@ -90,7 +89,7 @@ function prepareRecord(
       issuerId,
       environment,
       user: business,
-      document: companyDocument,
+      document: store.companyDocument,
       createdAt: now,
       expiresAt,
       planted,

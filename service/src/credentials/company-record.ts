@@ -14,9 +14,6 @@ import { newestDate } from "./calendar.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
 import { checkEnd } from "./issue.ts";
 
-/** The document of the credential that is a company's record; its holder is the business. */
-export const companyDocument = "COMPANY";
-
 /** Fields of one record. */
 export const companyFieldsMax = 400;
 const subjectPattern = /^[a-z0-9-]{1,40}$/;

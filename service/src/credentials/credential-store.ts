@@ -22,10 +22,11 @@ export interface CredentialRow {
 }
 
 /**
- * The document of a record of a business. Passed as a value where a user or an id finds the credential: {@link sql} tells
- * why. Where nearly all credentials are records of businesses, those of persons would all be read otherwise.
+ * The document of the credential that is a company's record; its holder is the business. Passed as a value where a user
+ * or an id finds the credential: {@link sql} tells why. Where nearly all credentials are records of businesses, those of
+ * persons would all be read otherwise.
  */
-const company = "COMPANY";
+export const companyDocument = "COMPANY";
 
 const credentialColumns = columns`
   credential.id, issuer_id as "issuerId", credential.environment, user_address as "user", document,
@@ -77,7 +78,7 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
 /** A credential of a user; records of companies are not found. */
 export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
   const [row] = await db.query<CredentialRow>(
-    sql`select ${credentialColumns} from credential where id = ${id} and document <> ${company}`,
+    sql`select ${credentialColumns} from credential where id = ${id} and document <> ${companyDocument}`,
   );
   return row ?? null;
 }
@@ -112,7 +113,7 @@ export async function listIssued(
           where issuer_id = ${issuerId} and document <> 'COMPANY' and id < ${before}
           order by id desc limit ${limit}`
       : sql`select ${credentialColumns} from credential
-          where user_address = ${user} and issuer_id = ${issuerId} and document <> ${company} and id < ${before}
+          where user_address = ${user} and issuer_id = ${issuerId} and document <> ${companyDocument} and id < ${before}
           order by id desc limit ${limit}`,
   );
 }
@@ -134,7 +135,7 @@ export async function listOwned(
     sql`select ${credentialColumns}, issuer.name as "issuerName", issuer.address as "issuerAddress",
         distrusted_from as "distrustedFrom"
       from credential join issuer on issuer.id = issuer_id
-      where user_address = ${user} and document <> ${company} and credential.id < ${page.before ?? lastUuid}
+      where user_address = ${user} and document <> ${companyDocument} and credential.id < ${page.before ?? lastUuid}
       order by credential.id desc limit ${page.limit}`,
   );
 }
@@ -189,7 +190,7 @@ export async function collectCredential(
 ): Promise<boolean> {
   const rows = await db.query(
     sql`update credential set values_sealed = null, collected_at = coalesce(collected_at, ${now})
-      where id = ${id} and user_address = ${user} and document <> ${company} returning id`,
+      where id = ${id} and user_address = ${user} and document <> ${companyDocument} returning id`,
   );
   return rows.length === 1;
 }
@@ -227,7 +228,7 @@ export async function listAttestedLeaves(
   return tx.query<{ leaf: Hex32; user: Address; field: FieldName }>(
     sql`select '0x' || encode(leaf, 'hex') as leaf, user_address as user, field
       from credential_leaf join credential on credential.id = credential_id
-      where credential_id = any(${ids}::uuid[]) and attested_at is not null and document <> ${company}`,
+      where credential_id = any(${ids}::uuid[]) and attested_at is not null and document <> ${companyDocument}`,
   );
 }
 
@@ -272,7 +273,7 @@ export async function deleteOfUser(tx: Queryable, user: Address, now: number): P
   // One statement, so that a root that is being attested at the same time is seen in its final state.
   const rows = await tx.query(
     sql`with deleted as (
-        delete from credential where user_address = ${user} and document <> ${company}
+        delete from credential where user_address = ${user} and document <> ${companyDocument}
         returning id, root, issuer_id, attest_batch_id, ended_at
       ), queued as (
         insert into credential_revocation (root, issuer_id, created_at)
@@ -287,7 +288,7 @@ export async function deleteOfUser(tx: Queryable, user: Address, now: number): P
 /** Locks the credentials of a user that count or will. */
 export async function lockOfUser(tx: Queryable, user: Address): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
-    sql`select id from credential where user_address = ${user} and document <> ${company} and ended_at is null
+    sql`select id from credential where user_address = ${user} and document <> ${companyDocument} and ended_at is null
       order by id for update`,
   );
   return rows.map(({ id }) => id);
