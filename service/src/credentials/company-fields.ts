@@ -15,7 +15,7 @@ import { type FieldProof, proveLeaves } from "./checks.ts";
 import { companyValueColumn } from "./company-issue.ts";
 import { readValue } from "./company-record.ts";
 import * as store from "./company-store.ts";
-import { statusOfLeaf } from "./leaf.ts";
+import { type LeafStatus, statusOfLeaf } from "./leaf.ts";
 
 /** A field of a business that counts. */
 export interface CompanyField {
@@ -74,8 +74,6 @@ export interface CompanyClaim {
   readonly hash: Hex32;
 }
 
-export type CompanyClaimStatus = "LIVE" | "EXPIRED" | "REVOKED" | "UNKNOWN";
-
 /**
  * The state of each leaf, in their order; `UNKNOWN` unless it belongs to this business, name and subject. One
  * statement.
@@ -88,7 +86,7 @@ export async function matchCompanyLeaves(
     claims: readonly CompanyClaim[];
     now: number;
   },
-): Promise<CompanyClaimStatus[]> {
+): Promise<(LeafStatus | "UNKNOWN")[]> {
   const { environment, business, claims, now } = given;
   const leaves = claims.map(({ hash }) => hash);
   const rows = await store.listKnownLeaves(db, { environment, business, leaves });

@@ -14,7 +14,7 @@ import { ensureBuiltInIssuers } from "./issuers.ts";
 import { openLookups } from "./lookups.ts";
 
 export { waitForAttestation } from "./attestation.ts";
-export { credentialFinalHandlers } from "./batches.ts";
+export { credentialFinalHandlers, sendToRegistry } from "./batches.ts";
 export { collectCredential, listOwnCredentials } from "./collection.ts";
 export {
   type CompanyClaim,
@@ -24,7 +24,6 @@ export {
   matchCompanyLeaves,
   proveCompanyLeaves,
 } from "./company-fields.ts";
-export { sendToRegistry } from "./batches.ts";
 export { issueCompanyRecord } from "./company-issue.ts";
 export { isSoleProprietor, isVouchedFor } from "./company-store.ts";
 export { sampleCompanyFields } from "./company-sample.ts";
