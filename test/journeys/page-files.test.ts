@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { authorizationUrl, hooksOf, makePkce, openPage } from "../login-flow.ts";
+import { claim, newIdentity, scan } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -30,9 +31,21 @@ test("page and files come packed to a browser that takes that, in 25 kB together
   const files = await Promise.all(urls.map(async (url) => load(url, "gzip, br")));
   for (const { coding } of [packed, ...files]) assert.equal(coding, "gzip");
   assert.ok([packed, ...files].reduce((sum, { length }) => sum + length, 0) <= 25_000);
-  const plain = await load(page, "identity");
-  assert.deepEqual([plain.coding, plain.length], [null, Buffer.byteLength(plain.text)]);
-  assert.ok(hooksOf(plain.text).qr.startsWith("svc:login?"));
+  for (const accepted of ["identity", "gzip;q=0, br", "br, GZIP ; q=0.0", "gzipped"]) {
+    const plain = await load(page, accepted);
+    assert.deepEqual([plain.coding, plain.length], [null, Buffer.byteLength(plain.text)]);
+    assert.ok(hooksOf(plain.text).qr.startsWith("svc:login?"));
+  }
+  for (const accepted of ["GZIP", "br;q=1.0,gzip;q=0.8, *;q=0.1"])
+    assert.equal((await load(page, accepted)).coding, "gzip");
+});
+
+test("a page that shows a number is sent as it is: packed, its size would tell of the number", async () => {
+  const page = await openPage(world.baseUrl, world.client);
+  await claim(scan(page.qr), newIdentity());
+  const shown = await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}`);
+  assert.equal(shown.headers.get("content-encoding"), null);
+  assert.match(await shown.text(), /data-code>\d\d</);
 });
 
 test("a page of another version gets the files of this one, which no cache keeps under its names", async () => {

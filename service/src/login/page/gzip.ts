@@ -1,23 +1,27 @@
 import { gzipSync } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** Whether the browser takes gzip. */
+/** Whether the browser takes gzip; one that names it with `q=0` does not (RFC 9110 section 12.5.3). */
 export const takesGzip = ({ headers }: FastifyRequest): boolean =>
-  /\bgzip\b/.test(headers["accept-encoding"] ?? "");
+  (headers["accept-encoding"] ?? "")
+    .split(",")
+    .some((coding) => /^\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*$).*)?$/i.test(coding));
 
 /** Level 3 costs half the CPU of the usual 6, and a twentieth more bytes. */
 const level = 3;
 
 /**
- * Sends a login's page packed if the browser takes that: it is more than half of what a login loads. Packing tells
- * nothing of its secrets (BREACH): whoever varies what the page repeats begins another login, with other secrets.
+ * Sends a login's page, packed if the browser takes that and `mayPack`: it is more than half of what a login loads.
+ *
+ * @param of.mayPack false for a page that shows the two digits, which its packed size would tell in part
  */
 export function sendPage(
   html: string,
-  { request, reply }: { request: FastifyRequest; reply: FastifyReply },
+  of: { request: FastifyRequest; reply: FastifyReply; mayPack: boolean },
 ): FastifyReply {
+  const { request, reply, mayPack } = of;
   void reply.header("vary", "accept-encoding");
-  return takesGzip(request)
+  return mayPack && takesGzip(request)
     ? reply.header("content-encoding", "gzip").send(gzipSync(html, { level }))
     : reply.send(html);
 }

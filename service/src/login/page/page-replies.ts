@@ -48,7 +48,9 @@ export function showLogin(
     ...pageHeaders({ leadsTo: attempt.request.redirectUri }),
     "set-cookie": [...cookies],
   });
-  return sendPage(renderLoginPage(view), { request, reply });
+  // What it holds of secrets by then is random, and whoever varies what it repeats begins another login (BREACH).
+  const mayPack = view.state.kind === "waiting";
+  return sendPage(renderLoginPage(view), { request, reply, mayPack });
 }
 
 /** Redirects the browser by 303, without revealing where it comes from. */
