@@ -206,7 +206,8 @@ test("what is deep, long or leads back to itself is told to a bound", () => {
   const { log, text } = openLog();
   const ring: Record<string, unknown> = {};
   ring["again"] = ring;
-  const flood = "aa?".repeat(30_000);
+  // The cut goes through its last character.
+  const flood = `${"aa?".repeat(1_365)}😀${"aa?".repeat(30_000)}`;
   log.info(
     { ring, list: Array.from({ length: 60 }, (_, at) => at), none: null, flood, err: Error(flood) },
     "x",
@@ -215,5 +216,6 @@ test("what is deep, long or leads back to itself is told to a bound", () => {
   const told = JSON.parse(text()) as { flood: string; err: { message: string } };
   assert.deepEqual([line.list.length, line.none], [50, null]);
   assert.deepEqual([told.flood.length, told.err.message.length], [4096, 4096]);
+  assert.ok(told.flood.isWellFormed() && told.err.message.isWellFormed());
   assert.equal(JSON.stringify(line.ring), '{"again":'.repeat(6) + '"[hidden]"' + "}".repeat(6));
 });

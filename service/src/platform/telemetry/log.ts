@@ -74,6 +74,9 @@ const itemsMax = 50;
 /** Of one text, which may be somebody else's: what looks for secrets in a line may take time by the square of it. */
 const charactersMax = 4096;
 
+/** Half of a character, as a cut leaves it, would be no text to strict readers of JSON, who then drop the line. */
+const cut = (text: string): string => text.slice(0, charactersMax).toWellFormed();
+
 function hideFields(fields: object, depth: number): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {
@@ -85,13 +88,13 @@ function hideFields(fields: object, depth: number): Record<string, unknown> {
 
 function hideValue(value: unknown, depth: number): unknown {
   if (typeof value === "bigint") return value.toString();
-  if (typeof value === "string") return value.slice(0, charactersMax);
+  if (typeof value === "string") return cut(value);
   if (typeof value !== "object" || value === null) return value;
   if (depth > depthMax || ArrayBuffer.isView(value)) return hidden;
   if (value instanceof Error) return describeError(value, depth);
   if (Array.isArray(value))
     return value.slice(0, itemsMax).map((each) => hideValue(each, depth + 1));
-  if (value instanceof URL) return value.href;
+  if (value instanceof URL) return cut(value.href);
   return hideFields(value, depth);
 }
 
@@ -117,7 +120,7 @@ function describeError(error: Error, depth: number): Record<string, unknown> {
 function messageOf(error: Error): string {
   const quotesInput = error instanceof DatabaseError || error instanceof SyntaxError;
   const message = quotesInput ? error.message.replaceAll(/(["'`]).*\1/gs, hidden) : error.message;
-  return message.slice(0, charactersMax);
+  return cut(message);
 }
 
 /**
