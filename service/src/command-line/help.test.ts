@@ -51,6 +51,7 @@ void test("help is asked for as people ask, and the version is told", async () =
   for (const args of [
     ["client", "create", "-h"],
     ["help", "client", "create"],
+    ["--json", "help", "client", "create"],
   ])
     assert.deepEqual(await callCommandLine(args), one, args.join(" "));
   const { status, out, err } = await callCommandLine(["--version"]);

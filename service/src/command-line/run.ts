@@ -77,7 +77,7 @@ function spellOut(args: readonly string[]): string[] {
   const [first, ...rest] = args.map((arg) => (arg === "-h" ? "--help" : arg));
   if (first === undefined) return [];
   if (first === "help") return [...rest, "--help"];
-  return first === "--json" ? [...rest, first] : [first, ...rest];
+  return first === "--json" ? [...spellOut(rest), first] : [first, ...rest];
 }
 
 /** The verb that the arguments begin with; if two match, the longer one. */
