@@ -21,7 +21,7 @@ import {
   keepRequestObject,
   type OrderLink,
 } from "../../service/src/kyc/consent-store.ts";
-import { renewPending } from "../../service/src/kyc/order-store.ts";
+import { lockExpiredAmong, renewPending } from "../../service/src/kyc/order-store.ts";
 import { findOldestWaitingSince } from "../../service/src/kyc/settlement-store.ts";
 import { listOpenLogins } from "../../service/src/login/business/business-login-store.ts";
 import { purgeAttempts } from "../../service/src/login/retention-store.ts";
@@ -350,6 +350,7 @@ const steps: [table: string, indexes: string[], asks: Ask[]][] = [
       async (db) => keepRequestObject(db, openedLink, { object: "", now: 0 }),
       async (db) =>
         renewPending(db, { id, callback: "", expiration: 0 }).catch(() => "there is no such order"),
+      async (db) => lockExpiredAmong(db, [id], 0),
     ],
   ],
   [

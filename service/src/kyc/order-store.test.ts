@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 import type { TestOrder } from "../../../test/approved-orders-store.ts";
+import { untilBlocked } from "../../../test/lock-waits.ts";
 import { getPackage } from "../accounts/index.ts";
 import { sql } from "../platform/database/db.ts";
 import { steps } from "./order.ts";
@@ -12,8 +13,9 @@ import {
   findOrder,
   hasExpired,
   holdTransfer,
+  listExpiredOf,
   lockExpired,
-  lockIfExpired,
+  lockExpiredAmong,
   renewPending,
 } from "./order-store.ts";
 import { requestOrder } from "./orders.ts";
@@ -57,11 +59,15 @@ await test("an order waits through the last second of its time", async () => {
   const asked = { user, sourceKey, callback, expiration, fields: ["EMAIL"] };
   const { order } = await requestOrder(ctx, key, asked);
   assert.deepEqual(await lockExpired(ctx.db, expiration, 9), []);
-  assert.deepEqual(await lockIfExpired(ctx.db, order.id, expiration), []);
+  assert.deepEqual(await lockExpiredAmong(ctx.db, [order.id], expiration), []);
+  assert.deepEqual(await listExpiredOf(ctx.db, key.clientDomainId, expiration), []);
   assert.equal(await hasExpired(ctx.db, expiration), false);
   const over = [{ id: order.id, attempt: 1 }];
   assert.deepEqual(await lockExpired(ctx.db, expiration + 1, 9), over);
-  assert.deepEqual(await lockIfExpired(ctx.db, order.id, expiration + 1), over);
+  assert.deepEqual(await lockExpiredAmong(ctx.db, [order.id], expiration + 1), over);
+  assert.deepEqual(await listExpiredOf(ctx.db, key.clientDomainId, expiration + 1), [order.id]);
+  const other = await ctx.apiKeys.authenticate(world.sandbox.apiKey);
+  assert.deepEqual(await listExpiredOf(ctx.db, other.clientDomainId, expiration + 1), []);
   assert.equal(await hasExpired(ctx.db, expiration + 1), true);
 });
 
@@ -100,4 +106,27 @@ await test("callback and end of an order change while it waits for its user alon
   );
   await assert.rejects(renewPending(ctx.db, renewal), /is PENDING/);
   assert.equal((await findOrder(ctx.db, order.referenceKey))?.callback, order.callback);
+});
+
+await test("overdue orders are locked in the order of their ids, as whoever locks several does: who waits for one keeps none that others need", async () => {
+  const ids = (await settlement.approve(2)).map(({ id }) => id).toSorted();
+  const [first = "", last = ""] = ids;
+  await ctx.db.query(sql`
+    update kyc_order set status = 'PENDING', expiration = case when id = ${last} then 1 else 2 end
+    where id = any(${ids}::uuid[])`);
+  const { ending } = await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select from kyc_order where id = ${first} for update`);
+    const locked = ctx.db.transaction(async (other) => lockExpiredAmong(other, [last, first], 3));
+    await untilBlocked(ctx.db, tx, [locked]);
+    const free = await ctx.db.query(
+      sql`select id from kyc_order where id = ${last} for update skip locked`,
+    );
+    assert.deepEqual(free, [{ id: last }]);
+    return { ending: locked };
+  });
+  const held = await ending;
+  assert.deepEqual(
+    held.map(({ id }) => id),
+    ids,
+  );
 });

@@ -206,27 +206,34 @@ export async function lockExpired(
   );
 }
 
-/** As {@link lockExpired}, of one client domain; whoever holds one of them is waited for. */
-export async function lockExpiredOf(
-  tx: Queryable,
-  { clientDomainId, now, limit }: { clientDomainId: string; now: number; limit: number },
-): Promise<{ id: string; attempt: number }[]> {
-  return tx.query<{ id: string; attempt: number }>(
-    sql`select id, attempt from kyc_order
-      where client_domain_id = ${clientDomainId} and status = 'PENDING' and expiration < ${now}
-      order by expiration, id limit ${limit} for update`,
+/**
+ * Ids of the PENDING orders of a client domain that have expired. The `offset 0` has PostgreSQL look among those that have
+ * expired, however many wait.
+ */
+export async function listExpiredOf(
+  db: Queryable,
+  clientDomainId: string,
+  now: number,
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    sql`select id from (
+        select id, client_domain_id from kyc_order where status = 'PENDING' and expiration < ${now} offset 0
+      ) as expired
+      where client_domain_id = ${clientDomainId}`,
   );
+  return rows.map(({ id }) => id);
 }
 
-/** Locks the order if it is PENDING and has expired; whoever holds it is waited for. */
-export async function lockIfExpired(
+/** Locks those of the orders that are PENDING and have expired, in the order of their ids; waits for whoever holds one. */
+export async function lockExpiredAmong(
   tx: Queryable,
-  id: string,
+  ids: readonly string[],
   now: number,
 ): Promise<{ id: string; attempt: number }[]> {
   return tx.query<{ id: string; attempt: number }>(
     sql`select id, attempt from kyc_order
-      where id = ${id} and status = 'PENDING' and expiration < ${now} for update`,
+      where id = any(${[...ids]}::uuid[]) and status = ${pending} and expiration < ${now}
+      order by id for update`,
   );
 }
 

@@ -252,11 +252,7 @@ export async function getCurrentOrder(
 ): Promise<Order> {
   const order = await getOrder(ctx, key, referenceKey);
   if (order.status !== "PENDING" || order.expiration >= ctx.clock.now()) return order;
-  await ctx.db.transaction(async (tx) => {
-    const at = ctx.clock.now();
-    const orders = await store.lockIfExpired(tx, order.id, at);
-    await moveOrders(ctx, tx, { orders, step: steps.expired, at });
-  });
+  await expireAmong(ctx, [order.id]);
   return getOrder(ctx, key, referenceKey);
 }
 
@@ -266,15 +262,18 @@ export async function listCurrentOrders(
   filter: store.OrderFilter,
   page: { before: string | null; limit: number },
 ): Promise<Order[]> {
-  const { clientDomainId } = filter;
-  if (await store.hasExpired(ctx.db, ctx.clock.now()))
-    await workInTransactions(ctx.db, expiredMax, async (tx, limit) => {
-      const at = ctx.clock.now();
-      const orders = await store.lockExpiredOf(tx, { clientDomainId, now: at, limit });
-      await moveOrders(ctx, tx, { orders, step: steps.expired, at });
-      return orders.length;
-    });
+  const due = await store.listExpiredOf(ctx.db, filter.clientDomainId, ctx.clock.now());
+  while (due.length > 0) await expireAmong(ctx, due.splice(0, expiredMax));
   return store.listOrders(ctx.db, filter, page);
+}
+
+/** Ends those of the orders whose time is over; afterwards none of them waits, whoever ended it. */
+async function expireAmong(ctx: KycContext, ids: readonly string[]): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const at = ctx.clock.now();
+    const orders = await store.lockExpiredAmong(tx, ids, at);
+    await moveOrders(ctx, tx, { orders, step: steps.expired, at });
+  });
 }
 
 /** Ends a waiting order; its transfer is free again. @throws {Problem} order_not_found, order_not_cancellable */

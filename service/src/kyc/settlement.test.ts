@@ -52,7 +52,6 @@ const kindsOf = async (order: TestOrder): Promise<string[]> =>
     return typeof status === "string" ? status : kind;
   });
 
-/** Closes the batch of what waits. */
 /** Takes everything through to its end. */
 async function settleAll(): Promise<void> {
   await closeBatch();
