@@ -53,7 +53,7 @@ export const backupVerbs: readonly Verb[] = [
       "What exists already stays, unless it cannot be read. The passphrase of the backup becomes that of the identity in the vault; the words that `backup` printed beside the text need not be given again.",
     parameters: {
       backup:
-        "What `backup` printed, or the text alone, a file that holds either, or - for standard input.",
+        "The text of `backup`, or all that it printed with the text; a file that holds either, or - for standard input.",
     },
     options: identityOptions,
     example: "restore alice.backup --as alice",
