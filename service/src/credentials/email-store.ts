@@ -1,5 +1,6 @@
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
+import type { Locale } from "../platform/http/pick-locale.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { purgeOf } from "../platform/database/purge-store.ts";
 
@@ -10,6 +11,8 @@ export interface NewVerification {
   readonly emailSealed: Buffer;
   readonly codeMac: Buffer;
   readonly codeSealed: Buffer;
+  /** Of the message. */
+  readonly locale: Locale;
   readonly createdAt: number;
   readonly expiresAt: number;
 }
@@ -17,10 +20,10 @@ export interface NewVerification {
 /** Inserts a verification whose message is due at once; the processes are woken when this commits. */
 export async function insertVerification(tx: Queryable, made: NewVerification): Promise<void> {
   await tx.query(
-    sql`insert into email_verification (id, user_address, environment, email_sealed, code_mac, code_sealed, created_at,
-        expires_at, send_due_at)
+    sql`insert into email_verification (id, user_address, environment, email_sealed, code_mac, code_sealed, locale,
+        created_at, expires_at, send_due_at)
       values (${made.id}, ${made.user}, ${made.environment}, ${made.emailSealed}, ${made.codeMac}, ${made.codeSealed},
-        ${made.createdAt}, ${made.expiresAt}, ${made.createdAt})`,
+        ${made.locale}, ${made.createdAt}, ${made.expiresAt}, ${made.createdAt})`,
   );
   await tx.query(sql`select pg_notify('email', '')`);
 }
@@ -31,6 +34,7 @@ export interface DueMessage {
   readonly user: Address;
   readonly emailSealed: Buffer;
   readonly codeSealed: Buffer;
+  readonly locale: Locale;
   /** The number of attempts, including this one. */
   readonly attempts: number;
 }
@@ -48,7 +52,7 @@ export async function leaseMessages(
         order by send_due_at limit ${limit} for update skip locked
       ))
       returning id, user_address as "user", email_sealed as "emailSealed", code_sealed as "codeSealed",
-        send_attempts as attempts`,
+        locale, send_attempts as attempts`,
   );
 }
 

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { inspect } from "node:util";
+import { shortAddress } from "@svc/protocol";
 import { SMTPServer } from "smtp-server";
 import { parseConfig } from "../platform/config/config.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
@@ -29,15 +30,31 @@ import { dumpDatabase } from "./test-credentials-store.ts";
 await using world = await openTestCredentials();
 const { ctx } = world;
 
-const start = async (user: string, email: string, on: TestCredentials = world, more: object = {}) =>
-  on.call({ method: "POST", url: "/w/emails", as: user, body: { email, ...more } });
+interface Asking {
+  readonly environment?: string;
+  readonly acceptLanguage?: string;
+}
+
+const start = async (
+  user: string,
+  email: string,
+  on: TestCredentials = world,
+  { acceptLanguage, ...more }: Asking = {},
+) =>
+  on.call({
+    method: "POST",
+    url: "/w/emails",
+    as: user,
+    body: { email, ...more },
+    ...(acceptLanguage === undefined ? {} : { headers: { "accept-language": acceptLanguage } }),
+  });
 const finish = async (user: string, id: unknown, code: string) =>
   world.call({ method: "POST", url: `/w/emails/${String(id)}`, as: user, body: { code } });
 const reasonOf = (body: Record<string, unknown>): unknown =>
   (body["error"] as Record<string, unknown>)["reason"];
 
 /** Starts, and reads the code out of the message. */
-async function begin(user: string, email: string, more: object = {}) {
+async function begin(user: string, email: string, more: Asking = {}) {
   const { status, body } = await start(user, email, world, more);
   assert.equal(status, 202);
   await sendMessages(ctx, ctx.mailer ?? assert.fail());
@@ -91,6 +108,27 @@ await test("200: an address that is verified on the side of the sandbox counts t
   assert.deepEqual(inLive.body["data"], { unVerifiedItems: ["EMAIL"] });
   const inSandbox = await world.call({ method: "GET", url, as: world.sandbox.apiKey });
   assert.deepEqual(inSandbox.body["data"], { verifiedItems: ["EMAIL"] });
+});
+
+await test("the message is in the language that the wallet's request prefers, and in English otherwise", async () => {
+  const cases: [string | undefined, RegExp][] = [
+    [undefined, /^Type this code into your wallet: /],
+    ["*", /^Type this code into your wallet: /],
+    ["rm, de-CH;q=0.9", /^Geben Sie diesen Code in Ihrem Wallet ein: /],
+    ["fr", /^Saisissez ce code dans votre portefeuille\u00a0: /],
+    ["en;q=0.3, it", /^Inserisci questo codice nel wallet: /],
+    ["es-MX", /^Escriba este código en su monedero: /],
+  ];
+  for (const [index, [acceptLanguage, first]] of cases.entries()) {
+    const user = someUser();
+    const asking = acceptLanguage === undefined ? {} : { acceptLanguage };
+    const { code, message } = await begin(user, `reader${index}@example.com`, asking);
+    assert.match(message.text, first);
+    assert.ok(message.subject.startsWith(`${code} `), message.subject);
+    assert.ok(message.text.includes(` ${shortAddress(user)} `), message.text);
+    assert.doesNotMatch(message.text, /['"]|ß|\.\.\.|undefined/);
+    assert.equal(message.text.split("\n").length, 4);
+  }
 });
 
 await test("422, then 410: five wrong codes end a verification, and the right one comes too late", async () => {
@@ -428,6 +466,7 @@ await test("422: in production without a mail server the verification is switche
     email: "a@example.com",
     environment: "live",
     clientAddress: "192.0.2.1",
+    locale: "en",
   } as const;
   await assert.rejects(
     startVerification({ ...ctx, mailer }, someUser(), given),

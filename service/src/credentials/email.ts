@@ -1,6 +1,7 @@
 import { type Address, shortAddress } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { limitNetworkOf } from "../platform/http/client-address.ts";
+import type { Locale } from "../platform/http/pick-locale.ts";
 import type { Ctx } from "../platform/context.ts";
 import { doDueWork, type DueWorkSignals } from "../platform/due-work.ts";
 import type { Queryable } from "../platform/database/db.ts";
@@ -11,6 +12,7 @@ import { equalBytes } from "../platform/cryptography/mac.ts";
 import type { Mailer } from "../platform/mail.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import { forgetRateBucket, type Limit, takeOrRefuse } from "../platform/rate-limit.ts";
+import { codeMessage } from "./code-message.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { mailboxOf, parseEmailAddress } from "./email-address.ts";
 import * as store from "./email-store.ts";
@@ -54,13 +56,14 @@ export interface StartedVerification {
  * nothing about the mailbox, because the message is sent later.
  *
  * @param given.clientAddress the caller's address, for the limit of its network
+ * @param given.locale the language of the message
  * @throws {Problem} invalid_request, unsupported (no mail server configured), issuer_distrusted (the service's own, whose
  * word would not count), rate_limited
  */
 export async function startVerification(
   ctx: EmailContext,
   user: Address,
-  given: { email: string; environment: Environment; clientAddress: string },
+  given: { email: string; environment: Environment; clientAddress: string; locale: Locale },
 ): Promise<StartedVerification> {
   if (ctx.mailer === null)
     throw new Problem("unsupported", { message: "e-mail verification is switched off here" });
@@ -81,6 +84,7 @@ export async function startVerification(
       emailSealed: ctx.seal.seal(Buffer.from(email), placeIn(emailColumn, id)),
       codeMac: macOf(ctx, { id, user, code }),
       codeSealed: ctx.seal.seal(Buffer.from(code), placeIn(codeColumn, id)),
+      locale: given.locale,
       createdAt: now,
       expiresAt,
     }),
@@ -192,11 +196,11 @@ interface MailError {
 }
 
 async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Promise<void> {
-  const { id, user } = due;
+  const { id, user, locale } = due;
   const to = ctx.seal.open(due.emailSealed, placeIn(emailColumn, id)).toString();
   const code = ctx.seal.open(due.codeSealed, placeIn(codeColumn, id)).toString();
   try {
-    await mailer.send({ id, to, subject: `${code} is your code`, text: messageText(user, code) });
+    await mailer.send({ id, to, ...codeMessage(locale, { code, identity: shortAddress(user) }) });
   } catch (error) {
     // The error itself may quote the address.
     const { code: reason, originalCode, command, responseCode, permanent } = error as MailError;
@@ -208,15 +212,6 @@ async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Pro
     return;
   }
   await store.noteSent(ctx.db, id, ctx.clock.now());
-}
-
-function messageText(user: Address, code: string): string {
-  return [
-    `Type this code into your wallet: ${code}`,
-    "",
-    `It was asked for by the identity ${shortAddress(user)} and is good for ten minutes.`,
-    "If that is not you, ignore this message: without the code nothing happens. Give it to nobody.",
-  ].join("\n");
 }
 
 /** Forgets how many codes an identity asked for, in the caller's transaction. */

@@ -5,6 +5,7 @@ import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
 import { networkOfCaller } from "../platform/http/large-answers.ts";
+import { pickLocale } from "../platform/http/pick-locale.ts";
 import { pageBody, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import type { WalletCaller } from "../platform/http/wallet-caller.ts";
@@ -133,6 +134,14 @@ const emailBody = Type.Object({
   ),
 });
 
+const startedBody = Type.Object(
+  {
+    verificationId: Type.String(),
+    expiresAt: Type.Integer({ description: "Unix seconds." }),
+  },
+  { description: "A code is on its way." },
+);
+
 function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.post(
     "/w/emails",
@@ -140,13 +149,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: Wallet
       schema: {
         body: emailBody,
         response: {
-          202: Type.Object(
-            {
-              verificationId: Type.String(),
-              expiresAt: Type.Integer({ description: "Unix seconds." }),
-            },
-            { description: "A code is on its way." },
-          ),
+          202: startedBody,
           ...refusals(
             ...bodyReasons,
             "wallet_session_required",
@@ -157,13 +160,19 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: Wallet
         },
         tags,
         summary: "Send a code to an e-mail address",
+        description:
+          "The message is in the language that `Accept-Language` prefers of English, German, French, Italian and Spanish; in English where it names none of them.",
       },
     },
     async (request, reply) => {
       const user = await getWalletUser(request.headers.authorization);
       const { email, environment = "live" } = request.body;
-      const clientAddress = callerAddressOf(ctx, request);
-      const started = await startVerification(ctx, user, { email, environment, clientAddress });
+      const started = await startVerification(ctx, user, {
+        email,
+        environment,
+        clientAddress: callerAddressOf(ctx, request),
+        locale: pickLocale(undefined, request.headers["accept-language"]),
+      });
       return reply.code(202).send(started);
     },
   );

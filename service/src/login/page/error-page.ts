@@ -1,6 +1,7 @@
 import { renderNotice } from "./page-layout.ts";
 import { href, markup, say } from "./page-markup.ts";
-import type { Locale, TextKey } from "./page-texts.ts";
+import type { Locale } from "../../platform/http/pick-locale.ts";
+import type { TextKey } from "./page-texts.ts";
 
 /** A failed call that is answered with a page because no redirect URI can be trusted (RFC 6749 section 4.1.2.1). */
 export interface ErrorView {

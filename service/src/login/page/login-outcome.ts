@@ -2,7 +2,8 @@ import type { AttemptFailure } from "../attempt/attempt.ts";
 import { backLink, loginForm, walletLink } from "./login-forms.ts";
 import type { LoginView } from "./login-view.ts";
 import { foreign, markup, say, type Markup } from "./page-markup.ts";
-import type { Locale, TextKey } from "./page-texts.ts";
+import type { Locale } from "../../platform/http/pick-locale.ts";
+import type { TextKey } from "./page-texts.ts";
 
 /** The headings of the states that are always called the same. */
 const headings = {

@@ -4,8 +4,7 @@ import { pageSteps } from "../attempt/rotating-code.ts";
 import type { LoginContext } from "../login-context.ts";
 import { isStaticCodeOver } from "../attempt/claim.ts";
 import { backLocation, type LoginState, stateOf } from "../attempt/login-state.ts";
-import type { Locale } from "./page-texts.ts";
-import { pickLocale } from "./pick-locale.ts";
+import { type Locale, pickLocale } from "../../platform/http/pick-locale.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { renderNotice } from "./page-layout.ts";
 import { foreign, markup, say } from "./page-markup.ts";
-import type { Locale, TextKey } from "./page-texts.ts";
+import type { Locale } from "../../platform/http/pick-locale.ts";
+import type { TextKey } from "./page-texts.ts";
 
 /**
  * A logout for which the client has given no proof, so the person decides (OpenID Connect RP-Initiated Logout section

@@ -1,6 +1,6 @@
 import { assetPaths } from "./page-assets.ts";
 import { markup, type Markup } from "./page-markup.ts";
-import type { Locale } from "./page-texts.ts";
+import type { Locale } from "../../platform/http/pick-locale.ts";
 
 export interface PageParts {
   readonly locale: Locale;

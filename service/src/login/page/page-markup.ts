@@ -1,4 +1,5 @@
-import { texts, type Locale, type TextKey } from "./page-texts.ts";
+import type { Locale } from "../../platform/http/pick-locale.ts";
+import { texts, type TextKey } from "./page-texts.ts";
 
 /** Text that is HTML already. Only this file makes it, so nothing reaches a page unescaped. */
 export interface Markup {

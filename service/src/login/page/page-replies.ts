@@ -17,7 +17,7 @@ import { viewOf } from "./login-view.ts";
 import { renderErrorPage } from "./error-page.ts";
 import { renderLoginPage } from "./login-page.ts";
 import { pageHeaders } from "./page-headers.ts";
-import { pickLocale } from "./pick-locale.ts";
+import { pickLocale } from "../../platform/http/pick-locale.ts";
 
 /** A request and what answers it. */
 export interface Call {

@@ -1,6 +1,4 @@
-/** Languages of the pages (decisions section 2, rule 8). */
-export const locales = ["en", "de", "fr", "it", "es"] as const;
-export type Locale = (typeof locales)[number];
+import type { Locale } from "../../platform/http/pick-locale.ts";
 
 /**
  * Everything the pages say; `{name}` is filled in by the page. English defines the keys, and the compiler demands them

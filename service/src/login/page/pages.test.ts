@@ -11,7 +11,7 @@ import type { LoginView } from "./login-view.ts";
 import { renderLoggedOutPage, renderLogoutPage, renderStayedPage } from "./logout-page.ts";
 import { pageAssets } from "./page-assets.ts";
 import { pageHeaders } from "./page-headers.ts";
-import { locales } from "./page-texts.ts";
+import { locales } from "../../platform/http/pick-locale.ts";
 import { type AttemptFailure, attemptFailures } from "../attempt/attempt.ts";
 
 const loginId = "V1StGXR8_Z5jdHi6B-myTA";

@@ -1,4 +1,6 @@
-import { type Locale, locales } from "./page-texts.ts";
+/** Languages of what persons read: the pages (decisions section 2, rule 8) and the messages. */
+export const locales = ["en", "de", "fr", "it", "es"] as const;
+export type Locale = (typeof locales)[number];
 
 /**
  * Chooses the language: the first of `ui_locales` that is available (OpenID Connect Core 3.1.2.1), else the best of
