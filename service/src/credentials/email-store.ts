@@ -95,6 +95,18 @@ export async function takeTry(
   return tried ?? null;
 }
 
+/** What a verification issued, and for which code; null if it issued nothing, and once the code would be over. */
+export async function findIssued(
+  tx: Queryable,
+  { id, user, now }: { id: string; user: Address; now: number },
+): Promise<{ codeMac: Buffer; credentialId: string } | null> {
+  const [issued] = await tx.query<{ codeMac: Buffer; credentialId: string }>(
+    sql`select code_mac as "codeMac", credential_id as "credentialId" from email_verification
+      where id = ${id} and user_address = ${user} and expires_at > ${now} and credential_id is not null`,
+  );
+  return issued ?? null;
+}
+
 /** Ends a verification: the address is deleted, and the code is void. */
 export async function finishVerification(
   tx: Queryable,

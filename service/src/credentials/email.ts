@@ -117,7 +117,8 @@ function macOf(ctx: Ctx, { id, user, code }: { id: string; user: Address; code: 
 
 /**
  * Issues the `EMAIL` credential when the code is right. Each of the five tries counts; the right code ends the
- * verification.
+ * verification. Sent again while it would be good, it gets the same answer: a wallet whose answer is lost sends it once
+ * more.
  *
  * @throws {Problem} code_wrong; verification_over (used, expired, or tried too often); verification_not_found, also for
  * another user's verification; issuer_distrusted, where the service's own issuer is
@@ -133,7 +134,7 @@ export async function finishVerification(
   const now = ctx.clock.now();
   const credentialId = await ctx.db.transaction(async (tx) => {
     const tried = await store.takeTry(tx, { id, user, now, triesMax });
-    if (tried === null) throw new Problem("verification_over");
+    if (tried === null) return repeatFinish(ctx, tx, { id, user, code });
     // The try has to stay used up, so nothing is thrown before the transaction has ended.
     if (!equalBytes(tried.codeMac, macOf(ctx, { id, user, code }))) return null;
     const email = ctx.seal.open(tried.emailSealed, placeIn(emailColumn, id)).toString();
@@ -150,6 +151,19 @@ export async function finishVerification(
   });
   if (credentialId === null) throw new Problem("code_wrong");
   return { credentialId };
+}
+
+/** What the same code issued before. @throws {Problem} verification_over */
+async function repeatFinish(
+  ctx: Ctx,
+  tx: Queryable,
+  given: { id: string; user: Address; code: string },
+): Promise<string> {
+  const { id, user } = given;
+  const issued = await store.findIssued(tx, { id, user, now: ctx.clock.now() });
+  if (issued === null || !equalBytes(issued.codeMac, macOf(ctx, given)))
+    throw new Problem("verification_over");
+  return issued.credentialId;
 }
 
 const leaseSeconds = 120;
