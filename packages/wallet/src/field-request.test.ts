@@ -38,3 +38,17 @@ await test("who withholds all that is asked for gives nothing, and signs nothing
   await refuses(answer, "no_matching_data");
   assert.deepEqual([fields.status, fields.shared], ["PENDING", []]);
 });
+
+await test("where the broker's list does not come, the refusal says that and not that nothing fits", async () => {
+  const wallet = await walletWith("live");
+  broker.answers.set("/w/credentials?limit=100", { status: 429, body: "" });
+  const { words } = await wallet.describe(fields.link());
+  assert.match(
+    words.join("\n"),
+    /IDCARD_DOB: nothing verified that you hold fits, and .+: status 429\./,
+  );
+  const why = /status 429, and nothing .+ fits IDCARD_DOB/;
+  await refuses(wallet.approve(fields.link()), "broker_refused", why);
+  await wallet.decline(fields.link());
+  assert.deepEqual([fields.status, fields.error], ["FAILED", "access_denied"]);
+});

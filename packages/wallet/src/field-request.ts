@@ -95,31 +95,45 @@ export async function chooseHeld(
     return chooseSources(fitting, asked, { now, isKnown, mustHold, environment });
   };
   if (broker !== null) {
-    await receiveIfPossible(ctx, broker);
-    return choose();
+    const refusal = await receiveIfPossible(ctx, broker);
+    return noteUnasked(await choose(), refusal);
   }
   const choices = await choose();
   if (choices.every(({ source }) => source !== null)) return choices;
-  for (const each of await ctx.brokers()) await receiveIfPossible(ctx, each);
-  return choose();
+  let first: WalletRefusal | null = null;
+  for (const each of await ctx.brokers()) {
+    const refusal = await receiveIfPossible(ctx, each);
+    first ??= refusal;
+  }
+  return noteUnasked(await choose(), first);
 }
 
-/** Fields that the wallet holds can be used even while a broker is away. */
-async function receiveIfPossible(ctx: WalletContext, broker: string): Promise<void> {
+function noteUnasked(choices: readonly Choice[], unasked: WalletRefusal | null): readonly Choice[] {
+  if (unasked === null) return choices;
+  return choices.map((choice) => (choice.source === null ? { ...choice, unasked } : choice));
+}
+
+/** Fields that the wallet holds can be used even while a broker is away. @returns why it is */
+async function receiveIfPossible(
+  ctx: WalletContext,
+  broker: string,
+): Promise<WalletRefusal | null> {
   try {
     await receiveCredentials(ctx, broker);
+    return null;
   } catch (error) {
     const isAway =
       error instanceof WalletRefusal &&
       (error.code === "unreachable" || error.code === "broker_refused");
     if (!isAway) throw error;
+    return error;
   }
 }
 
 /**
  * The fields that an approval releases.
  *
- * @throws {WalletRefusal} no_matching_data; invalid_input if a required name, or one that nobody asked for, is withheld
+ * @throws {WalletRefusal} no_matching_data, or that of a broker that did not say what it has; invalid_input if a required name, or one that nobody asked for, is withheld
  */
 export function decideRelease(
   choices: readonly Choice[],
@@ -130,15 +144,24 @@ export function decideRelease(
   const missing = unheld.filter(
     ({ isOptional }) => !isOptional || unheld.length === choices.length,
   );
-  if (missing.length > 0)
-    throw new WalletRefusal(
-      "no_matching_data",
-      `nothing verified that this wallet holds fits ${missing.map(({ name }) => name).join(", ")}`,
-    );
+  refuseMissing(missing, "nothing verified that this wallet holds fits");
   const released = releasedBy(choices.filter((choice) => !withheld.has(choice)));
   if (released.length === 0)
     throw new WalletRefusal("no_matching_data", "nothing is left to be given: decline instead");
   return released;
+}
+
+/**
+ * Refuses if something is missing: whoever was not told what a broker has must not learn that there is nothing.
+ *
+ * @throws {WalletRefusal} no_matching_data, or that of the broker
+ */
+export function refuseMissing(missing: readonly Choice[], fault: string): void {
+  if (missing.length === 0) return;
+  const said = `${fault} ${missing.map(({ name }) => name).join(", ")}`;
+  const { unasked } = missing.find((choice) => choice.unasked !== undefined) ?? {};
+  if (unasked === undefined) throw new WalletRefusal("no_matching_data", said);
+  throw new WalletRefusal(unasked.code, `${unasked.message}, and ${said}`, { cause: unasked });
 }
 
 /** What is signed when these fields are released: all of an `Access`, and all of a `Share` except its `data`. */
@@ -195,7 +218,9 @@ export async function refuseFields(
   const refusal = { request: link.id ?? "", declining };
   if (await isLate(ctx, link)) return refuseLink(ctx, link, { ...refusal, error: "expired" });
   const { request, choices } = await openFieldRequest(ctx, link, { mustHold });
-  const isMissing = choices.some(({ isOptional, source }) => !isOptional && source === null);
+  const isMissing = choices.some(
+    ({ isOptional, source, unasked }) => !isOptional && source === null && unasked === undefined,
+  );
   const error = isMissing ? "no_matching_data" : "access_denied";
   return refuseLink(ctx, link, { request, declining, error });
 }
@@ -296,9 +321,10 @@ export function sayChoices(
   choices: readonly Choice[],
   sayField: (source: Source) => string,
 ): readonly string[] {
-  return choices.map(({ name, isOptional, source }) => {
+  return choices.map(({ name, isOptional, source, unasked }) => {
     const start = `${isOptional ? "Optional" : "Required"}: ${name}`;
-    if (source === null) return `${start}: nothing verified that you hold fits.`;
+    const away = unasked === undefined ? "" : `, and ${unasked.message}`;
+    if (source === null) return `${start}: nothing verified that you hold fits${away}.`;
     const by = source.field === name ? "" : `, by ${source.field}`;
     return `${start}${by}: ${sayField(source)} (${saySource(source)}).`;
   });

@@ -12,6 +12,7 @@ import {
   type ParentName,
 } from "@svc/protocol";
 import type { HeldCredential, HeldField } from "./held-credential.ts";
+import type { WalletRefusal } from "./refusal.ts";
 
 /** A name that somebody asks for: the one in the catalogue, or else the text as it was written. */
 export interface AskedName {
@@ -27,6 +28,8 @@ export interface Source extends HeldField {
 /** What would answer a name; null if no field that the wallet holds fits. */
 export interface Choice extends AskedName {
   readonly source: Source | null;
+  /** Why a broker did not say whether it has something that fits; only where the wallet holds nothing that does. */
+  readonly unasked?: WalletRefusal;
 }
 
 /** What may be chosen. */

@@ -342,7 +342,8 @@ await test("a link for another identity, of another action or in another way is 
   await refuses(wallet.approve(broker.qrLink().replace("callback", "p2p")), "unsupported");
   await refuses(wallet.approve(broker.qrLink().replace("callback", "nfc")), "unsupported", /NFC/);
   await refuses(wallet.approve(broker.qrLink().replace("callback", "qr")), "unsupported");
-  await refuses(wallet.approve("svc:?attr=email&type=qr"), "no_matching_data", /EMAIL/);
+  const alone = await walletOf("alice", { seededBrokers: [] });
+  await refuses(alone.approve("svc:?attr=email&type=qr"), "no_matching_data", /EMAIL/);
   await refuses(wallet.approve("https://shop.example"), "invalid_link");
   await refuses(wallet.describe(`https://wallet.example/l#${other}`), "other_identity");
   await refuses(wallet.approve("https://wallet.example/l#svc:pay?sess=a"), "invalid_link");

@@ -11,6 +11,7 @@ import { refuseLink } from "../decline.ts";
 import {
   chooseHeld,
   decideRelease,
+  refuseMissing,
   sayChoices,
   sayIdentity,
   sayTime,
@@ -106,12 +107,8 @@ function namesOf(names: readonly string[]): readonly { name: string; isOptional:
 
 /** The wallet has to hold every field that the person picked. */
 function requireAll(choices: readonly Choice[]): readonly Choice[] {
-  const missing = choices.filter(({ source }) => source === null).map(({ name }) => name);
-  if (missing.length > 0)
-    throw new WalletRefusal(
-      "no_matching_data",
-      `nothing that this wallet holds and may give fits ${missing.join(", ")}`,
-    );
+  const missing = choices.filter(({ source }) => source === null);
+  refuseMissing(missing, "nothing that this wallet holds and may give fits");
   return choices;
 }
 
