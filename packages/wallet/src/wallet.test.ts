@@ -281,6 +281,8 @@ await test("on the same device the answer is an address to open, signed over the
   const declined = await wallet.decline(broker.sameDeviceLink());
   const url = `${broker.url}/w/b/${loginId}?error=access_denied&session=${loginId}`;
   assert.deepEqual(declined, { kind: "opened", url });
+  // The broker hears of it when the browser comes, if it comes.
+  assert.equal((await wallet.describe(broker.sameDeviceLink())).action, "login");
 });
 
 await test("a service that is no broker of the wallet is not contacted before the approval", async () => {

@@ -308,7 +308,9 @@ async function decline(
   const entry = await entryOf(ctx, link, { requester, outcome: "declined" });
   await recordHistory(ctx, { ...entry, ...(refusal.id === undefined ? {} : { id: refusal.id }) });
   const outcome = await deliver(ctx, delivery, refusal);
-  if (link.action === "login" && link.connection !== undefined && isTaken(outcome))
+  // On the same device the browser has yet to bring the refusal, and nobody else could go on with this claim.
+  const isOver = outcome.kind === "delivered" && outcome.refusal === undefined;
+  if (link.action === "login" && link.connection !== undefined && isOver)
     await forgetClaim(ctx, link.connection);
   return outcome;
 }
