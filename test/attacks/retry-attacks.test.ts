@@ -212,6 +212,15 @@ test("an approval sent again is confirmed, also when the browser has its code al
   const forged = { ...approvalOf(claimed, right), claimSecret: "A".repeat(43) };
   assert.equal((await post(claimed.connection, forged)).status, 403);
   assert.equal((await submit(page.jar, page.loginId, "finish")).status, 409, "the code comes once");
+  const { session, connection, secret } = claimed;
+  for (const [claimSecret, said] of [
+    [secret, /approved already/],
+    ["A".repeat(43), /has ended/],
+  ] as const) {
+    const late = await post(connection, { error: "access_denied", session, claimSecret });
+    assert.equal(late.status, 409);
+    assert.match(await late.text(), said, "who approved it, and nobody else, is told so");
+  }
 });
 
 test("the button of the same device works on a page that was switched to a code that stays", async () => {

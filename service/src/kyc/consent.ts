@@ -378,8 +378,13 @@ export async function getLink(ctx: KycContext, token: string): Promise<store.Ord
 }
 
 /** @throws {Problem} request_over */
-function refuseOver(ctx: KycContext, { order, attempt, expiration }: store.OrderLink): void {
-  const isOpen = order.status === "PENDING" && order.attempt === attempt;
+function refuseOver(ctx: KycContext, link: store.OrderLink): void {
+  const { order, attempt, expiration, approvedSignature } = link;
+  const isNewest = order.attempt === attempt;
+  // A wallet whose answer was lost may begin anew, and there is nothing left to ask for.
+  if (isNewest && approvedSignature !== null && order.status !== "FAILED")
+    throw new Problem("request_over", { message: "this request was approved already" });
+  const isOpen = isNewest && order.status === "PENDING";
   if (!isOpen || ctx.clock.now() > Math.min(expiration, order.expiration))
     throw new Problem("request_over");
 }

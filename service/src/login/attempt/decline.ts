@@ -31,13 +31,23 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
   const failure = refusal.notStarted ? "not_started" : "declined";
   const isRepeated = isEndedBy(attempt, failure);
   if (attempt.status !== "claimed" && attempt.status !== "gathering" && !isRepeated)
-    throw new Problem("login_over");
+    throw lateRefusal(attempt, refusal);
   if (attempt.channel !== "qr") throw new Problem("wrong_channel");
   checkClaimedSession(attempt, refusal.session);
   await proveRefusal(ctx, attempt, refusal);
   if (isRepeated || (await endUndecided(ctx, attempt, failure))) return;
   // Another call of the wallet may have approved it meanwhile, or been the same refusal.
-  if (!isEndedBy(await readAttempt(ctx, attempt.id), failure)) throw new Problem("login_over");
+  const now = await readAttempt(ctx, attempt.id);
+  if (!isEndedBy(now, failure)) throw lateRefusal(now, refusal);
+}
+
+/** Who approved without hearing of it, and declines now, must not believe that nobody is logged in. */
+function lateRefusal(attempt: Attempt, { claimSecret }: Refusal): Problem {
+  const isApproved = attempt.status === "approved" || attempt.status === "finished";
+  if (!isApproved || claimSecret === undefined || !isClaimedWith(attempt, claimSecret))
+    return new Problem("login_over");
+  const message = "this login was approved already; it can be ended in the list of logins";
+  return new Problem("login_over", { message });
 }
 
 async function proveRefusal(
