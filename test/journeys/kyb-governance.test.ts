@@ -26,8 +26,9 @@ const rowOf = async ({ address }: { address: Address }) => {
 /** As the chain has it. */
 const chainOf = async (address: Address) => (await loadWalletCalls()).read(world.ctx, address);
 
-const rosterOf = (names: readonly string[]): object[] =>
-  names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
+const rosterOf = (names: readonly string[], more: object = {}): object[] =>
+  names.map((name) => ({ address: world.person(name).address, name, votingRights: true, ...more }));
+const changeTo = (members: object[]) => ({ operation: "changeCharter", members });
 
 /** What each member is called, by address. */
 const namesIn = (charter: unknown): Record<string, string> => {
@@ -259,7 +260,7 @@ test("of acts that members approved at once one that the first did is done, and 
   const business = await world.found({ members: ["egon", "flora", "gabi"] });
   const change = { operation: "changeCharter", members: rosterOf(["egon", "gabi"]) };
   const removal = { operation: "startRemoval", member: world.person("flora").address };
-  const acts = [change, change, removal];
+  const acts = [change, changeTo(rosterOf(["egon", "gabi"], { name: "Other" })), removal];
   const ids = await approveAtOnce(business, acts, ["egon", "gabi"]);
   await reachEpoch(business, 1);
   for (const [at, status] of ["executed", "executed", "failed"].entries())
@@ -270,11 +271,8 @@ test("of acts that members approved at once one that the first did is done, and 
 test("an act that the wallet refuses, and none came before, fails", async () => {
   const business = await world.found({ members: ["hugo"] });
   const { address } = business;
-  const id = await world.govern(
-    "hugo",
-    { operation: "changeCharter", members: rosterOf(["hugo", "ilse"]) },
-    { business: address, voters: [] },
-  );
+  const change = changeTo(rosterOf(["hugo", "ilse"]));
+  const id = await world.govern("hugo", change, { business: address, voters: [] });
   const hash: Hex = `0x${"31".repeat(32)}`;
   await world.ctx.db.query(
     sql`update ballot set hash = decode(${hash.slice(2)}, 'hex') where id = ${id}`,
@@ -323,7 +321,8 @@ test("members see how the vote on a proposal stands while it is open", async () 
 test("whoever proposed something takes it back until it is decided, and may propose anew", async () => {
   const business = await world.found({ members: ["tara", "ulf", "vera"] });
   const { address } = business;
-  const request = { operation: "changeCharter", members: rosterOf(["tara", "ulf", "xaver"]) };
+  const roster = ["tara", "ulf", "xaver"];
+  const requestAs = (name: string) => changeTo(rosterOf(roster, { name }));
   const retract = async (name: string, id: string) => {
     const path = `/w/businesses/${address}/proposals/${id}/retract`;
     const { status, body } = await world.walletCall(name, "POST", path, { body: {} });
@@ -331,7 +330,7 @@ test("whoever proposed something takes it back until it is decided, and may prop
   };
   const ids: string[] = [];
   for (let count = 1; count <= 5; count += 1)
-    ids.push(await world.govern("tara", request, { business: address }));
+    ids.push(await world.govern("tara", requestAs(`No ${count}`), { business: address }));
   const [first = "", second = ""] = ids;
   const item = await world.findVote("ulf", first);
   assert.deepEqual(await retract("ulf", first), [404, "ballot_not_found"]);
@@ -343,7 +342,7 @@ test("whoever proposed something takes it back until it is decided, and may prop
   assert.equal(late.body.error?.reason, "ballot_over");
   assert.ok((await world.inboxOf("ulf")).every(({ id }) => id !== first));
   await reachProposal("ulf", business, first, "retracted");
-  await world.govern("tara", request, { business: address, voters: [] });
+  await world.govern("tara", requestAs("No 1"), { business: address, voters: [] });
   assert.equal((await world.voteAs("ulf", second)).body["status"], "approved");
   assert.deepEqual(await retract("tara", second), [409, "ballot_over"]);
   await Promise.all([reachEpoch(business, 1), reachProposal("tara", business, second, "executed")]);

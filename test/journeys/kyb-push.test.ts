@@ -74,11 +74,15 @@ async function subscribeAsInGuide(device: PushDevice): Promise<void> {
   await run({ wallet, broker: baseUrl, registration: { pushManager: { subscribe } } });
 }
 
+let proposed = 0;
 const propose = async (
   rule: "data_requests" | "signature_requests",
   options?: { voters: readonly string[] },
 ): Promise<string> => {
-  const { members } = (await world.businessOf("alice")) as { members: unknown };
+  const { members: own } = (await world.businessOf("alice")) as { members: object[] };
+  // The same of the same member would be the proposal that is open.
+  proposed += 1;
+  const members = own.map((each) => Object.assign(each, { name: `Member ${proposed}` }));
   const majority = "MAJORITY";
   const rules = { signature_requests: majority, data_requests: majority, governance: majority };
   Object.assign(rules, { [rule]: "UNANIMOUS" });

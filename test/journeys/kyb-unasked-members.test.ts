@@ -23,9 +23,9 @@ async function enrolAlice(stranger: string): Promise<string[]> {
     return epoch === 1 ? true : null;
   });
   const ids: string[] = [];
-  for (const _ of [1, 2]) {
+  const move = { operation: "moveTo", successor: world.business.address };
+  for (const body of [move, { ...act, rules: { governance: "MAJORITY" } }]) {
     const path = `/w/businesses/${business.address}/proposals`;
-    const body = { operation: "moveTo", successor: world.business.address };
     const { status, body: made } = await world.walletCall(stranger, "POST", path, { body });
     assert.equal(status, 201, JSON.stringify(made));
     ids.push(String(made["proposalId"] ?? made["id"]));

@@ -301,8 +301,11 @@ test("a removed member's votes never count, sent before or while it is removed, 
   const removed = world.person("mallory").address;
   await logInFor(world, { business, voters: ["mallory", "kim"] });
   const open: string[] = [];
-  for (const proposer of ["kim", "lou", "kim", "lou", "kim", "lou", "kim", "lou"]) {
-    const request = { operation: "changeCharter", members: rosterOf(world, [proposer]) };
+  for (const [at, proposer] of ["kim", "lou", "kim", "lou", "kim", "lou", "kim", "lou"].entries()) {
+    const members = rosterOf(world, [proposer]).map((each) =>
+      Object.assign(each, { name: `No ${at}` }),
+    );
+    const request = { operation: "changeCharter", members };
     open.push(await world.govern(proposer, request, { business: address, voters: [] }));
   }
   const items = await Promise.all(open.map(async (id) => world.findVote("mallory", id)));
@@ -388,13 +391,16 @@ async function countMade(
 
 test("a member has five proposals open, however many come at once", async () => {
   const path = `/w/businesses/${world.business.address}/proposals`;
-  const members = ["alice", "bob", "dave"].map((name) => {
-    const { address } = world.person(name);
-    return { address, name, votingRights: true };
-  });
-  const body = { operation: "changeCharter", members };
-  const propose = async (baseUrl: string): Promise<Answer> =>
-    world.walletCall("alice", "POST", path, { body, baseUrl });
+  let count = 0;
+  const propose = async (baseUrl: string): Promise<Answer> => {
+    count += 1;
+    const name = `Member ${count}`;
+    const members = rosterOf(world, ["alice", "bob", "dave"]).map((each) =>
+      Object.assign(each, { name }),
+    );
+    const body = { operation: "changeCharter", members };
+    return world.walletCall("alice", "POST", path, { body, baseUrl });
+  };
   assert.equal(await countMade("business_proposal", { first: 1, call: propose }), 5);
 });
 

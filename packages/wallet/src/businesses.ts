@@ -23,7 +23,7 @@ import { sayAct, sayFounding, sayProposal } from "./question.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
 import { membersOf } from "./transport.ts";
-import { castVoteOn } from "./votes.ts";
+import { approveAgain, castVoteOn } from "./votes.ts";
 
 /** A business that this identity is a member of. */
 export interface OwnBusiness {
@@ -274,6 +274,9 @@ export async function propose(
   if (typeof proposalId !== "string")
     throw new WalletRefusal("broker_refused", `${broker} names no proposal`);
   const found = await findItem(ctx, broker, proposalId);
+  // The same proposal again is the one that this wallet made, and may have approved without hearing of it.
+  const again = found === null ? await approveAgain(ctx, proposalId) : null;
+  if (again !== null) return { proposalId, operation, status: again.status, words };
   const item = found?.item;
   const isOwn =
     found !== null &&

@@ -161,3 +161,13 @@ await test("a proposer, who is shown no end of the vote, approves for 30 days at
     assert.deepEqual(fake.retracted, votes === 1 ? [] : ["p"]);
   }
 });
+
+await test("what was proposed and approved is approved again, and not taken back, where the answer was lost", async () => {
+  const wallet = await fresh();
+  const own = await wallet.chooseBusiness(business);
+  const move = { operation: "moveTo", successor: `0x${"5c".repeat(20)}` } as const;
+  const made = await wallet.propose(own, move);
+  assert.deepEqual(await wallet.propose(own, move), made);
+  const [first, second, ...more] = fake.votes;
+  assert.deepEqual([second, more, fake.retracted], [first, [], []]);
+});

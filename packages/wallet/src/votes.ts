@@ -312,6 +312,14 @@ async function sendAgain(
   return outcomeOf(ctx, { id, vote: again, answer: await send(ctx, id, again) });
 }
 
+/** Sends an approval again that this wallet cast before; null if it has cast none under this id. */
+export async function approveAgain(ctx: WalletContext, id: string): Promise<VoteOutcome | null> {
+  const kept = await getMended(ctx, keyOfVote(ctx, id));
+  const { body } = isRecord(kept) ? kept : {};
+  if (!isRecord(body) || body["vote"] !== "approve") return null;
+  return sendAgain(ctx, { id, decision: { vote: "approve" }, unasked: null });
+}
+
 async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise<void> {
   await putRecord(ctx, keyOfVote(ctx, id), vote);
   const now = await ctx.now();

@@ -114,9 +114,11 @@ function route(fake: FakeBusiness, received: Received, isInSession: boolean): An
     return { status: 200, body: { ended: "removal" } };
   }
   if (path === `/w/businesses/${business}/proposals`) {
+    const { successor } = body;
+    const isKnown = fake.proposed.some((each) => each["successor"] === successor);
     fake.proposed.push(body);
-    fake.items.push(moveVote(fake, parseAddress(String(body["successor"]))));
-    return { status: 201, body: { proposalId: "p" } };
+    if (!isKnown) fake.items.push(moveVote(fake, parseAddress(String(successor))));
+    return { status: isKnown ? 200 : 201, body: { proposalId: "p" } };
   }
   if (path === `/w/businesses/${business}/abandon`) {
     fake.abandoned += 1;

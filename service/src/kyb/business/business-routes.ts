@@ -209,6 +209,17 @@ const ProposalBody = chosenBy(
   ]),
 );
 
+const proposedAs = (description: string) =>
+  Type.Object(
+    {
+      proposalId: Type.String({ description: "Also what is voted on." }),
+      expiresAt: Type.Integer(),
+      nonce: Type.Integer(),
+      needed: Type.Integer({ description: "Approvals." }),
+    },
+    { description },
+  );
+
 function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.post(
     "/w/businesses/:address/proposals",
@@ -217,15 +228,10 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
         params: BusinessParams,
         body: ProposalBody,
         response: {
-          201: Type.Object(
-            {
-              proposalId: Type.String({ description: "Also what is voted on." }),
-              expiresAt: Type.Integer(),
-              nonce: Type.Integer(),
-              needed: Type.Integer({ description: "Approvals." }),
-            },
-            { description: "Voting members, the proposer too, find it in their inbox." },
+          200: proposedAs(
+            "The same that this member proposed before, on which members still vote.",
           ),
+          201: proposedAs("Voting members, the proposer too, find it in their inbox."),
           ...refusals(
             ...bodyReasons,
             "wallet_session_required",
@@ -247,8 +253,8 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
       await limitGas(ctx, request);
       const business = businessAddressOf(request.params);
       const given = { business, request: request.body as ProposalRequest };
-      const { id, ...made } = await propose(ctx, proposer, given);
-      return reply.code(201).send({ proposalId: id, ...made });
+      const { id, isNew, ...made } = await propose(ctx, proposer, given);
+      return reply.code(isNew ? 201 : 200).send({ proposalId: id, ...made });
     },
   );
 }

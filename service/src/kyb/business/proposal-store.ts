@@ -49,6 +49,26 @@ export async function countPending(
   return row ?? { all: 0, own: 0 };
 }
 
+/** A proposal that members are asked about, and what that takes. */
+export type AskedProposal = Proposal & { readonly expiresAt: number; readonly needed: number };
+
+/** The proposals of a member to do the same that can still be voted on, the oldest first. */
+export async function listSame(
+  tx: Queryable,
+  of: Pick<Proposal, "business" | "proposer" | "operation" | "arguments"> & { now: number },
+): Promise<AskedProposal[]> {
+  const rows = await tx.query<ProposalRow & Pick<AskedProposal, "expiresAt" | "needed">>(
+    sql`select ${proposalColumns}, expires_at as "expiresAt", needed
+      from business_proposal
+        join lateral (select expires_at, needed from ballot where ballot.id = business_proposal.id
+          and ballot.status = 'open' and ballot.expires_at >= ${of.now} offset 0) as asked on true
+      where business = ${of.business} and status = 'open' and proposer = ${of.proposer}
+        and operation = ${of.operation} and arguments = ${bufferOfHex(of.arguments)}
+      order by id`,
+  );
+  return rows.map((row) => Object.assign(row, { arguments: hexOfBytes(row.arguments) }));
+}
+
 export async function listProposals(db: Queryable, ids: readonly string[]): Promise<Proposal[]> {
   const rows = await db.query<ProposalRow>(
     sql`select ${proposalColumns} from business_proposal where id = any(${[...ids]}::text[])`,

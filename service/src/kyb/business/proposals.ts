@@ -1,4 +1,5 @@
 // Proposals of members about their own business, and how they are taken back (decisions section 6).
+import { isDeepStrictEqual } from "node:util";
 import {
   governanceFunctions,
   type Address,
@@ -28,7 +29,7 @@ import {
 } from "./proposal.ts";
 import { protectedUntil, standsInTheWayOf } from "./removal.ts";
 import { listRemovals, type Removal } from "./removal-store.ts";
-import { sealNames } from "./shown-proposal.ts";
+import { keptNames, namesOf, sealNames } from "./shown-proposal.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 /** How long members have to decide. */
@@ -39,8 +40,19 @@ const votingSeconds = 7 * 86_400;
  */
 const pendingMax = { all: 20, own: 5 };
 
+/** A proposal as its proposer is told of it. */
+export interface Proposed {
+  readonly id: string;
+  readonly expiresAt: number;
+  readonly nonce: number;
+  readonly needed: number;
+  /** False for one that this member made before. */
+  readonly isNew: boolean;
+}
+
 /**
- * Puts an act of governance to the vote of the voting members, the proposer among them.
+ * Puts an act of governance to the vote of the voting members, the proposer among them. As long as they are asked, the
+ * same again of the same member is the same proposal: a wallet whose answer is lost sends it once more.
  *
  * @throws {Problem} business_not_found, not_a_member, invalid_request, too_many, removal_refused, not_signed,
  * chain_unavailable
@@ -49,7 +61,7 @@ export async function propose(
   ctx: KybContext,
   proposer: Address,
   given: { business: Address; request: ProposalRequest },
-): Promise<{ id: string; expiresAt: number; nonce: number; needed: number }> {
+): Promise<Proposed> {
   const { request } = given;
   const seen = await findBusiness(ctx.db, given.business);
   checkMember(seen, proposer, request);
@@ -59,9 +71,11 @@ export async function propose(
     const business = await holdBusiness(tx, given.business);
     checkMember(business, proposer, request);
     const pending = await store.countPending(tx, { business: business.address, proposer });
+    const planned = await plan(ctx, tx, { business, proposer, request });
+    const earlier = await findSame(ctx, tx, { business, proposer, planned });
+    if (earlier !== null) return earlier;
     const isFull = pending.all >= pendingMax.all && pending.own > 0;
     if (isFull || pending.own >= pendingMax.own) throw new Problem("too_many");
-    const planned = await plan(ctx, tx, { business, proposer, request });
     const { operation, act, names, member, rule } = planned;
     const id = ulid(ctx.clock, ctx.random);
     const { address, nonce } = business;
@@ -91,8 +105,24 @@ export async function propose(
     const details = { operation: act.operation, proposal: id };
     const entry = { actor: proposer, action: "business.propose", subject: address, details };
     await ctx.audit.record(tx, entry);
-    return { id, expiresAt, nonce, needed: ballot.needed };
+    return { id, expiresAt, nonce, needed: ballot.needed, isNew: true };
   });
+}
+
+/** Of a charter the names count, too: they are shown to the others. */
+async function findSame(
+  ctx: KybContext,
+  tx: Queryable,
+  given: { business: Business; proposer: Address; planned: Planned },
+): Promise<Proposed | null> {
+  const { business, proposer, planned } = given;
+  const { operation, act, names } = planned;
+  const of = { business: business.address, proposer, operation, arguments: act.arguments };
+  const open = await store.listSame(tx, { ...of, now: ctx.clock.now() });
+  const same = open.find((each) => isDeepStrictEqual(namesOf(ctx, each), keptNames(names ?? [])));
+  if (same === undefined) return null;
+  const { id, expiresAt, nonce, needed } = same;
+  return { id, expiresAt, nonce, needed, isNew: false };
 }
 
 /**

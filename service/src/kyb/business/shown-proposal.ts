@@ -85,6 +85,9 @@ export function sealNames(
   id: string,
   names: readonly Named[],
 ): Buffer {
-  const kept = names.map(({ address, name }) => ({ address, name }));
-  return ctx.seal.seal(Buffer.from(JSON.stringify(kept)), placeIn(proposalNamesColumn, id));
+  const kept = JSON.stringify(keptNames(names));
+  return ctx.seal.seal(Buffer.from(kept), placeIn(proposalNamesColumn, id));
 }
+
+export const keptNames = (names: readonly Named[]): readonly Named[] =>
+  names.map(({ address, name }) => ({ address, name }));
