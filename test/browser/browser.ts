@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { access, lstat, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { access, lstat, mkdtemp, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -14,7 +14,6 @@ const launchTimeoutMs = 60_000;
 const switches = [
   "--no-sandbox", // tests also run as root, where the sandbox refuses to start
   "--disable-gpu",
-  "--disable-dev-shm-usage",
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-domain-reliability",
@@ -24,6 +23,11 @@ const switches = [
   "--font-render-hinting=none",
   "--force-color-profile=srgb",
 ];
+
+/** Playwright sets it, since a browser crashes where shared memory is short. */
+const diskSwitch = "--disable-dev-shm-usage";
+/** Many times what the pages of a test share at once. */
+const sharedMemoryBytes = 1024 ** 3;
 
 /**
  * Starts the Chromium that ships inside an npm package: no download, no system package, fonts included (Open Sans for
@@ -36,8 +40,11 @@ export async function openBrowser(): Promise<Browser & AsyncDisposable> {
   if (process.platform !== "linux" || process.arch !== "x64")
     return chromium.launch({ ...options, channel: "chrome" });
   const home = await unpackedBrowser();
+  // What its processes share, each frame too, it writes to the disk else: a twentieth of its CPU time.
+  const { bavail, bsize } = await statfs("/dev/shm");
   return chromium.launch({
     ...options,
+    ...(bavail * bsize < sharedMemoryBytes ? {} : { ignoreDefaultArgs: [diskSwitch] }),
     executablePath: join(home, "chromium"),
     env: {
       HOME: home,
