@@ -1,9 +1,9 @@
 // `npm run contracts`: compiles the contracts in process and writes index.ts, which is checked in, so that
 // nothing needs a compiler at run time. The same sources always give the same bytes, wherever they lie.
 import { globSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
-import solc from "solc";
+import { basename, dirname, join } from "node:path";
 import { keccak256 } from "viem";
+import { compile } from "./compiler.ts";
 
 const directory = import.meta.dirname;
 export const generatedPath = join(directory, "index.ts");
@@ -41,9 +41,9 @@ interface CompilerOutput {
 }
 
 /** What index.ts must hold, unformatted. @throws {Error} with the compiler's words for any error or warning */
-export function generateContracts(): string {
+export async function generateContracts(): Promise<string> {
   const paths = globSync("src/*.sol", { cwd: directory }).toSorted();
-  const output = compile(paths);
+  const output = await compileFiles(paths);
   const contracts = paths.map((path) => {
     const name = basename(path, ".sol");
     const contract = output.contracts[path]?.[name];
@@ -56,17 +56,25 @@ export function generateContracts(): string {
   ].join("\n\n");
 }
 
-function compile(paths: readonly string[]): CompilerOutput {
-  const sources = Object.fromEntries(paths.map((path) => [path, { content: readSource(path) }]));
+async function compileFiles(paths: readonly string[]): Promise<CompilerOutput> {
+  const sources = Object.fromEntries(
+    [...withImports(paths)].map((path) => [path, { content: readSource(path) }]),
+  );
   const input = JSON.stringify({ language: "Solidity", sources, settings });
-  const answer: unknown = solc.compile(input, {
-    import: (path: string) => ({ contents: readSource(path) }),
-  });
-  const output = JSON.parse(String(answer)) as CompilerOutput;
+  const output = JSON.parse(await compile(input)) as CompilerOutput;
   if (output.errors !== undefined && output.errors.length > 0) {
     throw new Error(output.errors.map((each) => each.formattedMessage).join("\n"));
   }
   return output;
+}
+
+/** The files and all that they import; the set grows while it is gone through. */
+function withImports(paths: readonly string[]): Set<string> {
+  const all = new Set(paths);
+  for (const path of all)
+    for (const [, named = ""] of readSource(path).matchAll(/^import\s[^;]*"([^"]+)";/gm))
+      all.add(named.startsWith(".") ? join(dirname(path), named) : named);
+  return all;
 }
 
 function readSource(path: string): string {
@@ -99,4 +107,4 @@ function describeContract(name: string, { abi, evm }: CompiledContract): string 
   ].join("\n");
 }
 
-if (import.meta.main) writeFileSync(generatedPath, `${generateContracts()}\n`);
+if (import.meta.main) writeFileSync(generatedPath, `${await generateContracts()}\n`);
