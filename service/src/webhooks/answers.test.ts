@@ -1,20 +1,32 @@
 // What becomes of an event by what its receiver answers, and when.
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import type { Outbound } from "../platform/outbound/outbound.ts";
 import { listDeliveriesOf } from "./events.ts";
-import { openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
+import { type Answer, openTestWebhooks, status } from "./test-webhooks.ts";
 
-test("after a 429 the next attempt comes when Retry-After says", async () => {
-  await using webhooks = await openTestWebhooks();
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx } = webhooks;
+
+/** How much faster than in life time-outs come where they are awaited. */
+const hurry = 30;
+
+/** Time-outs keep their proportions and come thirty times sooner. */
+const hurried: Outbound = {
+  send: async (request) => ctx.outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
+  close: async () => ctx.outbound.close(),
+};
+
+await test("after a 429 the next attempt comes when Retry-After says", async () => {
   const receiver = await webhooks.openReceiver(status(429, { "retry-after": "1000" }));
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   await webhooks.deliver();
   const listed = await webhooks.firstEvent(event.streamId);
-  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 1000);
+  assert.equal(listed.nextAttemptAt, ctx.clock.now() + 1000);
 });
 
 const endings: readonly [string, (response: ServerResponse) => void][] = [
@@ -22,9 +34,8 @@ const endings: readonly [string, (response: ServerResponse) => void][] = [
   ["never ends", (response) => void response.write("a")],
 ];
 for (const [how, end] of endings)
-  test(`a refusal counts by its status and Retry-After though its body ${how}`, async () => {
-    await using webhooks = await openTestWebhooks();
-    const { clock } = webhooks.ctx;
+  await test(`a refusal counts by its status and Retry-After though its body ${how}`, async () => {
+    const { clock } = ctx;
     for (const [answered, headers, waitSeconds] of [
       [429, { "retry-after": "1000" }, 1000],
       [503, { "retry-after": "100" }, 100],
@@ -36,40 +47,26 @@ for (const [how, end] of endings)
       );
       const event = webhooks.event({ url: receiver.url });
       await webhooks.enqueue(event);
-      const sender = webhooks.openSender({ outbound: hurried(webhooks) });
-      await sender.pump();
-      await sender.idle();
+      await webhooks.deliver(webhooks.openSender({ outbound: hurried }));
       const page = { after: 0, limit: 1 };
       const {
         deliveries: [attempt],
-      } = await listDeliveriesOf(webhooks.ctx, event.streamId, page);
+      } = await listDeliveriesOf(ctx, event.streamId, page);
       assert.deepEqual([attempt?.outcome, attempt?.status], ["refused", answered]);
       const listed = await webhooks.firstEvent(event.streamId);
       assert.equal(listed.nextAttemptAt, clock.now() + waitSeconds);
     }
   });
 
-test("a receiver that nobody listens for is tried again after five seconds", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a receiver that nobody listens for is tried again after five seconds", async () => {
   const event = webhooks.event({ url: "http://127.0.0.1:1025/" });
   await webhooks.enqueue(event);
   await webhooks.deliver();
   const listed = await webhooks.firstEvent(event.streamId);
-  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 5);
+  assert.equal(listed.nextAttemptAt, ctx.clock.now() + 5);
 });
 
-/** How much faster than in life time-outs come where they are awaited. */
-const hurry = 30;
-
-/** Time-outs keep their proportions and come thirty times sooner. */
-function hurried({ ctx: { outbound } }: TestWebhooks): Outbound {
-  return {
-    send: async (request) => outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
-    close: async () => outbound.close(),
-  };
-}
-
-const hangs: readonly [string, Parameters<TestWebhooks["openReceiver"]>[0]][] = [
+const hangs: readonly [string, Answer][] = [
   ["hangs", () => undefined],
   [
     "answers 200 and never ends its body",
@@ -85,23 +82,19 @@ const hangs: readonly [string, Parameters<TestWebhooks["openReceiver"]>[0]][] = 
   ],
 ];
 for (const [what, answer] of hangs) {
-  test(`a receiver that ${what} is cut off after 15 s, and waits for a minute`, async () => {
-    await using webhooks = await openTestWebhooks();
+  await test(`a receiver that ${what} is cut off after 15 s, and waits for a minute`, async () => {
     const receiver = await webhooks.openReceiver(answer);
     const event = webhooks.event({ url: receiver.url });
     await webhooks.enqueue(event);
-    const sender = webhooks.openSender({ outbound: hurried(webhooks) });
-    await sender.pump();
-    await sender.idle();
+    await webhooks.deliver(webhooks.openSender({ outbound: hurried }));
     assert.equal(receiver.received.length, 1);
     const listed = await webhooks.firstEvent(event.streamId);
     assert.equal(listed.deliveredAt, null);
-    assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 60);
+    assert.equal(listed.nextAttemptAt, ctx.clock.now() + 60);
   });
 }
 
-test("a receiver that streams without an end is cut off after 16 KiB, and has failed", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a receiver that streams without an end is cut off after 16 KiB, and has failed", async () => {
   const receiver = await webhooks.openReceiver((_request, response) => {
     response.writeHead(200);
     const write = (): void => {
@@ -115,15 +108,14 @@ test("a receiver that streams without an end is cut off after 16 KiB, and has fa
   await webhooks.deliver();
   const listed = await webhooks.firstEvent(event.streamId);
   assert.equal(listed.deliveredAt, null);
-  assert.equal(listed.nextAttemptAt, webhooks.ctx.clock.now() + 5);
+  assert.equal(listed.nextAttemptAt, ctx.clock.now() + 5);
 });
 
-test("an answer counts within 14 of its 15 seconds", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an answer counts within 14 of its 15 seconds", async () => {
   const receiver = await webhooks.openReceiver(status(200));
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
-  const { outbound } = webhooks.ctx;
+  const { outbound } = ctx;
   // Hurried, the last second would be 33 ms, for which a busy machine holds a process back.
   const limitsMs: number[] = [];
   const noting: Outbound = {
@@ -133,9 +125,7 @@ test("an answer counts within 14 of its 15 seconds", async () => {
     },
     close: async () => outbound.close(),
   };
-  const sender = webhooks.openSender({ outbound: noting });
-  await sender.pump();
-  await sender.idle();
+  await webhooks.deliver(webhooks.openSender({ outbound: noting }));
   assert.equal(limitsMs.length, 1);
   assert.ok(Number(limitsMs[0]) > 14_000, `${limitsMs[0]} ms`);
   assert.ok((await webhooks.firstEvent(event.streamId)).deliveredAt);
@@ -145,15 +135,14 @@ for (const [bytes, outcome] of [
   [16 * 1024, { isDelivered: true, kept: 4096 }],
   [16 * 1024 + 1, { isDelivered: false, kept: 0 }],
 ] as const)
-  test(`of an answer of ${bytes} bytes ${outcome.kept} are kept, and it has ${outcome.isDelivered ? "arrived" : "failed"}`, async () => {
-    await using webhooks = await openTestWebhooks();
+  await test(`of an answer of ${bytes} bytes ${outcome.kept} are kept, and it has ${outcome.isDelivered ? "arrived" : "failed"}`, async () => {
     const receiver = await webhooks.openReceiver(
       (_request, response) => void response.end(Buffer.alloc(bytes, "y")),
     );
     const event = webhooks.event({ url: receiver.url });
     await webhooks.enqueue(event);
     await webhooks.deliver();
-    const { db, seal } = webhooks.ctx;
+    const { db, seal } = ctx;
     const [attempt] = await db.query<{ id: string; answer_sealed: Buffer | null }>(sql`
       select id, answer_sealed from webhook_attempt`);
     const place = { table: "webhook_attempt", id: attempt?.id ?? "", column: "answer_sealed" };
@@ -164,16 +153,15 @@ for (const [bytes, outcome] of [
     const page = { after: 0, limit: 1 };
     const {
       deliveries: [told],
-    } = await listDeliveriesOf(webhooks.ctx, event.streamId, page);
+    } = await listDeliveriesOf(ctx, event.streamId, page);
     assert.equal(told?.outcome, isDelivered ? "delivered" : "failed");
     assert.equal(told.durationMs !== undefined, isDelivered, "how long it took would tell why");
   });
 
 for (const [how, answer] of hangs.slice(0, 3))
-  test(`an endpoint that ${how} gets one delivery at a time until it answers`, async () => {
-    await using webhooks = await openTestWebhooks();
+  await test(`an endpoint that ${how} gets one delivery at a time until it answers`, async () => {
     const receiver = await webhooks.openReceiver(answer);
-    const outbound = hurried(webhooks);
+    const outbound = hurried;
     let underWay = 0;
     const most: number[] = [];
     const sender = webhooks.openSender({
@@ -189,8 +177,7 @@ for (const [how, answer] of hangs.slice(0, 3))
     const runOf = async (): Promise<number> => {
       const events = Array.from({ length: 4 }, () => webhooks.event({ url: receiver.url }));
       await webhooks.enqueue(...events);
-      await sender.pump();
-      await sender.idle();
+      await webhooks.deliver(sender);
       return Math.max(...most.splice(0));
     };
     assert.ok((await runOf()) > 1, "nothing is known of it yet");

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Db, Statement } from "../platform/database/db.ts";
 import { AttemptEndQueue } from "./attempt-end-queue.ts";
 import type { Ended } from "./delivery-store.ts";
-import { openTestWebhooks, type TestWebhooks } from "./test-webhooks.ts";
+import { openTestWebhooks } from "./test-webhooks.ts";
+
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx } = webhooks;
 
 const leaseMs = 30_000;
 
@@ -24,7 +28,7 @@ const endOf = (eventId: string, begunAtMs = Number.MAX_SAFE_INTEGER): Ended => (
 });
 
 /** A queue whose statements that record are seen on their way to the database, with how many ends each records. */
-function openQueue({ ctx }: TestWebhooks, onStatement: () => void = () => undefined) {
+function openQueue(onStatement: () => void = () => undefined) {
   const sizes: number[] = [];
   const seen = { sizes, recorded: 0 };
   const query = async <Row extends object>(statement: Statement): Promise<Row[]> => {
@@ -40,10 +44,9 @@ function openQueue({ ctx }: TestWebhooks, onStatement: () => void = () => undefi
   return { queue: new AttemptEndQueue({ ...ctx, db }, { leaseMs, onRecorded }), seen };
 }
 
-test("what ends while others are recorded is recorded right after them, and they are told of without it", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("what ends while others are recorded is recorded right after them, and they are told of without it", async () => {
   const told: number[] = [];
-  const { queue, seen } = openQueue(webhooks, () => {
+  const { queue, seen } = openQueue(() => {
     told.push(seen.recorded);
     if (told.length < 3) queue.add(endOf(`late ${told.length}`));
   });
@@ -55,20 +58,18 @@ test("what ends while others are recorded is recorded right after them, and they
   assert.deepEqual([queue.hasWaiting, queue.isRecording], [false, false]);
 });
 
-test("a statement records 512 ends at most", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { queue, seen } = openQueue(webhooks);
+await test("a statement records 512 ends at most", async () => {
+  const { queue, seen } = openQueue();
   for (let at = 0; at < 513; at += 1) queue.add(endOf(`${at}`));
   await queue.settled();
   assert.deepEqual(seen, { sizes: [512, 1], recorded: 2 });
 });
 
-test("ends that the database does not take wait untold until their leases are over", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { queue, seen } = openQueue(webhooks, () => {
+await test("ends that the database does not take wait untold until their leases are over", async () => {
+  const { queue, seen } = openQueue(() => {
     throw new Error("away");
   });
-  const nowMs = webhooks.ctx.clock.nowMs();
+  const nowMs = ctx.clock.nowMs();
   queue.add(endOf("young", nowMs));
   await queue.settled();
   assert.deepEqual([queue.hasWaiting, seen.recorded], [true, 0]);

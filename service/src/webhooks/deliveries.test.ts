@@ -1,22 +1,25 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { largeBytes } from "./event.ts";
 import { listDeliveriesOf, listEventsOf, pageBytesMax } from "./events.ts";
 import { readPlace } from "./stream-page.ts";
 import { sql } from "../platform/database/db.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
-import { openTestWebhooks, ok, status, type Received, type TestWebhooks } from "./test-webhooks.ts";
+import { openTestWebhooks, ok, status, type Received } from "./test-webhooks.ts";
+
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx } = webhooks;
 
 const idOf = (request: Received): string => String(request.headers["svc-event-id"]);
 
-async function listedOf({ ctx }: TestWebhooks, streamId: string) {
+async function listedOf(streamId: string) {
   return (await listEventsOf(ctx, streamId, { after: 0, limit: 100 })).events;
 }
 
-test("an event is delivered with its body, its id and both signatures, once", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an event is delivered with its body, its id and both signatures, once", async () => {
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: `${receiver.url}?order=1` });
   await webhooks.enqueue(event);
@@ -30,8 +33,8 @@ test("an event is delivered with its body, its id and both signatures, once", as
   assert.equal(request.headers["content-type"], "application/json");
   assert.equal(request.headers["svc-event-id"], event.id);
   assert.equal(request.headers["svc-delivery-attempt"], "1");
-  const [listed] = await listedOf(webhooks, event.streamId);
-  const now = webhooks.ctx.clock.now();
+  const [listed] = await listedOf(event.streamId);
+  const now = ctx.clock.now();
   assert.deepEqual(listed, {
     id: event.id,
     sequence: 1,
@@ -44,8 +47,7 @@ test("an event is delivered with its body, its id and both signatures, once", as
   });
 });
 
-test("nothing of a change that was rolled back is announced", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("nothing of a change that was rolled back is announced", async () => {
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });
   const twin = webhooks.event({ url: receiver.url, streamId: event.streamId });
@@ -54,19 +56,17 @@ test("nothing of a change that was rolled back is announced", async () => {
   assert.equal(receiver.received.length, 0);
 });
 
-test("a thousand events are one statement", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a thousand events are one statement", async () => {
   const events = Array.from({ length: 1000 }, () =>
     webhooks.event({ url: "http://127.0.0.1:9999/" }),
   );
-  const before = webhooks.ctx.db.callsTotal;
+  const before = ctx.db.callsTotal;
   await webhooks.enqueue(...events);
-  assert.equal(webhooks.ctx.db.callsTotal - before, 2, "with the end of the transaction");
+  assert.equal(ctx.db.callsTotal - before, 2, "with the end of the transaction");
 });
 
 for (const code of [301, 400, 410, 500]) {
-  test(`an answer ${code} is tried again with the same bytes and a new time`, async () => {
-    await using webhooks = await openTestWebhooks();
+  await test(`an answer ${code} is tried again with the same bytes and a new time`, async () => {
     const receiver = await webhooks.openReceiver(status(code, { location: "http://127.0.0.1:1/" }));
     const event = webhooks.event({ url: receiver.url });
     await webhooks.enqueue(event);
@@ -83,14 +83,13 @@ for (const code of [301, 400, 410, 500]) {
     assert.equal(idOf(second), idOf(first));
     assert.equal(second.headers["svc-delivery-attempt"], "2");
     assert.notEqual(second.headers["svc-signature"], first.headers["svc-signature"]);
-    const [listed] = await listedOf(webhooks, event.streamId);
+    const [listed] = await listedOf(event.streamId);
     assert.equal(listed?.attempts, 2);
-    assert.equal(listed.deliveredAt, webhooks.ctx.clock.now());
+    assert.equal(listed.deliveredAt, ctx.clock.now());
   });
 }
 
-test("first attempts of a stream go in order, one after the other, whatever comes of them", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("first attempts of a stream go in order, one after the other, whatever comes of them", async () => {
   let open = 0;
   const receiver = await webhooks.openReceiver((_request, response) => {
     open += 1;
@@ -116,8 +115,7 @@ test("first attempts of a stream go in order, one after the other, whatever come
   );
 });
 
-test("an endpoint gets eight at a time, and no more than fifty in a second", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an endpoint gets eight at a time, and no more than fifty in a second", async () => {
   let [open, most] = [0, 0];
   const receiver = await webhooks.openReceiver((_request, response) => {
     open += 1;
@@ -146,13 +144,12 @@ test("an endpoint gets eight at a time, and no more than fifty in a second", asy
   assert.ok(performance.now() - started >= 3 * 140, "24 take their 20 ms each");
 });
 
-test("the ninth attempt at an endpoint begins 160 ms after the first, and again eight later", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("the ninth attempt at an endpoint begins 160 ms after the first, and again eight later", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.enqueue(
     ...Array.from({ length: 16 }, () => webhooks.event({ url: receiver.url })),
   );
-  const { db, clock } = webhooks.ctx;
+  const { db, clock } = ctx;
   for (let round = 0; round < 2; round += 1) {
     await webhooks.deliver();
     assert.equal(receiver.received.length, 8 * (round + 1));
@@ -163,8 +160,7 @@ test("the ninth attempt at an endpoint begins 160 ms after the first, and again 
   }
 });
 
-test("a queue of an endpoint that hangs holds up nobody else", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a queue of an endpoint that hangs holds up nobody else", async () => {
   const hanging = await webhooks.openReceiver(() => undefined);
   const healthy = await webhooks.openReceiver();
   const queue = Array.from({ length: 300 }, () => webhooks.event({ url: hanging.url }));
@@ -177,8 +173,8 @@ test("a queue of an endpoint that hangs holds up nobody else", async () => {
   });
   const sender = webhooks.openSender({
     outbound: {
-      ...webhooks.ctx.outbound,
-      send: async (request) => webhooks.ctx.outbound.send(request),
+      ...ctx.outbound,
+      send: async (request) => ctx.outbound.send(request),
     },
   });
   await sender.pump();
@@ -186,9 +182,8 @@ test("a queue of an endpoint that hangs holds up nobody else", async () => {
   assert.ok(hanging.received.length <= 8);
 });
 
-test("what an attempt makes room for while claims are under way is claimed right after them", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { db } = webhooks.ctx;
+await test("what an attempt makes room for while claims are under way is claimed right after them", async () => {
+  const { db } = ctx;
   const receiver = await webhooks.openReceiver();
   const both = Promise.withResolvers<void>();
   const claimedAgain = Promise.withResolvers<void>();
@@ -221,9 +216,8 @@ test("what an attempt makes room for while claims are under way is claimed right
   assert.ok(claims > 2);
 });
 
-test("a client domain whose endpoints hang takes half of what the others leave, and holds up nobody else", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { outbound, db } = webhooks.ctx;
+await test("a client domain whose endpoints hang takes half of what the others leave, and holds up nobody else", async () => {
+  const { outbound, db } = ctx;
   const receiver = await webhooks.openReceiver();
   const hanging = Promise.withResolvers<Awaited<ReturnType<typeof outbound.send>>>();
   const hung = new Map<string, number>();
@@ -262,9 +256,8 @@ test("a client domain whose endpoints hang takes half of what the others leave, 
   hanging.resolve({ kind: "failed", reason: "timeout" });
 });
 
-test("a client domain whose endpoints hang takes half of the large bodies that the others leave, and holds up nobody else", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { outbound, db } = webhooks.ctx;
+await test("a client domain whose endpoints hang takes half of the large bodies that the others leave, and holds up nobody else", async () => {
+  const { outbound, db } = ctx;
   const receiver = await webhooks.openReceiver();
   const hanging = Promise.withResolvers<Awaited<ReturnType<typeof outbound.send>>>();
   const hung = new Map<string, number>();
@@ -303,8 +296,7 @@ test("a client domain whose endpoints hang takes half of the large bodies that t
   hanging.resolve({ kind: "failed", reason: "timeout" });
 });
 
-test("a resend restarts the schedule, while the number of attempts continues", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a resend restarts the schedule, while the number of attempts continues", async () => {
   const receiver = await webhooks.openReceiver();
   const first = webhooks.event({ url: receiver.url });
   const second = webhooks.event({ url: receiver.url, streamId: first.streamId, sequence: 2 });
@@ -312,13 +304,13 @@ test("a resend restarts the schedule, while the number of attempts continues", a
   await webhooks.deliver();
   assert.equal(await webhooks.redeliver({ streamId: first.streamId, eventId: second.id }), 1);
   await webhooks.deliver();
-  const { clock } = webhooks.ctx;
+  const { clock } = ctx;
   const deliveredAt = clock.now();
   webhooks.advance(1);
   receiver.setAnswer(status(500));
   assert.equal(await webhooks.redeliver({ streamId: first.streamId }), 2);
   await webhooks.deliver();
-  const { events } = await listEventsOf(webhooks.ctx, first.streamId, { after: 0, limit: 2 });
+  const { events } = await listEventsOf(ctx, first.streamId, { after: 0, limit: 2 });
   assert.deepEqual(
     events.map((each) => [each.deliveredAt, each.nextAttemptAt]),
     [
@@ -341,19 +333,18 @@ test("a resend restarts the schedule, while the number of attempts continues", a
   await assert.rejects(webhooks.redeliver(unknown), { reason: "event_not_found" });
 });
 
-test("after its last attempt an event is kept for a resend", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("after its last attempt an event is kept for a resend", async () => {
   const receiver = await webhooks.openReceiver(status(500));
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   await webhooks.deliver();
   for (let attempt = 2; attempt <= 13; attempt += 1) {
-    const [listed] = await listedOf(webhooks, event.streamId);
+    const [listed] = await listedOf(event.streamId);
     assert.ok(listed?.nextAttemptAt);
-    webhooks.advance(listed.nextAttemptAt - webhooks.ctx.clock.now());
+    webhooks.advance(listed.nextAttemptAt - ctx.clock.now());
     await webhooks.deliver();
   }
-  const [listed] = await listedOf(webhooks, event.streamId);
+  const [listed] = await listedOf(event.streamId);
   assert.equal(receiver.received.length, 13);
   assert.equal(listed?.nextAttemptAt, null);
   assert.equal(listed.deliveredAt, null);
@@ -364,9 +355,7 @@ test("after its last attempt an event is kept for a resend", async () => {
   assert.equal(receiver.received.at(-1)?.headers["svc-delivery-attempt"], "14");
 });
 
-test("a page of events stays within its bytes, shows one at least, and the next goes on from there", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx } = webhooks;
+await test("a page of events stays within its bytes, shows one at least, and the next goes on from there", async () => {
   const streamId = randomUUID();
   const mebibyte = 1024 * 1024;
   const payloadExpiresAt = ctx.clock.now() + 86_400;
@@ -400,9 +389,7 @@ test("a page of events stays within its bytes, shows one at least, and the next 
   ]);
 });
 
-test("pages of attempts reach each of them once, also where a page ends between two at one event", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx } = webhooks;
+await test("pages of attempts reach each of them once, also where a page ends between two at one event", async () => {
   const { url } = await webhooks.openReceiver(status(500));
   const streamId = randomUUID();
   const eventOf = (sequence: number) => webhooks.event({ url, streamId, sequence });
@@ -433,8 +420,7 @@ test("pages of attempts reach each of them once, also where a page ends between 
   assert.deepEqual(new Set(deliveries.map(({ seq }) => seq)), new Set([2]));
 });
 
-test("a process takes no more than it has room for, and the rest as soon as there is room", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a process takes no more than it has room for, and the rest as soon as there is room", async () => {
   const answers: (() => void)[] = [];
   const receivers = await Promise.all(
     Array.from({ length: 5 }, async () =>

@@ -3,15 +3,19 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { test, type TestContext } from "node:test";
+import { afterEach, test, type TestContext } from "node:test";
 import { type Queryable, sql, type Statement } from "../platform/database/db.ts";
 import { keepPauses } from "../platform/test-pauses.ts";
 import { endLeases, hasDue, resentStep } from "./delivery-store.ts";
 import { holdDeliveries } from "./endpoint-store.ts";
 import { listEventsOf, moveEvents, redeliverEvents } from "./events.ts";
-import { openTestWebhooks, ok, type Receiver, status, type TestWebhooks } from "./test-webhooks.ts";
+import { openTestWebhooks, ok, type Receiver, status } from "./test-webhooks.ts";
 import { listBlocked, untilBlockedAt } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
+
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx, clientDomainId } = webhooks;
 
 /** Answers that are given when the test says so. */
 function holdAnswers() {
@@ -29,8 +33,10 @@ function holdAnswers() {
   };
 }
 
-test("a 410 of the address that an endpoint has left puts no quarantine on the new one", async () => {
-  await using webhooks = await openTestWebhooks();
+const idsOf = (receiver: Receiver): string[] =>
+  receiver.received.map(({ headers }) => String(headers["svc-event-id"]));
+
+await test("a 410 of the address that an endpoint has left puts no quarantine on the new one", async () => {
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   await webhooks.register(old.url);
@@ -50,8 +56,7 @@ test("a 410 of the address that an endpoint has left puts no quarantine on the n
   );
 });
 
-test("what fails at the address that an endpoint has left goes to the new one at once", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("what fails at the address that an endpoint has left goes to the new one at once", async () => {
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   await webhooks.register(old.url);
@@ -66,13 +71,13 @@ test("what fails at the address that an endpoint has left goes to the new one at
 });
 
 /** Two attempts under way at an endpoint whose answers the test gives, one of them the last of its event. */
-async function beginLastAttempt(webhooks: TestWebhooks) {
+async function beginLastAttempt() {
   const held = holdAnswers();
   const receiver = await webhooks.openReceiver(held.answer);
   await webhooks.register(receiver.url);
   const [last, other] = [webhooks.kybEvent(), webhooks.kybEvent()];
   await webhooks.enqueue(last, other);
-  const { db } = webhooks.ctx;
+  const { db } = ctx;
   await db.query(sql`update webhook_delivery set step = 12 where event_id = ${last.id}`);
   await db.query(sql`update webhook_event set attempts = 12 where id = ${last.id}`);
   const delivered = webhooks.deliver();
@@ -80,16 +85,15 @@ async function beginLastAttempt(webhooks: TestWebhooks) {
   return { held, receiver, last, other, delivered };
 }
 
-async function untilQuarantined(webhooks: TestWebhooks): Promise<void> {
+async function untilQuarantined(): Promise<void> {
   await until("the quarantine", async () => ((await webhooks.isActive()) ? null : true));
 }
 
-test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { held, receiver, last, other, delivered } = await beginLastAttempt(webhooks);
+await test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
+  const { held, receiver, last, other, delivered } = await beginLastAttempt();
   const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
   held.open[at]?.writeHead(410).end();
-  await untilQuarantined(webhooks);
+  await untilQuarantined();
   await webhooks.reactivate();
   receiver.setAnswer(status(500));
   held.open[1 - at]?.writeHead(410).end();
@@ -117,12 +121,11 @@ for (const [code, told] of [
   [500, "is held, not given up"],
   [200, "is not made again"],
 ] as const)
-  test(`a last attempt that ends with ${code} after the quarantine has begun ${told}`, async () => {
-    await using webhooks = await openTestWebhooks();
-    const { held, receiver, last, other, delivered } = await beginLastAttempt(webhooks);
+  await test(`a last attempt that ends with ${code} after the quarantine has begun ${told}`, async () => {
+    const { held, receiver, last, other, delivered } = await beginLastAttempt();
     const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
     held.open[at]?.writeHead(410).end();
-    await untilQuarantined(webhooks);
+    await untilQuarantined();
     held.open[1 - at]?.writeHead(code).end();
     await delivered;
     receiver.setAnswer(ok);
@@ -134,15 +137,11 @@ for (const [code, told] of [
     assert.deepEqual(new Set(idsOf(receiver)), new Set(expected));
   });
 
-const idsOf = (receiver: Receiver): string[] =>
-  receiver.received.map(({ headers }) => String(headers["svc-event-id"]));
-
-async function move({ ctx, clientDomainId }: TestWebhooks, streamId: string, url: string) {
+async function move(streamId: string, url: string) {
   await ctx.db.transaction(async (tx) => moveEvents(ctx, tx, { streamId, clientDomainId, url }));
 }
 
-test("what the address of a stream did not take goes to the next one at once, in its order", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("what the address of a stream did not take goes to the next one at once, in its order", async () => {
   const old = await webhooks.openReceiver(status(500));
   const next = await webhooks.openReceiver();
   const [streamId, url] = ["order", old.url];
@@ -154,21 +153,20 @@ test("what the address of a stream did not take goes to the next one at once, in
   webhooks.advance(5);
   await webhooks.deliver();
   const triedAtOld = old.received.length;
-  await move(webhooks, streamId, `${next.url}?order=1`);
+  await move(streamId, `${next.url}?order=1`);
   for (const _ of events) await webhooks.deliver();
   assert.deepEqual(
     idsOf(next),
     events.map(({ id }) => id),
   );
   assert.equal(old.received.length, triedAtOld);
-  const { events: listed } = await listEventsOf(webhooks.ctx, streamId, { after: 0, limit: 100 });
+  const { events: listed } = await listEventsOf(ctx, streamId, { after: 0, limit: 100 });
   assert.ok(listed.every(({ deliveredAt }) => deliveredAt !== null));
   const left = await webhooks.firstEvent(other.streamId);
   assert.equal(left.deliveredAt, null, "of another stream");
 });
 
-test("an event that was delivered keeps its address when its stream moves", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an event that was delivered keeps its address when its stream moves", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const [streamId, url] = ["order", old.url];
   const delivered = webhooks.event({ streamId, url });
@@ -176,60 +174,56 @@ test("an event that was delivered keeps its address when its stream moves", asyn
   await webhooks.enqueue(delivered);
   await webhooks.deliver();
   await webhooks.enqueue(waiting);
-  const { db } = webhooks.ctx;
+  const { db } = ctx;
   const read = async () =>
     db.query<{ url: string; version: string }>(
       sql`select url, xmin::text as version from webhook_event order by sequence`,
     );
   const [before] = await read();
-  await move(webhooks, streamId, next.url);
+  await move(streamId, next.url);
   const [first, second] = await read();
   assert.deepEqual(first, before);
   assert.equal(second?.url, next.url);
 });
 
-test("what is sent again goes to the next address, personal data to the one that was shown", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("what is sent again goes to the next address, personal data to the one that was shown", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const [streamId, url] = ["order", old.url];
-  const payloadExpiresAt = webhooks.ctx.clock.now() + 3600;
+  const payloadExpiresAt = ctx.clock.now() + 3600;
   const told = webhooks.event({ streamId, url });
   const data = webhooks.event({ streamId, url, sequence: 2, isPersonal: true, payloadExpiresAt });
   await webhooks.enqueue(told, data);
   for (const _ of [told, data]) await webhooks.deliver();
   old.received.length = 0;
-  await move(webhooks, streamId, next.url);
+  await move(streamId, next.url);
   await webhooks.redeliver({ streamId, url: next.url });
   for (const _ of [told, data]) await webhooks.deliver();
   assert.deepEqual([idsOf(old), idsOf(next)], [[data.id], [told.id]]);
 });
 
-test("an attempt under way at the address that a stream has left is made anew at the next one", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an attempt under way at the address that a stream has left is made anew at the next one", async () => {
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   const event = webhooks.event({ url: old.url });
   await webhooks.enqueue(event);
   const delivered = webhooks.deliver();
   await held.arrived(1);
-  await move(webhooks, event.streamId, next.url);
+  await move(event.streamId, next.url);
   held.open[0]?.writeHead(500).end();
   await delivered;
   await webhooks.deliver();
   assert.deepEqual(idsOf(next), [event.id]);
 });
 
-test("an event that is claimed while its stream moves goes to the next address alone", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an event that is claimed while its stream moves goes to the next address alone", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const event = webhooks.event({ url: old.url });
   await webhooks.enqueue(event);
-  const { ctx, clientDomainId } = webhooks;
   const { streamId } = event;
   const delivered = await ctx.db.transaction(async (tx) => {
     await moveEvents(ctx, tx, { streamId, clientDomainId, url: next.url });
     const delivering = webhooks.deliver();
-    await untilBlockedAt(webhooks.ctx.db, "webhook_turn");
+    await untilBlockedAt(ctx.db, "webhook_turn");
     return { delivering };
   });
   await delivered.delivering;
@@ -237,15 +231,13 @@ test("an event that is claimed while its stream moves goes to the next address a
   assert.deepEqual([idsOf(old), idsOf(next)], [[], [event.id]]);
 });
 
-test("a resend does not wait in a circle with the end of an attempt at the same event", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a resend does not wait in a circle with the end of an attempt at the same event", async () => {
   const held = holdAnswers();
   const receiver = await webhooks.openReceiver(held.answer);
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   const delivered = webhooks.deliver();
   await held.arrived(1);
-  const { ctx } = webhooks;
   await ctx.db.transaction(async (tx) => {
     const resend = { isOver: false };
     const together: Queryable = {
@@ -253,7 +245,7 @@ test("a resend does not wait in a circle with the end of an attempt at the same 
         const rows = await tx.query<Row>(statement);
         if (held.open[0]?.writableEnded === false) {
           held.open[0].writeHead(500).end();
-          await untilBlockedAt(webhooks.ctx.db, "duration_ms");
+          await untilBlockedAt(ctx.db, "duration_ms");
         }
         return rows;
       },
@@ -269,25 +261,23 @@ test("a resend does not wait in a circle with the end of an attempt at the same 
   assert.deepEqual([listed.attempts, listed.nextAttemptAt], [1, ctx.clock.now() + 5]);
 });
 
-test("personal data that waits stays with the address that was shown, wherever its stream goes", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("personal data that waits stays with the address that was shown, wherever its stream goes", async () => {
   const [old, next] = [await webhooks.openReceiver(status(500)), await webhooks.openReceiver()];
   const [streamId, url] = ["order", old.url];
-  const payloadExpiresAt = webhooks.ctx.clock.now() + 3600;
+  const payloadExpiresAt = ctx.clock.now() + 3600;
   const told = webhooks.event({ streamId, url });
   const data = webhooks.event({ streamId, url, sequence: 2, isPersonal: true, payloadExpiresAt });
   await webhooks.enqueue(told, data);
   for (const _ of [told, data]) await webhooks.deliver();
   old.setAnswer(ok);
   old.received.length = 0;
-  await move(webhooks, streamId, next.url);
+  await move(streamId, next.url);
   webhooks.advance(60);
   for (const _ of [told, data]) await webhooks.deliver();
   assert.deepEqual([idsOf(old), idsOf(next)], [[data.id], [told.id]]);
 });
 
-test("an attempt under way is not begun again by a resend, nor before its lease is over", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an attempt under way is not begun again by a resend, nor before its lease is over", async () => {
   const held = holdAnswers();
   const receiver = await webhooks.openReceiver(held.answer);
   const event = webhooks.event({ url: receiver.url });
@@ -295,7 +285,7 @@ test("an attempt under way is not begun again by a resend, nor before its lease 
   const delivered = webhooks.deliver();
   await held.arrived(1);
   receiver.setAnswer(ok);
-  const { db, clock } = webhooks.ctx;
+  const { db, clock } = ctx;
   const isFree = async (): Promise<boolean> => {
     await endLeases(db, clock.nowMs());
     return hasDue(db, clock.nowMs());
@@ -312,10 +302,9 @@ test("an attempt under way is not begun again by a resend, nor before its lease 
   assert.equal(listed.deliveredAt, clock.now(), "whoever had it earlier gives nothing back");
 });
 
-test("a resend during an attempt that fails begins the schedule anew, also where that was the last attempt", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a resend during an attempt that fails begins the schedule anew, also where that was the last attempt", async () => {
   const held = holdAnswers();
-  const { db } = webhooks.ctx;
+  const { db } = ctx;
   for (const [at, step] of [11, 12].entries()) {
     const receiver = await webhooks.openReceiver(held.answer);
     const event = webhooks.event({ url: receiver.url });
@@ -324,8 +313,8 @@ test("a resend during an attempt that fails begins the schedule anew, also where
     const delivered = webhooks.deliver();
     await held.arrived(at + 1);
     assert.equal(await webhooks.redeliver(event), 1);
-    await endLeases(db, webhooks.ctx.clock.nowMs());
-    assert.equal(await hasDue(db, webhooks.ctx.clock.nowMs()), false, "nobody begins another");
+    await endLeases(db, ctx.clock.nowMs());
+    assert.equal(await hasDue(db, ctx.clock.nowMs()), false, "nobody begins another");
     receiver.setAnswer(status(503));
     held.open[at]?.writeHead(503).end();
     await delivered;
@@ -339,14 +328,13 @@ test("a resend during an attempt that fails begins the schedule anew, also where
   }
 });
 
-test("a resent delivery that a process of the version before freed has the whole schedule before it", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a resent delivery that a process of the version before freed has the whole schedule before it", async () => {
   const receiver = await webhooks.openReceiver(status(503));
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   // Such a process ends a lease and leaves the step as it is.
   const freed = sql`update webhook_delivery set step = ${resentStep} where event_id = ${event.id}`;
-  await webhooks.ctx.db.query(freed);
+  await ctx.db.query(freed);
   await webhooks.deliver();
   await webhooks.deliver();
   assert.equal(receiver.received.length, 1, "the first pause comes after the first attempt");
@@ -358,8 +346,8 @@ test("a resent delivery that a process of the version before freed has the whole
 });
 
 /** Claims an event of an endpoint that is back from a quarantine; by its pace the attempt waits, for as long as the test likes. */
-async function claimPaced(t: TestContext, webhooks: TestWebhooks, receiver: Receiver) {
-  const { db, clock } = webhooks.ctx;
+async function claimPaced(t: TestContext, receiver: Receiver) {
+  const { db, clock } = ctx;
   await webhooks.register(receiver.url);
   await webhooks.enqueue(webhooks.kybEvent());
   await webhooks.deliver();
@@ -373,10 +361,9 @@ async function claimPaced(t: TestContext, webhooks: TestWebhooks, receiver: Rece
   return { event, sender, pauses };
 }
 
-test("a claimed delivery that waited for its turn goes where the endpoint is by then, signed by the secret of then", async (t) => {
-  await using webhooks = await openTestWebhooks();
+await test("a claimed delivery that waited for its turn goes where the endpoint is by then, signed by the secret of then", async (t) => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
-  const { event, sender, pauses } = await claimPaced(t, webhooks, old);
+  const { event, sender, pauses } = await claimPaced(t, old);
   await webhooks.register(next.url);
   pauses.end();
   await sender.idle();
@@ -384,11 +371,10 @@ test("a claimed delivery that waited for its turn goes where the endpoint is by 
   assert.match(String(next.received[0]?.headers["svc-kyb-signature"]), /^t=\d+,v1=\w+,kv=2$/);
 });
 
-test("a claimed delivery that waited for its turn is held untried once its endpoint is in quarantine", async (t) => {
-  await using webhooks = await openTestWebhooks();
+await test("a claimed delivery that waited for its turn is held untried once its endpoint is in quarantine", async (t) => {
   const receiver = await webhooks.openReceiver();
-  const { event, sender, pauses } = await claimPaced(t, webhooks, receiver);
-  await webhooks.ctx.db.query(sql`update kyb_endpoint set is_active = false`);
+  const { event, sender, pauses } = await claimPaced(t, receiver);
+  await ctx.db.query(sql`update kyb_endpoint set is_active = false`);
   pauses.end();
   await sender.idle();
   assert.equal(idsOf(receiver).includes(event.id), false);

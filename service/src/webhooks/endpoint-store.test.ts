@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { type Db, type Queryable, sql } from "../platform/database/db.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { SealBroken } from "../platform/cryptography/seal.ts";
@@ -22,9 +22,11 @@ import { registerEndpoint, rotateSecret } from "./endpoints.ts";
 import { insertClientDomain } from "./test-endpoint-store.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
-test("a new secret of one endpoint ends none of another one's", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx, clientDomainId } = webhooks;
+
+await test("a new secret of one endpoint ends none of another one's", async () => {
   const other = randomUUID();
   await insertClientDomain(ctx.db, other);
   const rotate = async (of: string, immediate: boolean): Promise<unknown> =>
@@ -43,9 +45,7 @@ test("a new secret of one endpoint ends none of another one's", async () => {
   assert.equal((await read(clientDomainId))[0]?.secrets.length, 1);
 });
 
-test("whoever ends a quarantine begins with no failure and no refusal", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await test("whoever ends a quarantine begins with no failure and no refusal", async () => {
   const url = "https://hooks.example.com/in";
   await webhooks.register(url);
   const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
@@ -65,9 +65,7 @@ test("whoever ends a quarantine begins with no failure and no refusal", async ()
   }
 });
 
-test("an endpoint that is back from a quarantine stays slow at another address, and one that never was in one is not slow", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await test("an endpoint that is back from a quarantine stays slow at another address, and one that never was in one is not slow", async () => {
   const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const url = "https://hooks.example.com/in";
   const isSlowAfter = async (isResuming: boolean): Promise<boolean | undefined> => {
@@ -79,9 +77,7 @@ test("an endpoint that is back from a quarantine stays slow at another address, 
   assert.deepEqual([await isSlowAfter(true), await isSlowAfter(false)], [true, false]);
 });
 
-test("deliveries are held and released by what their endpoint is after a change of it that is under way", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await test("deliveries are held and released by what their endpoint is after a change of it that is under way", async () => {
   await webhooks.register("https://hooks.example.com/in");
   const endpointId = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const event = webhooks.kybEvent();
@@ -115,9 +111,7 @@ test("deliveries are held and released by what their endpoint is after a change 
   }
 });
 
-test("what was claimed and not tried goes back to its old place where it had been held, and is due then where it was tried before", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await test("what was claimed and not tried goes back to its old place where it had been held, and is due then where it was tried before", async () => {
   await webhooks.register("https://hooks.example.com/in");
   const endpointId = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const [held, tried] = [webhooks.kybEvent(), webhooks.kybEvent()];
@@ -146,9 +140,7 @@ test("what was claimed and not tried goes back to its old place where it had bee
   }
 });
 
-test("what attempts say of an endpoint is added up by one process after the other", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await test("what attempts say of an endpoint is added up by one process after the other", async () => {
   await webhooks.register("https://hooks.example.com/in");
   const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const addFailure = async (tx: Queryable): Promise<void> => {
@@ -168,9 +160,7 @@ test("what attempts say of an endpoint is added up by one process after the othe
   assert.equal(known?.health.failures, 2);
 });
 
-test("a secret signs from its own row, and from no other that it was moved to", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx } = webhooks;
+await test("a secret signs from its own row, and from no other that it was moved to", async () => {
   const [{ row, secret }, other] = [makeSecret(ctx, 1), makeSecret(ctx, 1)];
   const now = ctx.clock.now();
   assert.deepEqual(openSecrets(ctx, [row], now), [{ version: 1, secret }]);

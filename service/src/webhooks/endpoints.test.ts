@@ -1,7 +1,7 @@
 // Endpoints for KYB events on a real database, with a clock that the test moves.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import { getEndpoint, rotateSecret } from "./endpoints.ts";
 import { recordEnds } from "./attempt-ends.ts";
@@ -9,10 +9,14 @@ import { listDeliveriesOf, listKybEvents } from "./events.ts";
 import { reconcileHeld } from "./held.ts";
 import * as store from "./delivery-store.ts";
 import type { NewEvent } from "./event.ts";
-import { openTestWebhooks, ok, status, type TestWebhooks } from "./test-webhooks.ts";
+import { openTestWebhooks, ok, status } from "./test-webhooks.ts";
+
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx, clientDomainId } = webhooks;
 
 /** Puts the endpoint into quarantine with one event, which is then held. */
-async function quarantine(webhooks: TestWebhooks, receiver: Receiver): Promise<string> {
+async function quarantine(receiver: Receiver): Promise<string> {
   receiver.setAnswer(status(410));
   const event = webhooks.kybEvent();
   await webhooks.enqueue(event);
@@ -24,20 +28,19 @@ async function quarantine(webhooks: TestWebhooks, receiver: Receiver): Promise<s
 }
 
 /** Goes on for more seconds than there are events, at the pace of an endpoint that resumes. */
-async function deliverAll(webhooks: TestWebhooks): Promise<void> {
+async function deliverAll(): Promise<void> {
   for (let round = 0; round < 20; round += 1) {
     webhooks.advance(1);
     await webhooks.deliver();
   }
 }
 
-type Receiver = Awaited<ReturnType<TestWebhooks["openReceiver"]>>;
+type Receiver = Awaited<ReturnType<typeof webhooks.openReceiver>>;
 
 const idsOf = ({ received }: Receiver): string[] =>
   received.map(({ headers }) => String(headers["svc-event-id"]));
 
-test("events wait for an endpoint, and go to where it is when they are sent", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("events wait for an endpoint, and go to where it is when they are sent", async () => {
   const [first, second] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const event = webhooks.kybEvent();
   await webhooks.enqueue(event);
@@ -49,19 +52,16 @@ test("events wait for an endpoint, and go to where it is when they are sent", as
   assert.deepEqual([idsOf(first), idsOf(second)], [[], [event.id]]);
 });
 
-test("an address is kept as it was checked, whatever its owner wrote", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await test("an address is kept as it was checked, whatever its owner wrote", async () => {
   await webhooks.register("HTTPS://Hooks.Example.COM:443/a/../In?b=%7e");
   const { url } = await getEndpoint(ctx.db, clientDomainId);
   assert.equal(url, "https://hooks.example.com/In?b=%7e");
 });
 
-test("a 410 holds everything; reactivated, all of it goes out, the oldest first", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a 410 holds everything; reactivated, all of it goes out, the oldest first", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
-  const held = [await quarantine(webhooks, receiver)];
+  const held = [await quarantine(receiver)];
   for (let count = 0; count < 5; count += 1) {
     webhooks.advance(10);
     const event = webhooks.kybEvent();
@@ -78,12 +78,11 @@ test("a 410 holds everything; reactivated, all of it goes out, the oldest first"
   await assert.rejects(webhooks.reactivate(), { reason: "endpoint_not_quarantined" });
 });
 
-test("what was held goes out in the order of its age, whatever stream it belongs to", async () => {
+await test("what was held goes out in the order of its age, whatever stream it belongs to", async () => {
   for (const resume of ["reactivated", "moved"] as const) {
-    await using webhooks = await openTestWebhooks();
     const receiver = await webhooks.openReceiver();
     await webhooks.register(receiver.url);
-    const held = [await quarantine(webhooks, receiver)];
+    const held = [await quarantine(receiver)];
     for (let stream = 0; stream < 4; stream += 1) {
       const { streamId } = webhooks.kybEvent();
       for (const sequence of [1, 2, 3]) {
@@ -100,22 +99,21 @@ test("what was held goes out in the order of its age, whatever stream it belongs
     const fresh = webhooks.kybEvent();
     webhooks.advance(1);
     await webhooks.enqueue(fresh);
-    const begun = await deliverInTurn(webhooks);
+    const begun = await deliverInTurn();
     assert.ok(begun.includes(fresh.id));
     assert.deepEqual(
       begun.filter((id) => id !== fresh.id),
       held,
     );
+    await webhooks.empty();
   }
 });
 
-test("a process that ends or dies while it resumes leaves the order as it was", async () => {
+await test("a process that ends or dies while it resumes leaves the order as it was", async () => {
   for (const end of ["ends", "dies"] as const) {
-    await using webhooks = await openTestWebhooks();
-    const { ctx } = webhooks;
     const receiver = await webhooks.openReceiver();
     await webhooks.register(receiver.url);
-    const held = [await quarantine(webhooks, receiver)];
+    const held = [await quarantine(receiver)];
     for (let stream = 0; stream < 2; stream += 1) {
       const { streamId } = webhooks.kybEvent();
       for (const sequence of [1, 2]) {
@@ -129,18 +127,18 @@ test("a process that ends or dies while it resumes leaves the order as it was", 
     webhooks.advance(60);
     await webhooks.reactivate();
     const lease = randomUUID();
-    const claimed = await claimOf(webhooks, lease);
+    const claimed = await claimOf(lease);
     assert.ok(claimed.length > 0);
     const taken = claimed.map(({ eventId }) => ({ eventId, lease }));
     if (end === "ends") await store.release(ctx.db, taken, Math.floor(ctx.clock.nowMs()));
     webhooks.advance(31);
     if (end === "dies") await store.endLeases(ctx.db, Math.floor(ctx.clock.nowMs()));
-    assert.deepEqual(await deliverInTurn(webhooks), held, end);
+    assert.deepEqual(await deliverInTurn(), held, end);
+    await webhooks.empty();
   }
 });
 
-test("an earlier event that is sent again keeps nothing of what was held back for ever", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an earlier event that is sent again keeps nothing of what was held back for ever", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
   const { streamId } = webhooks.kybEvent();
@@ -149,7 +147,7 @@ test("an earlier event that is sent again keeps nothing of what was held back fo
   const first = eventOf(1);
   await webhooks.enqueue(first);
   await webhooks.deliver();
-  await quarantine(webhooks, receiver);
+  await quarantine(receiver);
   const held: string[] = [];
   for (const event of [eventOf(2), eventOf(3), webhooks.kybEvent()]) {
     webhooks.advance(1);
@@ -160,16 +158,15 @@ test("an earlier event that is sent again keeps nothing of what was held back fo
   webhooks.advance(60);
   await webhooks.reactivate();
   assert.equal(await webhooks.redeliver({ streamId, eventId: first.id }), 1);
-  await deliverAll(webhooks);
+  await deliverAll();
   const arrived = idsOf(receiver);
   for (const id of [first.id, ...held]) assert.ok(arrived.includes(id), id);
 });
 
-test("events of one second go out whatever their ids, and each stream in its order", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("events of one second go out whatever their ids, and each stream in its order", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
-  await quarantine(webhooks, receiver);
+  await quarantine(receiver);
   const { streamId } = webhooks.kybEvent();
   const made = Array.from({ length: 4 }, () => webhooks.kybEvent());
   const ids = made.map(({ id }) => id).toSorted((a, b) => (a < b ? 1 : -1));
@@ -180,18 +177,17 @@ test("events of one second go out whatever their ids, and each stream in its ord
   await webhooks.deliver();
   webhooks.advance(60);
   await webhooks.reactivate();
-  await deliverAll(webhooks);
+  await deliverAll();
   assert.deepEqual(
     idsOf(receiver).filter((id) => ids.includes(id)),
     held.map(({ id }) => id),
   );
 });
 
-test("what is held shows no next attempt, and a resend leaves it held", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("what is held shows no next attempt, and a resend leaves it held", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
-  await quarantine(webhooks, receiver);
+  await quarantine(receiver);
   const event = webhooks.kybEvent();
   const { streamId } = event;
   await webhooks.enqueue(event);
@@ -202,18 +198,17 @@ test("what is held shows no next attempt, and a resend leaves it held", async ()
   const listed = await webhooks.firstEvent(streamId);
   assert.deepEqual([listed.nextAttemptAt, listed.attempts], [null, 0]);
   const filter = {
-    clientDomainId: webhooks.clientDomainId,
+    clientDomainId,
     kinds: [event.kind],
     isDelivered: null,
   };
-  const { events } = await listKybEvents(webhooks.ctx, filter, { before: null, limit: 10 });
+  const { events } = await listKybEvents(ctx, filter, { before: null, limit: 10 });
   assert.ok(events.length === 2 && events.every((each) => each.nextAttemptAt === null));
-  assert.deepEqual(await listDeliveriesOf(webhooks.ctx, streamId, page), { deliveries: [] });
+  assert.deepEqual(await listDeliveriesOf(ctx, streamId, page), { deliveries: [] });
   assert.equal(receiver.received.length, 0);
 });
 
-test("an event whose last attempt ends in the quarantine is held with the others", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an event whose last attempt ends in the quarantine is held with the others", async () => {
   const receiver = await webhooks.openReceiver(status(500));
   await webhooks.register(receiver.url);
   const event = webhooks.kybEvent();
@@ -224,8 +219,8 @@ test("an event whose last attempt ends in the quarantine is held with the others
     await webhooks.deliver();
     const listed = await webhooks.firstEvent(event.streamId);
     assert.equal(listed.attempts, attempt);
-    const nextAt = listed.nextAttemptAt ?? webhooks.ctx.clock.now();
-    webhooks.advance(nextAt + 1 - webhooks.ctx.clock.now());
+    const nextAt = listed.nextAttemptAt ?? ctx.clock.now();
+    webhooks.advance(nextAt + 1 - ctx.clock.now());
   }
   assert.equal(await webhooks.isActive(), false);
   receiver.setAnswer(ok);
@@ -234,8 +229,7 @@ test("an event whose last attempt ends in the quarantine is held with the others
   assert.equal(receiver.received.length, 14);
 });
 
-test("the hundredth failure within an hour is a quarantine, and none before", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("the hundredth failure within an hour is a quarantine, and none before", async () => {
   const receiver = await webhooks.openReceiver(status(500, { "retry-after": "86400" }));
   await webhooks.register(receiver.url);
   await webhooks.enqueue(webhooks.kybEvent());
@@ -252,31 +246,30 @@ test("the hundredth failure within an hour is a quarantine, and none before", as
   assert.equal(await webhooks.isActive(), false);
 });
 
-test("what the address policy refuses three times over ten minutes is a quarantine", async () => {
+await test("what the address policy refuses three times over ten minutes is a quarantine", async () => {
   const outbound = {
     send: async () => ({ kind: "failed", reason: "blocked" }) as const,
     close: async () => undefined,
   };
-  await using webhooks = await openTestWebhooks({ outbound });
+  const sender = webhooks.openSender({ outbound });
   await webhooks.register("https://hooks.example.com/kyb");
   await webhooks.enqueue(webhooks.kybEvent());
-  await webhooks.deliver();
+  await webhooks.deliver(sender);
   webhooks.advance(599);
-  await webhooks.deliver();
+  await webhooks.deliver(sender);
   await webhooks.enqueue(webhooks.kybEvent());
-  await webhooks.deliver();
+  await webhooks.deliver(sender);
   assert.equal(await webhooks.isActive(), true);
   webhooks.advance(1);
   await webhooks.enqueue(webhooks.kybEvent());
-  await webhooks.deliver();
+  await webhooks.deliver(sender);
   assert.equal(await webhooks.isActive(), false);
 });
 
-test("after a quarantine an endpoint that takes nothing gets five deliveries in a second at most", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("after a quarantine an endpoint that takes nothing gets five deliveries in a second at most", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
-  await quarantine(webhooks, receiver);
+  await quarantine(receiver);
   await webhooks.enqueue(...Array.from({ length: 60 }, () => webhooks.kybEvent()));
   await webhooks.deliver();
   receiver.setAnswer(status(503));
@@ -294,11 +287,10 @@ test("after a quarantine an endpoint that takes nothing gets five deliveries in 
   assert.ok(startsMs.length >= 2);
 });
 
-test("PUT ends a quarantine: what was held goes to the new address, under the new secret alone", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("PUT ends a quarantine: what was held goes to the new address, under the new secret alone", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const before = await webhooks.register(old.url);
-  const id = await quarantine(webhooks, old);
+  const id = await quarantine(old);
   const after = await webhooks.register(next.url);
   assert.deepEqual([before.secretVersion, after.secretVersion, after.active], [1, 2, true]);
   assert.notEqual(before.secret, after.secret);
@@ -309,15 +301,12 @@ test("PUT ends a quarantine: what was held goes to the new address, under the ne
   assert.match(header, /^t=\d+,v1=[0-9a-f]{64},kv=2$/);
 });
 
-test("an old secret signs beside the new one for 24 hours, and two live at most", async () => {
-  await using webhooks = await openTestWebhooks();
+const rotate = async (immediate = false): Promise<unknown> =>
+  ctx.db.transaction(async (tx) => rotateSecret(ctx, tx, { clientDomainId, immediate }));
+
+await test("an old secret signs beside the new one for 24 hours, and two live at most", async () => {
   const receiver = await webhooks.openReceiver();
-  const { ctx, clientDomainId } = webhooks;
   await webhooks.register(receiver.url);
-  const rotate = async (immediate = false): Promise<void> =>
-    void (await ctx.db.transaction(async (tx) =>
-      rotateSecret(ctx, tx, { clientDomainId, immediate }),
-    ));
   const versions = async (): Promise<string[]> => {
     await webhooks.enqueue(webhooks.kybEvent());
     await webhooks.deliver();
@@ -336,9 +325,7 @@ test("an old secret signs beside the new one for 24 hours, and two live at most"
   assert.deepEqual(await versions(), ["4"]);
 });
 
-test("nothing of an endpoint's secret stands in the clear, and its reads do not show it", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await test("nothing of an endpoint's secret stands in the clear, and its reads do not show it", async () => {
   const { secret } = await webhooks.register("https://hooks.example.com/kyb");
   assert.match(secret, /^[0-9a-f]{64}$/);
   const rows = await ctx.db.query(sql`select * from kyb_endpoint_secret`);
@@ -348,65 +335,49 @@ test("nothing of an endpoint's secret stands in the clear, and its reads do not 
   assert.deepEqual(Object.keys(shown).toSorted(), ["active", "createdAt", "secretVersion", "url"]);
 });
 
-test("ten thousand held events are handed out in order, none lost, though processes take turns", async () => {
-  await using webhooks = await openTestWebhooks();
-  const receiver = await webhooks.openReceiver();
-  await webhooks.register(receiver.url);
-  const held = [await quarantine(webhooks, receiver)];
-  for (let batch = 0; batch < 100; batch += 1) {
-    webhooks.advance(1);
-    const events = Array.from({ length: 100 }, () => {
-      webhooks.advance(0.001);
-      return webhooks.kybEvent();
-    });
-    await webhooks.enqueue(...events);
-    held.push(...events.map(({ id }) => id));
-  }
-  await webhooks.deliver();
-  await webhooks.reactivate();
-  const processes = [randomUUID(), randomUUID()];
-  const seen: string[] = [];
-  while (seen.length < held.length) {
-    const lease = processes[seen.length % 2] ?? "";
-    const begun = await deliverDue(webhooks, lease);
-    assert.ok(begun.length > 0, `${seen.length} were handed out`);
-    seen.push(...begun);
-    await reconcileHeld(webhooks.ctx);
-    webhooks.advance(2);
-  }
-  assert.deepEqual(seen, held);
-});
-
-test("a quarantine and its end mark 5,000 deliveries at a time, and nothing goes out meanwhile", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { db } = webhooks.ctx;
+await test("ten thousand held events are handed out in order, none lost, though processes take turns", async () => {
   const receiver = await webhooks.openReceiver(status(410));
   await webhooks.register(receiver.url);
-  const waiting = Array.from({ length: 12_000 }, () => webhooks.kybEvent());
-  for (let at = 0; at < waiting.length; at += 1000)
-    await webhooks.enqueue(...waiting.slice(at, at + 1000));
-  await countMarked(webhooks);
+  const waiting = Array.from({ length: 10_001 }, () => {
+    webhooks.advance(0.001);
+    return webhooks.kybEvent();
+  });
+  await webhooks.enqueue(...waiting);
+  await countMarked();
   const leaseId = randomUUID();
-  const [gone] = await claimOf(webhooks, leaseId);
+  const [gone] = await claimOf(leaseId);
   assert.ok(gone);
-  const ended = deliveredOf(webhooks, gone, leaseId);
   const refusal = { outcome: "refused", status: 410, deliveredAt: null } as const;
-  await recordEnds(webhooks.ctx, [{ ...ended, ...refusal }]);
+  await recordEnds(ctx, [{ ...deliveredOf(gone, leaseId), ...refusal }]);
   assert.equal(await webhooks.isActive(), false);
   await webhooks.deliver();
-  await reconcileHeld(webhooks.ctx);
-  await store.endLeases(db, webhooks.ctx.clock.nowMs() + 60_000);
-  await reconcileHeld(webhooks.ctx);
-  assert.deepEqual(await readHeld(webhooks), { held: 12_000, most: 5000 });
+  await reconcileHeld(ctx);
+  await store.endLeases(ctx.db, ctx.clock.nowMs() + 60_000);
+  await reconcileHeld(ctx);
+  const most = 5000;
+  assert.deepEqual(await readHeld(), { held: 10_001, most });
   await webhooks.reactivate();
-  assert.deepEqual(await readHeld(webhooks), { held: 7000, most: 5000 });
-  await reconcileHeld(webhooks.ctx);
-  assert.deepEqual(await readHeld(webhooks), { held: 0, most: 5000 });
+  assert.deepEqual(await readHeld(), { held: 5001, most });
   assert.equal(receiver.received.length, 0);
+  const processes = [randomUUID(), randomUUID()];
+  const seen: string[] = [];
+  for (let round = 0; seen.length < waiting.length; round += 1) {
+    const begun = await deliverDue(processes[round % 2], 250);
+    assert.ok(begun.length > 0, `${seen.length} were handed out`);
+    seen.push(...begun);
+    await reconcileHeld(ctx);
+    assert.deepEqual(await readHeld(), { held: 0, most });
+    webhooks.advance(60);
+  }
+  assert.deepEqual(
+    seen,
+    waiting.map(({ id }) => id),
+  );
 });
 
 /** Counts rows that one statement holds or makes due. */
-async function countMarked({ ctx: { db } }: TestWebhooks): Promise<void> {
+async function countMarked(): Promise<void> {
+  const { db } = ctx;
   await db.query(sql`create table marked (count int)`);
   await db.query(sql`
     create function count_marked() returns trigger language plpgsql as $$ begin
@@ -418,13 +389,13 @@ async function countMarked({ ctx: { db } }: TestWebhooks): Promise<void> {
     for each statement execute function count_marked()`);
 }
 
-async function readHeld({ ctx: { db } }: TestWebhooks): Promise<object> {
-  const [row] = await db.query<object>(sql`
+async function readHeld(): Promise<object> {
+  const [row] = await ctx.db.query<object>(sql`
     select (select count(*) from webhook_delivery where is_held) as held, (select max(count) from marked) as most`);
   return row ?? {};
 }
 
-async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly store.Delivery[]> {
+async function claimOf(lease: string, slots = 8): Promise<readonly store.Delivery[]> {
   const nowMs = Math.floor(ctx.clock.nowMs());
   const claimed = await store.claim(ctx.db, {
     nowMs,
@@ -433,7 +404,7 @@ async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly s
     limit: 512,
     after: store.firstEndpoint,
     endpointsMax: 1024,
-    slots: 8,
+    slots,
     slow: [],
     fullDomains: [],
     largeMax: 16,
@@ -443,26 +414,26 @@ async function claimOf({ ctx }: TestWebhooks, lease: string): Promise<readonly s
 }
 
 /** As {@link deliverAll}, without a receiver, where what begins soon after another may arrive before it. */
-async function deliverInTurn(webhooks: TestWebhooks): Promise<string[]> {
+async function deliverInTurn(): Promise<string[]> {
   const begun: string[] = [];
   for (let round = 0; round < 20; round += 1) {
     webhooks.advance(1);
-    begun.push(...(await deliverDue(webhooks)));
+    begun.push(...(await deliverDue()));
   }
   return begun;
 }
 
 /** Has the attempts succeed that may begin. @returns their events, in the order in which they begin */
-async function deliverDue(webhooks: TestWebhooks, lease: string = randomUUID()): Promise<string[]> {
-  const claimed = await claimOf(webhooks, lease);
+async function deliverDue(lease: string = randomUUID(), slots = 8): Promise<string[]> {
+  const claimed = await claimOf(lease, slots);
   await recordEnds(
-    webhooks.ctx,
-    claimed.map((each) => deliveredOf(webhooks, each, lease)),
+    ctx,
+    claimed.map((each) => deliveredOf(each, lease)),
   );
   return claimed.map(({ eventId }) => eventId);
 }
 
-function deliveredOf({ ctx }: TestWebhooks, delivery: store.Delivery, lease: string): store.Ended {
+function deliveredOf(delivery: store.Delivery, lease: string): store.Ended {
   return {
     eventId: delivery.eventId,
     lease,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { SealBroken } from "../platform/cryptography/seal.ts";
 import { sql } from "../platform/database/db.ts";
@@ -8,9 +8,11 @@ import { findKybEvent, listKybEvents, listResendable } from "./event-store.ts";
 import { openBody, sealBody } from "./events.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
-test("an event of an endpoint is found by its own client domain, and one of an order is none", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx, clientDomainId } = webhooks;
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx, clientDomainId } = webhooks;
+
+await test("an event of an endpoint is found by its own client domain, and one of an order is none", async () => {
   const kinds = ["status.updated"];
   const own = webhooks.kybEvent({ kind: "status.updated" });
   const ofOrder = webhooks.event({ url: "https://hooks.example.com/in" });
@@ -29,9 +31,8 @@ test("an event of an endpoint is found by its own client domain, and one of an o
   assert.deepEqual(await list(randomUUID()), []);
 });
 
-test("a resend waits for a purge that is under way, and sends nothing of what that took", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { db, clock } = webhooks.ctx;
+await test("a resend waits for a purge that is under way, and sends nothing of what that took", async () => {
+  const { db, clock } = ctx;
   const event = webhooks.kybEvent();
   await webhooks.enqueue(event);
   const of = { streamId: event.streamId, eventId: null, now: clock.now() };
@@ -47,9 +48,7 @@ test("a resend waits for a purge that is under way, and sends nothing of what th
   assert.deepEqual(await resent, [false]);
 });
 
-test("a sealed body opens as that of its own event, and of no other", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx } = webhooks;
+await test("a sealed body opens as that of its own event, and of no other", async () => {
   const [{ id }, { id: other }] = [webhooks.kybEvent(), webhooks.kybEvent()];
   const row = { body: null, bodySealed: sealBody(ctx, { id, body: "{}" }) };
   assert.equal(openBody(ctx, { ...row, id }), "{}");

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import { openNotifications } from "../platform/database/notifications.ts";
 import { heldChannel } from "./endpoint-store.ts";
 import { ok, openTestWebhooks, status } from "./test-webhooks.ts";
 
-test("a quarantine and each of its ends wake whoever holds deliveries or makes them due again", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx } = webhooks;
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx } = webhooks;
+
+await test("a quarantine and each of its ends wake whoever holds deliveries or makes them due again", async () => {
   const receiver = await webhooks.openReceiver(status(410));
   await webhooks.register(receiver.url);
   await using notifications = await openNotifications(ctx.db, { onFault: () => undefined });
@@ -39,9 +41,7 @@ test("a quarantine and each of its ends wake whoever holds deliveries or makes t
   assert.equal(await wakesSoFar(), before + 4);
 });
 
-test("a delivery that changes nothing of what is known of its endpoint leaves its row as it is", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx } = webhooks;
+await test("a delivery that changes nothing of what is known of its endpoint leaves its row as it is", async () => {
   const receiver = await webhooks.openReceiver(status(500));
   await webhooks.register(receiver.url);
   /** Where the row lies: each write moves it. */

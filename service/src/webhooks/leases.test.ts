@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { holdDeliveries } from "./endpoint-store.ts";
 import { sql } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
@@ -10,11 +10,20 @@ import { webhookJobs } from "./jobs.ts";
 import * as store from "./delivery-store.ts";
 import { ok, openTestWebhooks, status } from "./test-webhooks.ts";
 
-test("what a process claimed that came to a stop is made by another, and the first one's end counts no more", async () => {
-  await using webhooks = await openTestWebhooks();
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx, clientDomainId } = webhooks;
+
+function openLog(level: "debug" | "error") {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  return { lines, log: createLog({ level, destination }) };
+}
+
+await test("what a process claimed that came to a stop is made by another, and the first one's end counts no more", async () => {
   const receiver = await webhooks.openReceiver();
   const stopped = Promise.withResolvers<void>();
-  const { outbound } = webhooks.ctx;
+  const { outbound } = ctx;
   const stuck = webhooks.openSender({
     outbound: {
       ...outbound,
@@ -31,7 +40,7 @@ test("what a process claimed that came to a stop is made by another, and the fir
   assert.equal(receiver.received.length, 0, "it is claimed");
   receiver.setAnswer(status(500));
   webhooks.advance(30);
-  await store.endLeases(webhooks.ctx.db, webhooks.ctx.clock.nowMs());
+  await store.endLeases(ctx.db, ctx.clock.nowMs());
   await webhooks.deliver();
   assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 1);
   receiver.setAnswer(ok);
@@ -44,11 +53,10 @@ test("what a process claimed that came to a stop is made by another, and the fir
   );
   const { attempts, deliveredAt, nextAttemptAt } = await webhooks.firstEvent(event.streamId);
   assert.deepEqual([attempts, deliveredAt], [1, null]);
-  assert.equal(nextAttemptAt, webhooks.ctx.clock.now() + 5);
+  assert.equal(nextAttemptAt, ctx.clock.now() + 5);
 });
 
-test("a process that stops gives back what it had not begun to finish", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a process that stops gives back what it had not begun to finish", async () => {
   const receiver = await webhooks.openReceiver();
   const events = Array.from({ length: 8 }, () => webhooks.event({ url: receiver.url }));
   await webhooks.enqueue(...events);
@@ -63,8 +71,7 @@ test("a process that stops gives back what it had not begun to finish", async ()
   assert.equal(new Set(ids).size, 8);
 });
 
-test("a sender that ends is idle, whatever it gives back", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a sender that ends is idle, whatever it gives back", async () => {
   const receiver = await webhooks.openReceiver();
   const events = Array.from({ length: 8 }, () => webhooks.event({ url: receiver.url }));
   await webhooks.enqueue(...events);
@@ -77,10 +84,9 @@ test("a sender that ends is idle, whatever it gives back", async () => {
   assert.ok(receiver.received.length < events.length, "it gave some back");
 });
 
-test("a process stops also while the database is away, and leaves what it claimed to the end of its lease", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a process stops also while the database is away, and leaves what it claimed to the end of its lease", async () => {
   const receiver = await webhooks.openReceiver();
-  const { db } = webhooks.ctx;
+  const { db } = ctx;
   let isAway = false;
   const stopping = webhooks.openSender({
     db: {
@@ -97,20 +103,19 @@ test("a process stops also while the database is away, and leaves what it claime
   isAway = true;
   await stopping[Symbol.asyncDispose]();
   webhooks.advance(30);
-  await store.endLeases(db, webhooks.ctx.clock.nowMs());
+  await store.endLeases(db, ctx.clock.nowMs());
   await webhooks.deliver();
   const ids = receiver.received.map((each) => each.headers["svc-event-id"]);
   assert.equal(new Set(ids).size, 8);
 });
 
-test("ends that the database did not take are kept and handed in again each second, and told once a minute", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("ends that the database did not take are kept and handed in again each second, and told once a minute", async () => {
   const receiver = await webhooks.openReceiver();
-  const { db } = webhooks.ctx;
+  const { db } = ctx;
   let isAway = true;
-  const lines: string[] = [];
+  const { log, lines } = openLog("error");
   const sender = webhooks.openSender({
-    log: createLog({ level: "error", destination: { write: (line) => lines.push(line) } }),
+    log,
     db: {
       ...db,
       query: async (statement) => {
@@ -122,9 +127,8 @@ test("ends that the database did not take are kept and handed in again each seco
   });
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
-  await sender.pump();
-  await sender.idle();
-  const retries = webhookJobs(webhooks.ctx, sender).find(({ name }) => name === "webhook-retries");
+  await webhooks.deliver(sender);
+  const retries = webhookJobs(ctx, sender).find(({ name }) => name === "webhook-retries");
   assert.equal(retries?.everySeconds, 1);
   const retry = async (): Promise<void> => {
     await retries.run(AbortSignal.any([]));
@@ -139,7 +143,7 @@ test("ends that the database did not take are kept and handed in again each seco
   assert.notEqual((await webhooks.firstEvent(event.streamId)).deliveredAt, null);
 });
 
-test("production reaches no receiver on this machine, by name, by redirect or by an answer of the DNS", async () => {
+await test("production reaches no receiver on this machine, by name, by redirect or by an answer of the DNS", async () => {
   const reached: string[] = [];
   const outbound = createOutbound({
     profile: "production",
@@ -156,23 +160,21 @@ test("production reaches no receiver on this machine, by name, by redirect or by
       },
     },
   });
-  await using webhooks = await openTestWebhooks({ outbound });
+  const sender = webhooks.openSender({ outbound });
   const receiver = await webhooks.openReceiver();
   const urls = [receiver.url, "https://inside.example.com/", "https://private.example.com/"];
   const events = urls.map((url) => webhooks.event({ url }));
   await webhooks.enqueue(...events);
-  await webhooks.deliver();
+  await webhooks.deliver(sender);
   assert.equal(receiver.received.length, 0);
   assert.deepEqual(reached, []);
   for (const event of events) assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 1);
-  const text =
-    await webhooks.ctx.metrics.registry.getSingleMetricAsString("webhook_attempts_total");
+  const text = await ctx.metrics.registry.getSingleMetricAsString("webhook_attempts_total");
   assert.match(text, /outcome="blocked"} 3/);
   await outbound.close();
 });
 
-test("a redirect is not followed", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a redirect is not followed", async () => {
   const target = await webhooks.openReceiver();
   const receiver = await webhooks.openReceiver((_request, response) =>
     response.writeHead(307, { location: target.url }).end(),
@@ -183,36 +185,26 @@ test("a redirect is not followed", async () => {
   assert.equal(target.received.length, 0);
 });
 
-test("an event without a signing key is not sent unsigned, and is tried again", async () => {
-  await using webhooks = await openTestWebhooks({ signingKeys: async () => new Map() });
+await test("an event without a signing key is not sent unsigned, and is tried again", async () => {
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
-  await webhooks.deliver();
+  await webhooks.deliver(webhooks.openSender({ signingKeys: async () => new Map() }));
   assert.equal(receiver.received.length, 0);
-  assert.equal(
-    (await webhooks.firstEvent(event.streamId)).nextAttemptAt,
-    webhooks.ctx.clock.now() + 5,
-  );
+  assert.equal((await webhooks.firstEvent(event.streamId)).nextAttemptAt, ctx.clock.now() + 5);
 });
 
-test("neither a body nor the query of an address is logged", async () => {
-  const lines: string[] = [];
-  const log = createLog({
-    level: "debug",
-    destination: { write: (line: string) => void lines.push(line) },
-  });
-  await using webhooks = await openTestWebhooks({ log });
-  const receiver = await webhooks.openReceiver((_request, response) =>
-    response.writeHead(500).end(),
-  );
+await test("neither a body nor the query of an address is logged", async () => {
+  const { log, lines } = openLog("debug");
+  const sender = webhooks.openSender({ log });
+  const receiver = await webhooks.openReceiver(status(500));
   const event = webhooks.event({
     url: `${receiver.url}?customer=ottilie`,
     body: '{"name":"ottilie"}',
   });
   await webhooks.enqueue(event);
   for (let attempt = 1; attempt <= 13; attempt += 1) {
-    await webhooks.deliver();
+    await webhooks.deliver(sender);
     webhooks.advance(86_400);
   }
   assert.equal(lines.length, 1);
@@ -220,34 +212,32 @@ test("neither a body nor the query of an address is logged", async () => {
   assert.doesNotMatch(lines.join(""), /ottilie/);
 });
 
-test("the backlog and the age of its oldest event are measured", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("the backlog and the age of its oldest event are measured", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.enqueue(
     webhooks.event({ url: receiver.url }),
     webhooks.event({ url: receiver.url }),
   );
   webhooks.advance(90);
-  const jobs = webhookJobs(webhooks.ctx, webhooks.openSender());
+  const jobs = webhookJobs(ctx, webhooks.openSender());
   const measure = jobs.find(({ name }) => name === "webhook-backlog");
   await measure?.run(AbortSignal.any([]));
-  const text = await webhooks.ctx.metrics.registry.metrics();
+  const text = await ctx.metrics.registry.metrics();
   assert.match(text, /^webhook_backlog 2$/m);
   assert.match(text, /^webhook_oldest_due_seconds 90(\.\d+)?$/m);
   receiver.setAnswer(ok);
   await webhooks.deliver();
   await measure?.run(AbortSignal.any([]));
-  assert.match(await webhooks.ctx.metrics.registry.metrics(), /^webhook_backlog 0$/m);
+  assert.match(await ctx.metrics.registry.metrics(), /^webhook_backlog 0$/m);
 });
 
-test("a pace that was set by a clock far ahead keeps nobody waiting", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a pace that was set by a clock far ahead keeps nobody waiting", async () => {
   const receiver = await webhooks.openReceiver();
   const [first, second] = [1, 2].map(() => webhooks.event({ url: receiver.url }));
   assert.ok(first && second);
   await webhooks.enqueue(first);
   await webhooks.deliver();
-  const { db, clock } = webhooks.ctx;
+  const { db, clock } = ctx;
   const aheadMs = clock.nowMs() + 3_600_000;
   await db.query(sql`update webhook_endpoint set next_at_ms = ${aheadMs}`);
   await webhooks.enqueue(second);
@@ -257,9 +247,8 @@ test("a pace that was set by a clock far ahead keeps nobody waiting", async () =
   assert.equal(rows.length, 0);
 });
 
-test("a process that lost its lease gives nothing back, and of two ends of its own the later counts", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { db, clock } = webhooks.ctx;
+await test("a process that lost its lease gives nothing back, and of two ends of its own the later counts", async () => {
+  const { db, clock } = ctx;
   const receiver = await webhooks.openReceiver();
   for (const order of ["as made", "the other way round"]) {
     const event = webhooks.event({ url: receiver.url });
@@ -315,14 +304,13 @@ test("a process that lost its lease gives nothing back, and of two ends of its o
   }
 });
 
-test("a process that lost its lease holds nothing that another has under way", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { db, clock } = webhooks.ctx;
+await test("a process that lost its lease holds nothing that another has under way", async () => {
+  const { db, clock } = ctx;
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   const stopped = Promise.withResolvers<void>();
-  const { outbound } = webhooks.ctx;
+  const { outbound } = ctx;
   const send: typeof outbound.send = async (request) => {
     await stopped.promise;
     return outbound.send(request);
@@ -337,39 +325,24 @@ test("a process that lost its lease holds nothing that another has under way", a
   assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 1);
 });
 
-test("an attempt that breaks off is made again when its lease is over, and is told to the operator", async () => {
-  const lines: string[] = [];
-  const log = createLog({
-    level: "error",
-    destination: { write: (line) => void lines.push(line) },
-  });
-  await using webhooks = await openTestWebhooks({ log });
-  const { outbound } = webhooks.ctx;
+await test("an attempt that breaks off is made again when its lease is over, and is told to the operator", async () => {
+  const { log, lines } = openLog("error");
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
-  const unforeseen = new Error("unforeseen");
-  const send: typeof outbound.send = async () => {
-    throw unforeseen;
-  };
-  const breaking = webhooks.openSender({ outbound: { ...outbound, send } });
-  await breaking.pump();
-  await breaking.idle();
+  const broken = { ...ctx.outbound, send: async () => Promise.reject(new Error("unforeseen")) };
+  await webhooks.deliver(webhooks.openSender({ log, outbound: broken }));
   assert.match(lines.join(""), /an attempt broke off/);
   webhooks.advance(30);
-  await store.endLeases(webhooks.ctx.db, webhooks.ctx.clock.nowMs());
+  await store.endLeases(ctx.db, ctx.clock.nowMs());
   await webhooks.deliver();
   assert.equal(receiver.received[0]?.headers["svc-event-id"], event.id);
 });
 
-test("an endpoint whose secret does not open gets nothing unsigned and no quarantine, and all of it later", async () => {
-  const lines: string[] = [];
-  const log = createLog({
-    level: "error",
-    destination: { write: (line) => void lines.push(line) },
-  });
-  await using webhooks = await openTestWebhooks({ log });
-  const { db } = webhooks.ctx;
+await test("an endpoint whose secret does not open gets nothing unsigned and no quarantine, and all of it later", async () => {
+  const { log, lines } = openLog("error");
+  const sender = webhooks.openSender({ log });
+  const { db } = ctx;
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
   await db.query(
@@ -378,13 +351,13 @@ test("an endpoint whose secret does not open gets nothing unsigned and no quaran
   const event = webhooks.kybEvent();
   await webhooks.enqueue(event);
   for (let attempt = 1; attempt <= 13; attempt += 1) {
-    await webhooks.deliver();
+    await webhooks.deliver(sender);
     webhooks.advance(3600);
   }
   assert.equal(receiver.received.length, 0);
   const { attempts } = await webhooks.firstEvent(event.streamId);
   assert.ok(attempts > 1 && attempts < 13, `${attempts} attempts: they keep to the schedule`);
-  assert.equal((await getEndpoint(db, webhooks.clientDomainId)).active, true);
+  assert.equal((await getEndpoint(db, clientDomainId)).active, true);
   assert.match(lines.join(""), /the secrets of an endpoint do not open/);
   await db.query(sql`update kyb_endpoint_secret set secret_sealed = substr(secret_sealed, 2)`);
   webhooks.advance(86_400);

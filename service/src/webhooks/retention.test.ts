@@ -1,20 +1,24 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { sql } from "../platform/database/db.ts";
 import { firstEndpoint } from "./delivery-store.ts";
 import { emptyExpired, purgePaces } from "./retention-store.ts";
 import { listEventsOf } from "./events.ts";
 import { forgetOld, forgetStreams, purgeBodies } from "./retention.ts";
-import { ok, openTestWebhooks, status, type TestWebhooks } from "./test-webhooks.ts";
+import { ok, openTestWebhooks, status } from "./test-webhooks.ts";
+
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx } = webhooks;
 
 const day = 86_400;
 const secretName = "Ottilie Wildermuth";
 const secretAnswer = "got it, Ottilie";
 
 /** Everything that the engine's tables hold, as a dump would show it, bytes as text too. */
-async function dump({ ctx }: TestWebhooks): Promise<string> {
+async function dump(): Promise<string> {
   const rows = await ctx.db.query<{ row: string }>(sql`
     select to_jsonb(e)::text || ' ' || coalesce(encode(e.body_sealed, 'escape'), '') as row from webhook_event e
     union all select to_jsonb(d)::text from webhook_delivery d
@@ -22,48 +26,46 @@ async function dump({ ctx }: TestWebhooks): Promise<string> {
   return rows.map(({ row }) => row).join("\n");
 }
 
-async function personalEvent(webhooks: TestWebhooks, url: string) {
+async function personalEvent(url: string) {
   const body = JSON.stringify({ infos: secretName });
-  const payloadExpiresAt = webhooks.ctx.clock.now() + 7 * day;
+  const payloadExpiresAt = ctx.clock.now() + 7 * day;
   const event = webhooks.event({ url, body, isPersonal: true, payloadExpiresAt });
   await webhooks.enqueue(event);
   return event;
 }
 
-test("a personal body and what the receiver answers are nowhere in a dump, and arrive", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a personal body and what the receiver answers are nowhere in a dump, and arrive", async () => {
   const receiver = await webhooks.openReceiver((_request, response) => response.end(secretAnswer));
-  const event = await personalEvent(webhooks, receiver.url);
-  assert.doesNotMatch(await dump(webhooks), /Ottilie/);
+  const event = await personalEvent(receiver.url);
+  assert.doesNotMatch(await dump(), /Ottilie/);
   assert.equal((await webhooks.firstEvent(event.streamId)).body, event.body);
   await webhooks.deliver();
   assert.equal(receiver.received[0]?.body, event.body);
-  const after = await dump(webhooks);
+  const after = await dump();
   assert.match(after, /answer_sealed": "/);
   assert.doesNotMatch(after, /Ottilie/);
 });
 
-test("a delivered body goes 24 hours after the 2xx, with the answers; the event stays, a resend is refused", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a delivered body goes 24 hours after the 2xx, with the answers; the event stays, a resend is refused", async () => {
   const receiver = await webhooks.openReceiver((_request, response) => response.end(secretAnswer));
-  const event = await personalEvent(webhooks, receiver.url);
+  const event = await personalEvent(receiver.url);
   await webhooks.deliver();
   webhooks.advance(day - 1);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   assert.equal(await webhooks.redeliver(event), 1);
   await webhooks.deliver();
   // A resend prolongs nothing.
   webhooks.advance(1);
   await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
   assert.equal((await webhooks.firstEvent(event.streamId)).body, null);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   assert.deepEqual(
-    await webhooks.ctx.db.query(sql`
+    await ctx.db.query(sql`
     select body_sealed, purge_at from webhook_event`),
     [{ body_sealed: null, purge_at: null }],
   );
   assert.deepEqual(
-    await webhooks.ctx.db.query(sql`
+    await ctx.db.query(sql`
     select count(*) from webhook_attempt where answer_sealed is not null`),
     [{ count: 0 }],
   );
@@ -73,65 +75,61 @@ test("a delivered body goes 24 hours after the 2xx, with the answers; the event 
   await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
 });
 
-test("what nobody takes goes when its time is over, and is not sent after that, purged or not", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("what nobody takes goes when its time is over, and is not sent after that, purged or not", async () => {
   const receiver = await webhooks.openReceiver(status(503, { "retry-after": String(day) }));
-  const event = await personalEvent(webhooks, receiver.url);
-  const expiresAt = webhooks.ctx.clock.now() + 7 * day;
+  const event = await personalEvent(receiver.url);
+  const expiresAt = ctx.clock.now() + 7 * day;
   for (let attempt = 1; attempt <= 13; attempt += 1) {
     await webhooks.deliver();
     const { nextAttemptAt } = await webhooks.firstEvent(event.streamId);
     if (nextAttemptAt === null) break;
     assert.ok(nextAttemptAt < expiresAt);
-    webhooks.advance(nextAttemptAt - webhooks.ctx.clock.now());
+    webhooks.advance(nextAttemptAt - ctx.clock.now());
   }
   const attempts = receiver.received.length;
   assert.ok(attempts >= 7);
-  const late = await personalEvent(webhooks, receiver.url);
+  const late = await personalEvent(receiver.url);
   receiver.setAnswer(ok);
   webhooks.advance(7 * day);
   await webhooks.deliver();
   assert.equal(receiver.received.length, attempts);
   assert.equal((await webhooks.firstEvent(late.streamId)).nextAttemptAt, null);
-  await purgeBodies(webhooks.ctx);
-  assert.doesNotMatch(await dump(webhooks), /"purge_at": \d/);
+  await purgeBodies(ctx);
+  assert.doesNotMatch(await dump(), /"purge_at": \d/);
 });
 
-test("what is forgotten sooner than a day stays no longer, and what still has a body is no tombstone", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { db } = webhooks.ctx;
+await test("what is forgotten sooner than a day stays no longer, and what still has a body is no tombstone", async () => {
+  const { db } = ctx;
   const event = webhooks.event({ url: "http://127.0.0.1:1/hook" });
   await webhooks.enqueue(event);
-  const soon = webhooks.ctx.clock.now() + 60;
+  const soon = ctx.clock.now() + 60;
   await db.query(sql`update webhook_event set purge_at = ${soon} where id = ${event.id}`);
-  await db.transaction(async (tx) => forgetStreams(webhooks.ctx, tx, [event.streamId]));
+  await db.transaction(async (tx) => forgetStreams(ctx, tx, [event.streamId]));
   const read = async () => db.query(sql`select purge_at from webhook_event`);
   assert.deepEqual(await read(), [{ purge_at: soon }]);
   webhooks.advance(366 * day);
-  await forgetOld(webhooks.ctx);
+  await forgetOld(ctx);
   assert.equal((await read()).length, 1);
-  await purgeBodies(webhooks.ctx);
-  await forgetOld(webhooks.ctx);
+  await purgeBodies(ctx);
+  await forgetOld(ctx);
   assert.equal((await read()).length, 0);
 });
 
-test("with a body whose time is over its delivery goes", async () => {
-  await using webhooks = await openTestWebhooks();
-  await personalEvent(webhooks, "http://127.0.0.1:1/hook");
-  const listDeliveries = async () => webhooks.ctx.db.query(sql`select from webhook_delivery`);
+await test("with a body whose time is over its delivery goes", async () => {
+  await personalEvent("http://127.0.0.1:1/hook");
+  const listDeliveries = async () => ctx.db.query(sql`select from webhook_delivery`);
   webhooks.advance(7 * day - 1);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   assert.equal((await listDeliveries()).length, 1);
   webhooks.advance(1);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   assert.equal((await listDeliveries()).length, 0);
 });
 
-test("no attempt changes the time of personal data that goes to an endpoint, and neither does its 2xx", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("no attempt changes the time of personal data that goes to an endpoint, and neither does its 2xx", async () => {
   const receiver = await webhooks.openReceiver(status(503));
   await webhooks.register(receiver.url);
-  const payloadExpiresAt = webhooks.ctx.clock.now() + 7 * day;
+  const payloadExpiresAt = ctx.clock.now() + 7 * day;
   const event = webhooks.kybEvent({ isPersonal: true, payloadExpiresAt });
   await webhooks.enqueue(event);
   for (const [attempts, answer] of [
@@ -144,34 +142,32 @@ test("no attempt changes the time of personal data that goes to an endpoint, and
     const known = await webhooks.firstEvent(event.streamId);
     assert.deepEqual([known.attempts, known.deliveredAt !== null], [attempts, attempts === 2]);
     assert.deepEqual(
-      await webhooks.ctx.db.query(sql`select purge_at from webhook_event where id = ${event.id}`),
+      await ctx.db.query(sql`select purge_at from webhook_event where id = ${event.id}`),
       [{ purge_at: payloadExpiresAt }],
     );
   }
 });
 
-test("a body without personal data can be sent again for 30 days after its last attempt", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a body without personal data can be sent again for 30 days after its last attempt", async () => {
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   await webhooks.deliver();
   webhooks.advance(34 * day);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   const { deliveredAt } = await webhooks.firstEvent(event.streamId);
   assert.equal(await webhooks.redeliver(event), 1);
   await webhooks.deliver();
   assert.equal((await webhooks.firstEvent(event.streamId)).deliveredAt, deliveredAt);
   webhooks.advance(30 * day - 1);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   assert.equal(await webhooks.redeliver(event), 1);
   webhooks.advance(1);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
 });
 
-test("an event whose attempts were put off to the last can be sent again for 30 days after that one too", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("an event whose attempts were put off to the last can be sent again for 30 days after that one too", async () => {
   const receiver = await webhooks.openReceiver(status(503, { "retry-after": String(day) }));
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
@@ -183,19 +179,17 @@ test("an event whose attempts were put off to the last can be sent again for 30 
   assert.equal(receiver.received.length, 13);
   assert.equal((await webhooks.firstEvent(event.streamId)).nextAttemptAt, null);
   webhooks.advance(30 * day - 1);
-  await purgeBodies(webhooks.ctx);
+  await purgeBodies(ctx);
   assert.equal(await webhooks.redeliver(event), 1);
 });
 
-test("what is still to be told of a forgotten stream is sealed, arrives, and goes a day after its 2xx; the rest goes at once", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("what is still to be told of a forgotten stream is sealed, arrives, and goes a day after its 2xx; the rest goes at once", async () => {
   const receiver = await webhooks.openReceiver();
   const [streamId, body] = ["order", JSON.stringify({ user: secretName })];
   const url = `${receiver.url}?customer=wildermuth`;
   const told = webhooks.event({ streamId, url, body });
   const waiting = webhooks.event({ streamId, url, body, sequence: 2 });
   const other = webhooks.event({ url: receiver.url });
-  const { ctx } = webhooks;
   const payloadExpiresAt = ctx.clock.now() + 7 * day;
   const personal = { streamId, url, body, sequence: 3, isPersonal: true, payloadExpiresAt };
   const never = webhooks.event(personal);
@@ -208,18 +202,14 @@ test("what is still to be told of a forgotten stream is sealed, arrives, and goe
     ctx.db.query(sql`select from webhook_attempt where answer_sealed is not null`);
   assert.equal((await answers()).length, 1);
   await ctx.db.transaction(async (tx) => forgetStreams(ctx, tx, [streamId]));
-  assert.doesNotMatch(await dump(webhooks), /Ottilie/);
+  assert.doesNotMatch(await dump(), /Ottilie/);
   assert.deepEqual(await answers(), []);
   const bodies = async () =>
     (await listEventsOf(ctx, streamId, { after: 0, limit: 3 })).events.map(
       ({ body: each }) => each,
     );
   assert.deepEqual(await bodies(), [body]);
-  assert.equal(
-    (await dump(webhooks)).split("wildermuth").length,
-    2,
-    "it is still to be sent there",
-  );
+  assert.equal((await dump()).split("wildermuth").length, 2, "it is still to be sent there");
   receiver.setAnswer(ok);
   receiver.received.splice(0);
   webhooks.advance(5);
@@ -229,7 +219,7 @@ test("what is still to be told of a forgotten stream is sealed, arrives, and goe
   webhooks.advance(day);
   await purgeBodies(ctx);
   assert.deepEqual(await bodies(), []);
-  assert.doesNotMatch(await dump(webhooks), /wildermuth/);
+  assert.doesNotMatch(await dump(), /wildermuth/);
   const attempted = await ctx.db.query<{ id: string }>(sql`select id from webhook_attempt`);
   assert.deepEqual(
     attempted.map(({ id }) => id),
@@ -238,13 +228,12 @@ test("what is still to be told of a forgotten stream is sealed, arrives, and goe
   assert.equal((await webhooks.firstEvent(other.streamId)).body, other.body);
 });
 
-test("attempts are forgotten after 30 days, tombstones after a year", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("attempts are forgotten after 30 days, tombstones after a year", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.enqueue(webhooks.event({ url: receiver.url }));
   await webhooks.deliver();
   const counts = async () => {
-    const [row] = await webhooks.ctx.db.query<{
+    const [row] = await ctx.db.query<{
       events: number;
       attempts: number;
       paces: number;
@@ -253,26 +242,25 @@ test("attempts are forgotten after 30 days, tombstones after a year", async () =
         (select count(*) from webhook_endpoint) as paces`);
     return row;
   };
-  await forgetOld(webhooks.ctx);
+  await forgetOld(ctx);
   assert.deepEqual(await counts(), { events: 1, attempts: 1, paces: 1 });
   webhooks.advance(30 * day);
-  await forgetOld(webhooks.ctx);
+  await forgetOld(ctx);
   assert.deepEqual(await counts(), { events: 1, attempts: 1, paces: 0 });
   webhooks.advance(day);
-  await forgetOld(webhooks.ctx);
+  await forgetOld(ctx);
   assert.deepEqual(await counts(), { events: 1, attempts: 0, paces: 0 });
   webhooks.advance(334 * day);
-  await purgeBodies(webhooks.ctx);
-  await forgetOld(webhooks.ctx);
+  await purgeBodies(ctx);
+  await forgetOld(ctx);
   assert.equal((await counts())?.events, 1);
   webhooks.advance(day);
-  await forgetOld(webhooks.ctx);
+  await forgetOld(ctx);
   assert.equal((await counts())?.events, 0);
 });
 
-test("the pace of an endpoint stays to which something is sent while it is to be forgotten", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { db, clock } = webhooks.ctx;
+await test("the pace of an endpoint stays to which something is sent while it is to be forgotten", async () => {
+  const { db, clock } = ctx;
   const beforeMs = clock.nowMs();
   await db.query(sql`insert into webhook_endpoint (id, next_at_ms) values (${randomUUID()}, 0)`);
   let purged: Promise<unknown> = Promise.resolve();
@@ -285,18 +273,16 @@ test("the pace of an endpoint stays to which something is sent while it is to be
   assert.equal((await db.query(sql`select from webhook_endpoint`)).length, 1);
 });
 
-test("a body whose time was prolonged since it was looked for stays", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a body whose time was prolonged since it was looked for stays", async () => {
   const event = webhooks.event({ url: "http://127.0.0.1:9" });
   await webhooks.enqueue(event);
-  const now = webhooks.ctx.clock.now();
-  await webhooks.ctx.db.transaction(async (tx) => emptyExpired(tx, { ids: [event.id], now }));
+  const now = ctx.clock.now();
+  await ctx.db.transaction(async (tx) => emptyExpired(tx, { ids: [event.id], now }));
   assert.equal((await webhooks.firstEvent(event.streamId)).body, event.body);
 });
 
-test("no index is written with the pace of an endpoint, which changes with every delivery", async () => {
-  await using webhooks = await openTestWebhooks();
-  const indexes = await webhooks.ctx.db.query(sql`
+await test("no index is written with the pace of an endpoint, which changes with every delivery", async () => {
+  const indexes = await ctx.db.query(sql`
     select from pg_indexes where tablename = 'webhook_endpoint' and indexdef like '%next_at_ms%'`);
   assert.deepEqual(indexes, []);
 });

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import type { Db } from "../platform/database/db.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
-test("after a claim that took long a process rests for 50 ms, and one claim takes what was announced meanwhile", async (t) => {
-  await using webhooks = await openTestWebhooks();
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx } = webhooks;
+
+await test("after a claim that took long a process rests for 50 ms, and one claim takes what was announced meanwhile", async (t) => {
   const receiver = await webhooks.openReceiver();
-  const { db } = webhooks.ctx;
+  const { db } = ctx;
   let [claims, nowMs] = [0, 0];
   const query: Db["query"] = async (statement) => {
     if (statement.text.includes("update webhook_turn")) {
@@ -28,20 +31,18 @@ test("after a claim that took long a process rests for 50 ms, and one claim take
   assert.ok(Date.now() - began >= 45, "it rested");
 });
 
-test("a process that closes while it rests claims nothing more, and does not wait", async () => {
-  await using webhooks = await openTestWebhooks();
+await test("a process that closes while it rests claims nothing more, and does not wait", async () => {
   const sender = webhooks.openSender();
   await sender.pump();
-  const before = webhooks.ctx.db.callsTotal;
+  const before = ctx.db.callsTotal;
   const pumping = sender.pump();
   await Promise.all([sender[Symbol.asyncDispose](), pumping]);
-  assert.equal(webhooks.ctx.db.callsTotal, before);
+  assert.equal(ctx.db.callsTotal, before);
 });
 
-test("at whatever moment of the end of its claims a process is woken, it claims again", async (t) => {
-  await using webhooks = await openTestWebhooks();
+await test("at whatever moment of the end of its claims a process is woken, it claims again", async (t) => {
   const receiver = await webhooks.openReceiver();
-  const { db } = webhooks.ctx;
+  const { db } = ctx;
   t.mock.method(performance, "now", () => 0);
   for (let moment = 0; moment < 24; moment += 1) {
     webhooks.advance(1);

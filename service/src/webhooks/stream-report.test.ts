@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { sql } from "../platform/database/db.ts";
 import { reportStream } from "./stream-report.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
-test("attempts are told newest first, whichever of the events they were made at, and events without any", async () => {
-  await using webhooks = await openTestWebhooks();
+await using webhooks = await openTestWebhooks();
+afterEach(async () => webhooks.empty());
+const { ctx } = webhooks;
+
+await test("attempts are told newest first, whichever of the events they were made at, and events without any", async () => {
   const { url } = await webhooks.openReceiver();
   const first = webhooks.event({ url: `${url}?token=secret`, sequence: 1 });
   const { streamId } = first;
@@ -20,7 +23,7 @@ test("attempts are told newest first, whichever of the events they were made at,
   await webhooks.deliver();
   webhooks.advance(60);
   await webhooks.enqueue(webhooks.event({ url, streamId, sequence: 3 }));
-  const told = await reportStream(webhooks.ctx, streamId, { withAnswers: true });
+  const told = await reportStream(ctx, streamId, { withAnswers: true });
   const attempts = told.attempts as { sequence: number; attempt: number; answer: string }[];
   assert.deepEqual(
     attempts.map(({ sequence, attempt, answer }) => [sequence, attempt, answer]),
@@ -41,9 +44,7 @@ test("attempts are told newest first, whichever of the events they were made at,
   );
 });
 
-test("of an event is told when it is tried next, whether its endpoint holds it up and whether its body is gone", async () => {
-  await using webhooks = await openTestWebhooks();
-  const { ctx } = webhooks;
+await test("of an event is told when it is tried next, whether its endpoint holds it up and whether its body is gone", async () => {
   const held = webhooks.kybEvent({ sequence: 1 });
   const { streamId } = held;
   const due = webhooks.kybEvent({ streamId, sequence: 2 });

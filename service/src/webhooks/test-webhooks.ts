@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseConfig } from "../platform/config/config.ts";
-import type { Ctx } from "../platform/context.ts";
 import { openDb } from "../platform/database/db.ts";
 import { createLog } from "../platform/telemetry/log.ts";
 import { createMetrics } from "../platform/telemetry/metrics.ts";
@@ -18,7 +22,7 @@ import type { KybEvent, KycEvent, NewEvent } from "./event.ts";
 import { enqueueEvents, listEventsOf, newEventId, redeliverEvents } from "./events.ts";
 import { Sender } from "./sender.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
-import { insertClientDomain } from "./test-endpoint-store.ts";
+import { emptyWebhooks, insertClientDomain } from "./test-endpoint-store.ts";
 
 export const signingKey = "whk_2ZkN0tBq4l";
 
@@ -27,14 +31,16 @@ export interface TestWebhooks extends AsyncDisposable, ReturnType<typeof verbsOn
   readonly ctx: WebhooksContext;
   readonly clientDomainId: string;
   advance(seconds: number): void;
-  /** Begins what is due and waits for its end, as often as attempts make room for others. */
-  deliver(): Promise<void>;
+  /** Begins what is due and waits for its end, as often as attempts make room for others. @param by another process */
+  deliver(by?: Sender): Promise<void>;
   /** Another process. */
   openSender(changed?: Partial<WebhooksContext>, bounds?: { underWayMax: number }): Sender;
   openReceiver(answer?: Answer): Promise<Receiver>;
+  /** Ends processes and receivers and forgets events and endpoints: what the next test finds is as new. */
+  empty(): Promise<void>;
 }
 
-type Answer = (request: Received, response: ServerResponse) => void;
+export type Answer = (request: Received, response: ServerResponse) => void;
 
 export interface Received {
   readonly path: string;
@@ -59,9 +65,7 @@ export const status =
 const oneKey = async (ids: readonly string[]): Promise<Map<string, string>> =>
   new Map(ids.map((id) => [id, signingKey]));
 
-export async function openTestWebhooks(
-  changed: Partial<WebhooksContext> = {},
-): Promise<TestWebhooks> {
+export async function openTestWebhooks(): Promise<TestWebhooks> {
   await using stack = new AsyncDisposableStack();
   const database = stack.use(await openTestDatabase());
   let nowMs = Date.now();
@@ -69,10 +73,7 @@ export async function openTestWebhooks(
   const db = stack.use(openDb({ ...database.connection, connections: 6 }));
   const outbound = createOutbound({ profile: "dev", ownHosts: [] });
   stack.defer(async () => outbound.close());
-  const base: Pick<
-    Ctx,
-    "config" | "db" | "clock" | "random" | "seal" | "log" | "metrics" | "outbound"
-  > = {
+  const used: Partial<WebhooksContext> = {
     config: parseConfig({ PORT: "4000", DRAIN_SECONDS: "1" }),
     db,
     clock,
@@ -81,14 +82,22 @@ export async function openTestWebhooks(
     log: createLog({ level: "silent" }),
     metrics: createMetrics(),
     outbound,
+    signingKeys: oneKey,
   };
   // The engine uses nothing else of the context.
-  const ctx = { ...base, signingKeys: oneKey, ...changed } as WebhooksContext;
-  const sender = new Sender(ctx);
+  const ctx = used as WebhooksContext;
   const clientDomainId = randomUUID();
-  await insertClientDomain(ctx.db, clientDomainId);
+  await insertClientDomain(db, clientDomainId);
   const opened = stack.move();
-  const senders: Sender[] = [sender];
+  const receivers: Server[] = [];
+  let senders = [new Sender(ctx)];
+  async function closeAll(): Promise<void> {
+    for (const each of senders) await each[Symbol.asyncDispose]();
+    for (const server of receivers.splice(0)) {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
   return {
     ctx,
     clientDomainId,
@@ -96,9 +105,9 @@ export async function openTestWebhooks(
     advance(seconds) {
       nowMs += seconds * 1000;
     },
-    async deliver() {
-      await sender.pump();
-      await sender.idle();
+    async deliver(sender = senders[0]) {
+      await sender?.pump();
+      await sender?.idle();
     },
     openSender(more = {}, bounds) {
       const another = new Sender({ ...ctx, ...more }, bounds);
@@ -107,14 +116,17 @@ export async function openTestWebhooks(
     },
     async openReceiver(answer = ok) {
       const { receiver, server } = await startReceiver(answer);
-      opened.defer(() => {
-        server.closeAllConnections();
-        server.close();
-      });
+      receivers.push(server);
       return receiver;
     },
+    async empty() {
+      await closeAll();
+      senders = [new Sender(ctx)];
+      await emptyWebhooks(db);
+      nowMs = Date.now();
+    },
     async [Symbol.asyncDispose]() {
-      for (const each of senders) await each[Symbol.asyncDispose]();
+      await closeAll();
       await opened.disposeAsync();
     },
   };
