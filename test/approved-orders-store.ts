@@ -28,7 +28,8 @@ export interface TestOrder {
   readonly consent: NewConsent;
 }
 
-const bytes = (hash: Hex32): Buffer => Buffer.from(hash.slice(2), "hex");
+/** As PostgreSQL writes bytes in a text. */
+const byteaOf = (hash: Hex32): string => `\\x${hash.slice(2)}`;
 
 /** Writes approved orders of one package and user: rows, history, consents, values on their way. */
 export async function insertApproved(
@@ -62,21 +63,33 @@ export async function insertApproved(
       update kyc_package set transfers_held = transfers_held + (select count(*) from made)
       where id = ${given.packageId}`,
   );
-  for (const { consent } of orders) {
-    await db.query(
-      sql`with kept as (
-          insert into kyc_consent (order_id, attempt, request_object, connection, requester, deadline, fields, leaves,
-            signature, consent, data_hash, salt, created_at)
-          select ${consent.order.id}, 1, ${consent.requestObject}, ${consent.connection}, ${consent.requester},
-            ${consent.deadline}, ${consent.fields}::text[],
-            ${consent.leaves.map((leaf) => `\\x${leaf.slice(2)}`)}::bytea[],
-            ${consent.signature}, ${bytes(consent.consent)}, ${bytes(consent.data)}, salt, ${at}
-          from kyc_order where id = ${consent.order.id}
-        )
-        insert into kyc_payload (order_id, sealed, created_at)
-        values (${consent.order.id}, ${consent.payloadSealed}, ${at})`,
-    );
-  }
+  const consents = orders.map(({ id, salt, consent }) => ({
+    order_id: id,
+    attempt: 1,
+    request_object: consent.requestObject,
+    connection: consent.connection,
+    requester: consent.requester,
+    deadline: consent.deadline,
+    fields: consent.fields,
+    leaves: consent.leaves.map(byteaOf),
+    signature: `\\x${consent.signature.toString("hex")}`,
+    consent: byteaOf(consent.consent),
+    data_hash: byteaOf(consent.data),
+    salt: byteaOf(salt),
+    created_at: at,
+  }));
+  await db.query(
+    sql`insert into kyc_consent (order_id, attempt, request_object, connection, requester, deadline, fields, leaves,
+        signature, consent, data_hash, salt, created_at)
+      select order_id, attempt, request_object, connection, requester, deadline, fields, leaves, signature, consent,
+        data_hash, salt, created_at
+      from jsonb_populate_recordset(null::kyc_consent, ${JSON.stringify(consents)}::jsonb)`,
+  );
+  await db.query(
+    sql`insert into kyc_payload (order_id, sealed, created_at)
+      select id, sealed, ${at} from unnest(${orders.map(({ id }) => id)}::uuid[],
+        ${orders.map(({ consent }) => consent.payloadSealed)}::bytea[]) as given (id, sealed)`,
+  );
 }
 
 export async function readTransfers(

@@ -11,11 +11,11 @@ import { takeInitiated } from "./settlement-store.ts";
 await using settlement = await openTestSettlement({ SETTLEMENT_WINDOW_SECONDS: "0" });
 const { ctx } = settlement;
 /** Two of them are more than one hand-over takes. */
-const large = "A".repeat(9 * 1024 * 1024);
+const large = "A".repeat(8 * 1024 * 1024 + 1);
 
 /** Approves orders, of another organization than all others if it is so said. */
 async function approve(count: number, isOfAnother: boolean): Promise<TestOrder[]> {
-  const orders = await settlement.approve(count);
+  const orders = await settlement.approve(count, { isUnsigned: true });
   const ids = orders.map(({ id }) => id);
   if (isOfAnother)
     await ctx.db.query(
@@ -30,7 +30,7 @@ async function initiate(): Promise<void> {
 }
 
 await test("a batch that is due is closed between hand-overs, however many of them wait", async () => {
-  await settlement.approve(3, { infos: large });
+  const waiting = await settlement.approve(3, { infos: large });
   await initiate();
   await approve(1, true);
   await settleOrders(ctx);
@@ -42,6 +42,7 @@ await test("a batch that is due is closed between hand-overs, however many of th
     ["kyc.confirm", "kyc.initiate", "kyc.confirm", "kyc.confirm"],
   );
   await settlement.mine();
+  for (const order of waiting) assert.equal(await settlement.statusOf(order), "CONFIRMED");
   await initiate();
 });
 
@@ -53,12 +54,14 @@ await test("the first orders of an organization are handed over before another's
   await ctx.db.query(
     sql`update kyc_order set status_at = status_at + 1 where id = any(${[...laterIds]}::uuid[])`,
   );
-  const take = async (limit: number) =>
-    ctx.db.transaction(async (tx) => takeInitiated(tx, { limit, bytesMax: 1e9, except: [] }));
+  const take = async (limit: number, bytesMax = 1e9) =>
+    ctx.db.transaction(async (tx) => takeInitiated(tx, { limit, bytesMax, except: [] }));
   const [one, few, all] = [await take(1), await take(4), await take(202)];
   const turnsOf = ({ orders }: typeof few) => orders.map(({ id }) => laterIds.has(id));
   assert.deepEqual(turnsOf(one), [false]);
   assert.deepEqual(turnsOf(few), [false, true, false, true]);
   assert.deepEqual(turnsOf(all).slice(0, 5), [false, true, false, true, false]);
   assert.deepEqual([one.hasMore, few.hasMore, all.hasMore], [true, true, false]);
+  const larger = await take(202, 1);
+  assert.deepEqual([larger.orders.length, larger.hasMore], [1, true], "a large one goes alone");
 });
