@@ -5,6 +5,7 @@ import { flushCompileCache, registerHooks } from "node:module";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { resolveSourcesByName } from "../service/src/platform/process/source-imports.ts";
+import { keepKeysIn } from "./remembered-keys.ts";
 
 const runner = await loadRunner();
 
@@ -70,6 +71,8 @@ registerHooks({
       return { url: import.meta.url, shortCircuit: true };
     if (specifier === "#scrypt" && parentURL.endsWith("/passphrase-cipher.ts"))
       return { url: import.meta.resolve("./remembered-scrypt.ts"), shortCircuit: true };
+    if (specifier === "node:crypto" && /\/(?:signing|attestation)-keys\.ts$/.test(parentURL))
+      return { url: import.meta.resolve("./remembered-keys.ts"), shortCircuit: true };
     return next(specifier, context);
   },
 });
@@ -79,7 +82,7 @@ export interface SharedFiles {
   readonly root: string;
   /** Absolute paths, in the order in which they are begun. */
   readonly files: readonly string[];
-  /** Empty at first; whoever makes a file in it has the test file of that number. */
+  /** Empty at first; whoever makes a file in it has the test file of that number. Their keys are kept there, too. */
   readonly takenDirectory: string;
 }
 
@@ -91,6 +94,7 @@ export interface SharedFiles {
  * too.
  */
 export async function runTestFiles({ root, files, takenDirectory }: SharedFiles): Promise<void> {
+  keepKeysIn(takenDirectory);
   process.on("uncaughtException", reportUnawaited);
   process.on("unhandledRejection", reportUnawaited);
   process.on("exit", reportEarlyEnd);
