@@ -5,7 +5,7 @@ import { flushCompileCache, registerHooks } from "node:module";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { resolveSourcesByName } from "../service/src/platform/process/source-imports.ts";
-import { keepKeysIn } from "./remembered-keys.ts";
+import { rememberIn } from "./remembered.ts";
 
 const runner = await loadRunner();
 
@@ -82,7 +82,7 @@ export interface SharedFiles {
   readonly root: string;
   /** Absolute paths, in the order in which they are begun. */
   readonly files: readonly string[];
-  /** Empty at first; whoever makes a file in it has the test file of that number. Their keys are kept there, too. */
+  /** Empty at first; whoever makes a file in it has the test file of that number. What they remember is there, too. */
   readonly takenDirectory: string;
 }
 
@@ -94,7 +94,7 @@ export interface SharedFiles {
  * too.
  */
 export async function runTestFiles({ root, files, takenDirectory }: SharedFiles): Promise<void> {
-  keepKeysIn(takenDirectory);
+  rememberIn(takenDirectory);
   process.on("uncaughtException", reportUnawaited);
   process.on("unhandledRejection", reportUnawaited);
   process.on("exit", reportEarlyEnd);

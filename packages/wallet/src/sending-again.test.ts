@@ -77,7 +77,7 @@ await test("whoever waits at a terminal is told at once that the broker is asked
   broker.answers.set(path, { status: 503, body: {} });
   const pausesMs = hurry(t);
   const args = ["approve", broker.qrLink(), "--as", "alice", "--code", digits];
-  const { err } = await callWallet(args, directory, true);
+  const { err } = await callWallet(args, directory, { isWatched: true });
   assert.equal(pausesMs.length, 2);
   const [first, ...outcome] = err.split("\n");
   const host = new URL(broker.url).host;

@@ -66,7 +66,7 @@ await test("a sealed identity comes back by its passphrase alone, and no file te
   const identity = await unsealIdentity(storage, { name: "mine", passphrase });
   assert.equal(identity.address, entry.address);
   await refuses(
-    unsealIdentity(storage, { name: "mine", passphrase: "wrong horse" }),
+    unsealIdentity(storage, { name: "mine", passphrase: "another horse battery" }),
     "wrong_passphrase",
   );
   await refuses(unsealIdentity(storage, { name: "yours", passphrase }), "not_found");

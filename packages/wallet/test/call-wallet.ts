@@ -12,14 +12,14 @@ export interface Transcript {
 export async function callWallet(
   args: readonly string[],
   dataDirectory: string,
-  isWatched = false,
+  { isWatched = false, passphrase }: { isWatched?: boolean; passphrase?: string } = {},
 ): Promise<Transcript> {
   const written = { out: "", err: "" };
   const status = await runCommandLine(args, {
     out: (part) => (written.out += part),
     err: (part) => (written.err += part),
     isWatched,
-    environment: { dataDirectory, passphrase: undefined },
+    environment: { dataDirectory, passphrase },
   });
   return { status, ...written };
 }

@@ -3,11 +3,11 @@ import { syncBuiltinESMExports } from "node:module";
 import { mock } from "node:test";
 
 const { randomBytes } = crypto;
-const salt = Buffer.from(randomBytes(16));
+const salt = Buffer.from("one salt for all");
 
 /**
- * Random bytes for what a test seals, but the salts of a process, alone of this length, are all the same one: the key of
- * a passphrase, a third of a second of computing, is then computed once in a test run.
+ * Random bytes for what a test seals, but salts, alone of this length, are all the same one: the key of a passphrase, a
+ * third of a second of computing, is then computed once in a test run.
  */
 export const sameSalt = (length: number): Uint8Array =>
   Uint8Array.from(length === salt.length ? salt : randomBytes(length));

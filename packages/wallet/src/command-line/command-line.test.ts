@@ -11,17 +11,20 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { addressOfPrivateKey, bytesOfHex } from "@svc/protocol";
 import { digits, loginId, openFakeBroker, privateKeys } from "../../test/fake-broker.ts";
 import { callWallet, type Transcript, valueOf } from "../../test/call-wallet.ts";
+import { shareSalts } from "../../test/same-salt.ts";
 import { jsonOf, verbs } from "./run.ts";
 import type { Option } from "./verb.ts";
 
 const cli = join(import.meta.dirname, "../cli.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-wallet-"));
 using cleanup = new DisposableStack();
+cleanup.use(shareSalts());
 cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
 await using broker = await openFakeBroker();
 
@@ -36,17 +39,24 @@ writeFileSync(join(directory, "demo.json"), JSON.stringify({ baseUrl: broker.url
 const tellTime = (): unknown =>
   broker.answers.set("/health/ready", { status: 200, body: { status: "ok", now: 1_000_030 } });
 
-/** Runs the real program in a process of its own. */
+/** Runs the real program in a process of its own. @param stdout where its results go, if not into the transcript */
 async function spawnWallet(
   args: readonly string[],
-  more: NodeJS.ProcessEnv = {},
+  {
+    stdout = "pipe",
+    ...more
+  }: { stdout?: "closed" | "pipe" | number; WALLET_PASSPHRASE?: string } = {},
 ): Promise<Transcript> {
   const child = spawn(process.execPath, ["--conditions=source", cli, ...args], {
     env: { ...process.env, DATA_DIR: directory, ...more },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", stdout === "closed" ? "pipe" : stdout, "pipe"],
   });
+  if (stdout === "closed") child.stdout?.destroy();
   const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  const [out, err, status] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  const written = [child.stdout, child.stderr].map(async (each) =>
+    each?.readable ? text(each) : "",
+  );
+  const [[out = "", err = ""], status] = await Promise.all([Promise.all(written), exit]);
   return { status, out, err };
 }
 
@@ -59,15 +69,12 @@ async function json(args: readonly string[]): Promise<Record<string, unknown>> {
   return valueOf(await wallet(args));
 }
 
-function assertRefused(transcript: Transcript, pattern: RegExp): Transcript {
+async function refused(args: readonly string[], pattern: RegExp): Promise<Transcript> {
+  const transcript = await wallet(args);
   assert.equal(transcript.status, 1, transcript.out);
   assert.match(transcript.err, pattern);
   assert.equal(transcript.err.split("\n").length, 2);
   return transcript;
-}
-
-async function refused(args: readonly string[], pattern: RegExp): Promise<Transcript> {
-  return assertRefused(await wallet(args), pattern);
 }
 
 function fresh(): string {
@@ -101,22 +108,20 @@ for (const verb of verbs) {
 }
 
 await test("a reader who goes before the end breaks nothing off", async () => {
-  const args = ["--conditions=source", cli, "--help"];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
-  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  child.stdout.destroy();
-  assert.deepEqual([await text(child.stderr), await exit], ["", 0]);
+  const left = { status: 0, out: "", err: "" };
+  assert.deepEqual(await spawnWallet(["--help"], { stdout: "closed" }), left);
 });
 
+const lost = (code: string): Transcript => {
+  const err = `wallet: what was done stands, but its result cannot be written (${code})\n`;
+  return { status: 1, out: "", err };
+};
+
 await test("words that are told once are not told to nobody: a reader who went is one line and status 1", async () => {
-  const own = join(directory, "unread");
-  const env = { ...process.env, DATA_DIR: own, WALLET_PASSPHRASE: "long enough" };
-  const args = ["--conditions=source", cli, "identity", "create", "unread"];
-  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "pipe"] });
-  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  child.stdout.destroy();
-  const lost = "wallet: what was done stands, but its result cannot be written (EPIPE)\n";
-  assert.deepEqual([await text(child.stderr), await exit], [lost, 1]);
+  const reader = { stdout: "closed", WALLET_PASSPHRASE: "correct horse battery" } as const;
+  const answer = await spawnWallet(["identity", "create", "unread"], reader);
+  assert.deepEqual(answer, lost("EPIPE"));
+  rmSync(join(directory, "wallet/identity"), { recursive: true });
 });
 
 await test("a result that the disk does not take is one line and status 1", async (t) => {
@@ -125,13 +130,7 @@ await test("a result that the disk does not take is one line and status 1", asyn
     return;
   }
   const full = openSync("/dev/full", "w");
-  const args = ["--conditions=source", cli, "broker", "list"];
-  const env = { ...process.env, DATA_DIR: directory };
-  const child = spawn(process.execPath, args, { env, stdio: ["ignore", full, "pipe"] });
-  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  assert.ok(child.stderr !== null);
-  const lost = "wallet: what was done stands, but its result cannot be written (ENOSPC)\n";
-  assert.deepEqual([await text(child.stderr), await exit], [lost, 1]);
+  assert.deepEqual(await spawnWallet(["broker", "list"], { stdout: full }), lost("ENOSPC"));
   closeSync(full);
 });
 
@@ -268,21 +267,21 @@ await test("a broker that was added is removed; one that the wallet came with an
   assert.deepEqual(await json(["broker", "list"]), { brokers: [broker.url] });
 });
 
-await test("an identity is made, opened by its passphrase and refused by another", async () => {
+await test("an identity is made, opened by its passphrase and refused by another", async (t) => {
   fresh();
   const right = join(directory, "right");
   const wrong = join(directory, "wrong");
   writeFileSync(right, "correct horse battery\n");
-  writeFileSync(wrong, "incorrect horse\n");
+  writeFileSync(wrong, "another horse battery\n");
   const made = await json(["identity", "create", "mine", "--passphrase-file", right]);
   assert.equal(String(made["mnemonic"]).split(" ").length, 12);
   const sign = ["approve", "svc:sign?data=0x6869", "--as", "mine"];
   const { payload } = await json([...sign, "--passphrase-file", right]);
   assert.ok(String(payload).includes(String(made["address"])));
   await refused([...sign, "--passphrase-file", wrong], /refused \(wrong_passphrase\): .*mine\n$/);
-  // Without a terminal to ask on.
-  assertRefused(await spawnWallet(sign), /--passphrase-file, WALLET_PASSPHRASE/);
-  const { status } = await spawnWallet(sign, { WALLET_PASSPHRASE: "correct horse battery" });
+  t.mock.getter(process, "stdin", () => Readable.from([]) as typeof process.stdin);
+  await refused(sign, /--passphrase-file, WALLET_PASSPHRASE/);
+  const { status } = await callWallet(sign, directory, { passphrase: "correct horse battery" });
   assert.equal(status, 0);
   const keyFile = join(directory, "key");
   writeFileSync(keyFile, `${privateKeys.bob}\n`);

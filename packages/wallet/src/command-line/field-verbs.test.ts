@@ -187,7 +187,7 @@ await test("a backup in a file is its owner's alone, and restores under another 
     JSON.stringify(identities),
     /"name":"mine","address":"0x[0-9a-f]{40}","from":"vault"/,
   );
-  writeFileSync(secret, "another passphrase\n");
+  writeFileSync(secret, "another horse battery\n");
   assert.match((await wallet(restore, tablet)).err, /wrong_passphrase/);
 });
 
