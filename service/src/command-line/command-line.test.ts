@@ -45,9 +45,9 @@ async function svc(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promi
   return { status, out, err };
 }
 
-/** The one JSON value that a verb prints. */
-async function json(args: readonly string[]): Promise<Record<string, unknown>> {
-  const { status, out, err } = await call([...args, "--json"]);
+/** The one JSON value that a verb prints. @param more words behind the others, also with spaces */
+async function json(words: string, ...more: string[]): Promise<Record<string, unknown>> {
+  const { status, out, err } = await call([...words.split(" "), ...more, "--json"]);
   assert.deepEqual({ status, err }, { status: 0, err: "" });
   return JSON.parse(out) as Record<string, unknown>;
 }
@@ -93,7 +93,7 @@ void test("wrong use is one line on standard error and status 2", async () => {
 });
 
 await test("an organization, its members, a domain, a client and a key are made and shown", async () => {
-  const organization = await json(["organization", "create", "--name", "Example AG"]);
+  const organization = await json("organization create --name", "Example AG");
   const organizationId = textOf(organization, "id");
   assert.deepEqual(organization, {
     id: organizationId,
@@ -102,32 +102,15 @@ await test("an organization, its members, a domain, a client and a key are made 
   });
 
   const user = `0x${"a1".repeat(20)}`;
-  const scope = ["--organization", organizationId];
-  const member = await json([
-    "organization",
-    "member",
-    "add",
-    ...scope,
-    "--user",
-    user,
-    "--role",
-    "owner",
-  ]);
+  const scope = `--organization ${organizationId}`;
+  const member = await json(`organization member add ${scope} --user ${user} --role owner`);
   assert.equal(member["role"], "owner");
-  const shown = await json(["organization", "show", organizationId]);
+  const shown = await json(`organization show ${organizationId}`);
   assert.deepEqual(shown, { ...organization, members: [member] });
   const { out } = await call(["--json", "organization", "show", organizationId]);
   assert.deepEqual(JSON.parse(out), shown);
 
-  const domain = await json([
-    "domain",
-    "create",
-    ...scope,
-    "--domain",
-    "localhost:4001",
-    "--environment",
-    "live",
-  ]);
+  const domain = await json(`domain create ${scope} --domain localhost:4001 --environment live`);
   assert.deepEqual(
     { verified: domain["verified"], proof: domain["proof"] },
     { verified: true, proof: null },
@@ -135,73 +118,45 @@ await test("an organization, its members, a domain, a client and a key are made 
 
   const domainId = textOf(domain, "id");
   const uris = ["http://localhost:4999/callback", "http://localhost:4001/callback"];
-  const create = ["client", "create", "--domain", domainId, "--name", "Shop"];
-  const more =
-    "--audience https://api.example.com --number-matching off --pushed-request-required on".split(
-      " ",
-    );
-  const client = await json([
-    ...create,
-    ...uris.flatMap((uri) => ["--redirect-uri", uri]),
-    ...more,
-  ]);
+  const shop = `--domain ${domainId} --name Shop --audience https://api.example.com`;
+  const uses = `--redirect-uri ${uris.join(" --redirect-uri ")} --number-matching off`;
+  const client = await json(`client create ${shop} ${uses} --pushed-request-required on`);
   const { oauth2ClientID, secret, ...settings } = client;
   assert.match(String(secret), /^[A-Za-z0-9_-]{43}$/);
   assert.equal(settings["tokenEndpointAuthMethod"], "client_secret_basic");
   assert.deepEqual([settings["numberMatching"], settings["pushedRequestRequired"]], [false, true]);
   assert.deepEqual(settings["redirectUris"], uris);
-  assert.deepEqual(await json(["client", "show", String(oauth2ClientID)]), {
+  assert.deepEqual(await json(`client show ${String(oauth2ClientID)}`), {
     oauth2ClientID,
     ...settings,
   });
 
-  const key = await json(["api-key", "create", "--domain", domainId, "--name", "backend"]);
+  const key = await json(`api-key create --domain ${domainId} --name backend`);
   assert.match(textOf(key, "key"), /^svc_live_/);
-  const listed = await call(["api-key", "list", ...scope, "--json"]);
+  const listed = await call(["api-key", "list", ...scope.split(" "), "--json"]);
   assert.equal((JSON.parse(listed.out) as unknown[]).length, 1);
   assert.ok(!listed.out.includes(textOf(key, "key")));
-  assert.deepEqual(await json(["api-key", "revoke", textOf(key, "id")]), { revoked: key["id"] });
+  assert.deepEqual(await json(`api-key revoke ${textOf(key, "id")}`), { revoked: key["id"] });
 });
 
 await test("a client is changed, gets a second secret, loses the first, and is disabled", async () => {
-  const organization = await json(["organization", "create", "--name", "Second AG"]);
-  const scope = ["--organization", textOf(organization, "id")];
-  const domain = await json([
-    "domain",
-    "create",
-    ...scope,
-    "--domain",
-    "localhost",
-    "--environment",
-    "sandbox",
-  ]);
-  const create = ["client", "create", "--domain", textOf(domain, "id"), "--name", "Shop"];
-  const client = await json([
-    ...create,
-    "--audience",
-    "one",
-    "--backchannel-logout-uri",
-    "http://localhost:4001/logout",
-  ]);
+  const organization = await json("organization create --name", "Second AG");
+  const scope = `--organization ${textOf(organization, "id")}`;
+  const domain = await json(`domain create ${scope} --domain localhost --environment sandbox`);
+  const logout = "--backchannel-logout-uri http://localhost:4001/logout";
+  const client = await json(
+    `client create --domain ${textOf(domain, "id")} --name Shop --audience one ${logout}`,
+  );
   const id = textOf(client, "oauth2ClientID");
 
-  const changed = await json([
-    "client",
-    "update",
-    id,
-    "--audience",
-    "",
-    "--backchannel-logout-uri",
-    "",
-    "--name",
-    "Store",
-  ]);
+  const unset = ["--audience", "", "--backchannel-logout-uri", ""];
+  const changed = await json(`client update ${id} --name Store`, ...unset);
   assert.deepEqual(
     [changed["audiences"], changed["backchannelLogoutUri"], changed["name"]],
     [[], null, "Store"],
   );
 
-  const added = await json(["client", "secret-add", id]);
+  const added = await json(`client secret-add ${id}`);
   assert.match(textOf(added, "secret"), /^[A-Za-z0-9_-]{43}$/);
   const third = await svc(["client", "secret-add", id]);
   assert.deepEqual(third, {
@@ -210,15 +165,15 @@ await test("a client is changed, gets a second secret, loses the first, and is d
     err: "svc client secret-add: a client has at most two live secrets; revoke one first\n",
   });
   const [first] = client["secrets"] as { id: string }[];
-  assert.deepEqual(await json(["client", "secret-revoke", id, first?.id ?? ""]), {
+  assert.deepEqual(await json(`client secret-revoke ${id} ${first?.id}`), {
     revoked: first?.id,
   });
-  const disabled = await json(["client", "disable", id]);
+  const disabled = await json(`client disable ${id}`);
   assert.equal(typeof disabled["disabledAt"], "number");
 });
 
 await test("without --json a list is an aligned table with dates", async () => {
-  const { status, out } = await svc(["organization", "list"]);
+  const { status, out } = await call(["organization", "list"]);
   const [head = "", ...rows] = out.trimEnd().split("\n");
   assert.equal(status, 0);
   assert.match(head, /^id +name +createdAt$/);
@@ -228,36 +183,20 @@ await test("without --json a list is an aligned table with dates", async () => {
 });
 
 await test("keys of a private_key_jwt client come from a file, public ones alone", async () => {
-  const organization = await json(["organization", "create", "--name", "Third AG"]);
-  const scope = ["--organization", textOf(organization, "id")];
-  const domain = await json([
-    "domain",
-    "create",
-    ...scope,
-    "--domain",
-    "localhost",
-    "--environment",
-    "live",
-  ]);
+  const organization = await json("organization create --name", "Third AG");
+  const scope = `--organization ${textOf(organization, "id")}`;
+  const domain = await json(`domain create ${scope} --domain localhost --environment live`);
   const path = join(directory, "jwks.json");
   writeFileSync(path, JSON.stringify({ keys: [{ kty: "oct", k: "AAAA" }] }));
-  const create = [
-    "client",
-    "create",
-    "--domain",
-    textOf(domain, "id"),
-    "--name",
-    "Shop",
-    "--type",
-    "private_key_jwt",
-  ];
-  const refused = await call([...create, "--jwks", path]);
+  const owner = `--domain ${textOf(domain, "id")} --type private_key_jwt`;
+  const create = `client create ${owner} --name Shop --jwks`.split(" ");
+  const refused = await call([...create, path]);
   assert.equal(refused.status, 1);
   assert.match(
     refused.err,
     /^svc client create: Invalid Request: jwks\.keys\[0\] holds private members[^\n]*\n$/,
   );
-  const missing = await call([...create, "--jwks", join(directory, "nowhere.json")]);
+  const missing = await call([...create, join(directory, "nowhere.json")]);
   assert.equal(missing.status, 2);
 });
 
@@ -270,10 +209,10 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
   const clock = stack.use(await openClock(db, notifications));
   const { promise: everyJobAsked, resolve } = Promise.withResolvers<boolean>();
   clock.onMoved(resolve);
-  const moved = await json(["clock", "advance", "3600"]);
+  const moved = await json("clock advance 3600");
   assert.ok(Number(moved["now"]) >= before + 3600);
   assert.ok(await everyJobAsked, "deletions that are due are done, whenever their jobs ran last");
-  const organization = await json(["organization", "create", "--name", "Later AG"]);
+  const organization = await json("organization create --name", "Later AG");
   assert.ok(Number(organization["createdAt"]) >= before + 3600);
   const chained = await call(["clock", "advance", "1"], { CHAIN_RPC_URL: "http://localhost:8545" });
   assert.equal(chained.status, 1);
@@ -290,8 +229,8 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
 });
 
 /** The list that a verb prints. */
-async function list(args: readonly string[]): Promise<Record<string, unknown>[]> {
-  return (await json(args)) as unknown as Record<string, unknown>[];
+async function list(words: string): Promise<Record<string, unknown>[]> {
+  return (await json(words)) as unknown as Record<string, unknown>[];
 }
 
 /** The kid of the RS256 login key with that status. */
@@ -300,18 +239,18 @@ function named(keys: Record<string, unknown>[], status: string): unknown {
 }
 
 await test("a signing key is replaced by its published successor, and can be revoked", async () => {
-  await json(["key", "rotate", "login-rs256"]);
-  const before = await list(["key", "list"]);
-  await json(["clock", "advance", "1"]);
-  const rotated = await json(["key", "rotate", "login-rs256"]);
+  await json("key rotate login-rs256");
+  const before = await list("key list");
+  await json("clock advance 1");
+  const rotated = await json("key rotate login-rs256");
   assert.equal(rotated["current"], named(before, "next"));
-  const after = await list(["key", "list"]);
+  const after = await list("key list");
   assert.equal(named(after, "current"), rotated["current"]);
   assert.ok(named(after, "next"));
-  assert.deepEqual(await json(["key", "revoke", String(rotated["current"])]), {
+  assert.deepEqual(await json(`key revoke ${textOf(rotated, "current")}`), {
     revoked: rotated["current"],
   });
-  assert.equal(named(await list(["key", "list"]), "current"), named(after, "next"));
+  assert.equal(named(await list("key list"), "current"), named(after, "next"));
   const again = await call(["key", "revoke", String(rotated["current"])]);
   assert.deepEqual(again, {
     status: 1,
@@ -343,7 +282,7 @@ await test("after a rewrap the old master key is needed no longer", async () => 
 });
 
 await test("a person who watches a long verb is told once a second how far it is", async (t) => {
-  const columns = await list(["key", "rewrap"]);
+  const columns = await list("key rewrap");
   const told: string[] = [];
   let [now, stepMs] = [0, 500];
   t.mock.method(performance, "now", () => (now += stepMs));
@@ -387,7 +326,7 @@ await test("production refuses an installation whose clock was moved", async () 
 });
 
 await test("an audit trail that was changed behind the service's back is reported with status 1", async () => {
-  const intact = await json(["audit", "verify"]);
+  const intact = await json("audit verify");
   assert.equal(intact["isIntact"], true);
   await using db = openDb({ connectionString: database.url, connections: 1 });
   await using ctx = await openContext(parseConfig({ ...environment, LOG_LEVEL: "silent" }));
@@ -487,6 +426,6 @@ await test("without DATABASE_URL and without a service the embedded database run
   const own = { DATABASE_URL: "", DATA_DIR: data };
   const made = await svc(["organization", "create", "--name", "Embedded AG", "--json"], own);
   assert.deepEqual([made.status, made.err], [0, ""]);
-  const listed = await svc(["organization", "list", "--json"], own);
+  const listed = await call(["organization", "list", "--json"], own);
   assert.deepEqual(JSON.parse(listed.out), [JSON.parse(made.out)]);
 });
