@@ -1,19 +1,21 @@
-// What a hostile member, or anybody with a wallet, can try on businesses.
+// What a hostile member, anybody with a wallet, or whoever has copied the token of a wallet's session and has not its key,
+// can try on businesses.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type Address, approvalDigest, type Hex32, signDigest } from "@svc/protocol";
+import { type Address, approvalDigest, type Hex32, sessionDigest, signDigest } from "@svc/protocol";
+import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { lockBallot } from "../../service/src/kyb/ballot/ballot-store.ts";
-import { openDataWorld } from "../kyb-data-world.ts";
-import { type InboxItem, type KybWorld, openKybWorld } from "../kyb-world.ts";
-import { openSignatureWorld, signaturesPath, type SignatureWorld } from "../kyb-signature-world.ts";
+import { openSignatureWorld, type SignatureWorld } from "../kyb-signature-world.ts";
+import { type Answer, type InboxItem, reasonOf } from "../kyb-world.ts";
+import { logIn, openPage, statusOf } from "../login-flow.ts";
+import { approvalOf, claim, openWalletSession, post, scan } from "../raw-wallet.ts";
 
-let signing: SignatureWorld;
-/** Where bob is invited to more and more. */
-let crowded: KybWorld;
+let world: SignatureWorld;
 before(async () => {
-  [signing, crowded] = await Promise.all([openSignatureWorld(), openKybWorld()]);
+  // Limits count for callers from elsewhere alone.
+  world = await openSignatureWorld({ environment: { TRUSTED_PROXIES: "127.0.0.0/8,::1" } });
 });
-after(async () => Promise.all([signing, crowded].map(async (each) => each[Symbol.asyncDispose]())));
+after(async () => world[Symbol.asyncDispose]());
 
 const order = BigInt("0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
 
@@ -23,7 +25,7 @@ interface Approving {
   readonly changed?: Partial<Parameters<typeof approvalDigest>[0]>;
 }
 
-function approvalOf(world: SignatureWorld, { item, signer, changed = {} }: Approving): string {
+function signatureOf({ item, signer, changed = {} }: Approving): string {
   const approval = {
     chainId: world.ctx.chain.chainId,
     business: item.business.address,
@@ -46,7 +48,6 @@ function malleated(signature: string): string {
 const withV = (signature: string, v: string): string => `${signature.slice(0, 130)}${v}`;
 
 test("who is no member waits for no lock of members, and so learns by no answer's time when they vote", async () => {
-  const world = signing;
   const { address } = world.business;
   const id = await world.begin();
   const removal = { operation: "startRemoval", member: world.person("bob").address };
@@ -75,19 +76,18 @@ test("who is no member waits for no lock of members, and so learns by no answer'
 });
 
 test("no vote counts but that of a voter, once, over what is asked and as the chain takes it", async () => {
-  const world = signing;
   const id = await world.begin();
   const other = await world.begin({ message: "Something else." });
   const item = await world.findVote("alice", id);
-  const good = approvalOf(world, { item, signer: "alice" });
-  const elsewhere = approvalOf(world, {
+  const good = signatureOf({ item, signer: "alice" });
+  const elsewhere = signatureOf({
     item: await world.findVote("alice", other),
     signer: "alice",
   });
   const sent = { vote: "approve", epoch: item["epoch"], validUntil: item["validUntil"] };
   const later = Number(item["validUntil"]) + 1;
   const approving = (changed: Approving["changed"], signer = "alice"): string =>
-    approvalOf(world, { item, signer, ...(changed === undefined ? {} : { changed }) });
+    signatureOf({ item, signer, ...(changed === undefined ? {} : { changed }) });
   const tries: [string, Record<string, unknown>, string][] = [
     ["malleated", { signature: malleated(good) }, "signature_wrong"],
     ["v 0", { signature: withV(good, "00") }, "signature_wrong"],
@@ -129,7 +129,6 @@ test("no vote counts but that of a voter, once, over what is asked and as the ch
 });
 
 test("a member who votes many times at once counts once", async () => {
-  const world = signing;
   const id = await world.begin();
   const item = await world.findVote("alice", id);
   const votes = await Promise.all(
@@ -141,9 +140,6 @@ test("a member who votes many times at once counts once", async () => {
 const from = (address: string) => ({ "x-forwarded-for": address });
 
 test("one network has the service pay for sixty transactions in an hour, and no more", async () => {
-  await using world = await openKybWorld({
-    environment: { LIMIT_LOOPBACK: "true", TRUSTED_PROXIES: "127.0.0.0/8,::1" },
-  });
   const found = async (address: string): Promise<number> => {
     const body = {
       name: "Muster AG",
@@ -175,7 +171,6 @@ test("one network has the service pay for sixty transactions in an hour, and no 
 const nobody: Address = `0x${"ab".repeat(20)}`;
 
 test("an offer is claimed by its token alone, and for a business of one's own", async () => {
-  const world = signing;
   const made = await world.call("POST", "/api/v1/kyb/signature-requests/offers", {
     headers: { "idempotency-key": "one" },
     body: { messageKind: "TEXT", message: "Terms", purpose: "To agree on the terms" },
@@ -184,7 +179,7 @@ test("an offer is claimed by its token alone, and for a business of one's own", 
   const link = new URL(String(made.body["link"]));
   const conn = new URL(link.searchParams.get("conn") ?? "");
   const { pathname } = conn;
-  const claim = async (name: string, path: string, business: Address, svcID?: string) =>
+  const take = async (name: string, path: string, business: Address, svcID?: string) =>
     world.walletCall(name, "POST", `${path}/claim`, {
       body: { svcID: svcID ?? world.person(name).address, business },
     });
@@ -192,14 +187,14 @@ test("an offer is claimed by its token alone, and for a business of one's own", 
   const [head = "", mac = ""] = pathname.split(".");
   const flipped = `${head}.${mac.startsWith("A") ? "B" : "A"}${mac.slice(1)}`;
   for (const path of [flipped, head, `${pathname}A`, `${head}.`, pathname.toLowerCase()])
-    assert.equal((await claim("alice", path, address)).status, 404, path);
+    assert.equal((await take("alice", path, address)).status, 404, path);
   const alice = world.person("alice").address;
-  assert.equal((await claim("mallory", pathname, address)).status, 403);
-  assert.equal((await claim("mallory", pathname, address, alice)).status, 403);
-  assert.equal((await claim("alice", pathname, nobody)).status, 403);
+  assert.equal((await take("mallory", pathname, address)).status, 403);
+  assert.equal((await take("mallory", pathname, address, alice)).status, 403);
+  assert.equal((await take("alice", pathname, nobody)).status, 403);
   const both = await Promise.all([
-    claim("alice", pathname, address),
-    claim("bob", pathname, address),
+    take("alice", pathname, address),
+    take("bob", pathname, address),
     world.call("POST", `/api/v1/kyb/offers/${String(made.body["offerId"])}/cancel`, { body: {} }),
   ]);
   const ids = new Set(both.slice(0, 2).flatMap(({ body }) => body["requestId"] ?? []));
@@ -208,18 +203,18 @@ test("an offer is claimed by its token alone, and for a business of one's own", 
 });
 
 test("no number of invitations hides an honest one, or stands before a vote", async () => {
-  await using world = await openDataWorld();
+  const { address } = await world.found({ members: ["kim"] });
   for (const spammer of ["s1", "s2", "s3"])
     for (let number = 0; number < 17; number += 1)
-      await world.askFounding({ members: [spammer, "bob"], name: `Spam ${number}` });
-  const honest = await world.askFounding({ members: ["partner", "bob"], name: "Honest AG" });
+      await world.askFounding({ members: [spammer, "kim"], name: `Spam ${number}` });
+  const honest = await world.askFounding({ members: ["partner", "kim"], name: "Honest AG" });
   assert.equal(honest.status, 201);
-  const vote = (await world.ask()).body["requestId"];
+  const vote = await world.begin({ businessWalletAddress: address });
   for (const limit of [1, 7, 52, 53, 100]) {
     const seen: unknown[] = [];
     for (let cursor: string | undefined = ""; cursor !== undefined;) {
       const path = `/w/inbox?limit=${limit}&cursor=${encodeURIComponent(cursor)}`;
-      const { body } = await world.walletCall("bob", "GET", path);
+      const { body } = await world.walletCall("kim", "GET", path);
       const items = body["items"] as InboxItem[];
       assert.ok(items.length > 0 && items.length <= limit);
       seen.push(...items.map(({ id }) => id));
@@ -245,25 +240,19 @@ const longDocument = (number: number) => ({
 });
 
 test("a page of an inbox holds about a megabyte, however long the documents are that wait there", async () => {
-  await using world = await openSignatureWorld();
-  const businesses = [world.business];
-  for (let count = 1; count < 4; count += 1)
-    businesses.push(await world.found({ members: ["alice", "bob"] }));
   const asked: unknown[] = [];
-  for (const { address: businessWalletAddress } of businesses)
-    for (let number = 0; number < 5; number += 1) {
-      const { status, body } = await world.call("POST", signaturesPath, {
-        headers: { "idempotency-key": `long-${asked.length}` },
-        body: { businessWalletAddress, ...longDocument(number) },
-      });
-      assert.equal(status, 201, JSON.stringify(body));
-      asked.push(body["requestId"]);
-    }
+  for (let count = 0; count < 4; count += 1) {
+    const { address: businessWalletAddress } = await world.found({ members: ["lea"] });
+    for (let number = 0; number < 5; number += 1)
+      asked.push(
+        await world.begin({ businessWalletAddress, message: undefined, ...longDocument(number) }),
+      );
+  }
   const seen: unknown[] = [];
   const pages: boolean[] = [];
   for (let cursor: string | undefined = ""; cursor !== undefined;) {
     const path = `/w/inbox?cursor=${encodeURIComponent(cursor)}`;
-    const { body } = await world.walletCall("alice", "GET", path);
+    const { body } = await world.walletCall("lea", "GET", path);
     pages.push(JSON.stringify(body).length < 1.1 * 1024 * 1024);
     seen.push(...(body["items"] as InboxItem[]).map(({ id }) => id));
     cursor = body["nextCursor"] as string | undefined;
@@ -273,30 +262,86 @@ test("a page of an inbox holds about a megabyte, however long the documents are 
 });
 
 test("an inbox of many invitations takes no more of the database than one of a single invitation", async () => {
-  const world = crowded;
   // Jobs of the background send statements of their own now and then: the least of some looks is that of the inbox.
   const countCalls = async (): Promise<number> => {
     const counts: number[] = [];
     for (let look = 0; look < 20; look += 1) {
       const calledBefore = world.ctx.db.callsTotal;
-      await world.walletCall("bob", "GET", "/w/inbox");
+      await world.walletCall("max", "GET", "/w/inbox");
       counts.push(world.ctx.db.callsTotal - calledBefore);
     }
     return Math.min(...counts);
   };
-  await world.askFounding({ members: ["s0", "bob"], name: "Spam" });
+  await world.askFounding({ members: ["s0", "max"], name: "Spam" });
   const ofOne = await countCalls();
   for (let number = 0; number < 15; number += 1)
-    await world.askFounding({ members: ["s0", "bob"], name: `Spam ${number}` });
+    await world.askFounding({ members: ["s0", "max"], name: `Spam ${number}` });
   assert.equal(await countCalls(), ofOne);
 });
 
 test("no number of invitations hides a business from its members", async () => {
-  const world = crowded;
   for (let spammer = 0; spammer < 5; spammer += 1)
     for (let number = 0; number < 20; number += 1)
-      await world.askFounding({ members: [`s${spammer}`, "bob"], name: `Spam ${number}` });
+      await world.askFounding({ members: [`s${spammer}`, "max"], name: `Spam ${number}` });
   await world.advance(1);
-  const { address } = await world.found({ members: ["bob"], name: "Honest AG" });
-  assert.equal((await world.businessOf("bob", address))["name"], "Honest AG");
+  const { address } = await world.found({ members: ["max"], name: "Honest AG" });
+  assert.equal((await world.businessOf("max", address))["name"], "Honest AG");
+});
+
+const wrong = [422, "signature_wrong"];
+
+test("who has a wallet's session and not its key votes, founds and logs in by nothing, and opens no other session", async () => {
+  const [alice, thief] = [world.person("alice"), world.person("mallory")];
+  const headers = await openWalletSession(world.baseUrl, alice);
+  const id = await world.begin();
+  assert.deepEqual(reasonOf(await world.voteAs("alice", id, { signer: thief })), wrong);
+  const signature = signDigest(new Uint8Array(32).fill(1), thief.privateKey);
+  const founding = { members: ["alice", "bob"], changed: { signature } };
+  assert.deepEqual(reasonOf(await world.askFounding(founding)), wrong);
+
+  const asked = await (await post(`${world.baseUrl}/w/session/challenge`, {}, headers)).json();
+  const challenge = asked as Parameters<typeof sessionDigest>[0];
+  const session = {
+    svcID: alice.address,
+    challenge: challenge.challenge,
+    deadline: challenge.deadline,
+    signature: signDigest(sessionDigest(challenge), thief.privateKey),
+  };
+  assert.equal((await post(`${world.baseUrl}/w/session`, session, headers)).status, 422);
+
+  const page = await openPage(world.baseUrl, world.client);
+  const claimed = await claim(scan(page.qr), alice);
+  const approval = { ...claimed, identity: { ...thief, address: alice.address } };
+  const { digits } = await statusOf(world.baseUrl, page);
+  const answer = await post(claimed.connection, approvalOf(approval, String(digits)), headers);
+  assert.equal(answer.status, 422, await answer.text());
+});
+
+test("who has a wallet's session reads what lies at the service, values until they are collected, and ends what is there", async () => {
+  const alice = world.person("alice");
+  const { ctx, baseUrl, client } = world;
+  await logIn(baseUrl, client, alice);
+  const issuer = await getBuiltInIssuer(ctx, "demo", "live");
+  const expiresAt = ctx.clock.now() + 400 * 86_400;
+  const issue = async (data: string): Promise<string> => {
+    const fields = [{ field: "PHONE", data }];
+    const given = { user: alice.address, document: "CONTACT", fields, expiresAt };
+    return (await issueCredential(ctx, issuer, given)).id;
+  };
+  const [collected, waiting] = [await issue("+41791111111"), await issue("+41792222222")];
+  const call = async (method: "GET" | "POST", path: string): Promise<Answer> =>
+    world.walletCall("alice", method, path, method === "GET" ? {} : { body: {} });
+  await call("POST", `/w/credentials/${collected}/collected`);
+
+  const shown = JSON.stringify((await call("GET", "/w/credentials")).body);
+  assert.ok(shown.includes("+41792222222"), shown);
+  assert.ok(!shown.includes("+41791111111"), shown);
+  const logins = (await call("GET", "/w/logins")).body["items"] as { id: string }[];
+  const ends = [
+    ...logins.map(({ id }) => `/w/logins/${id}/end`),
+    `/w/credentials/${collected}/withdraw`,
+    `/w/credentials/${waiting}/withdraw`,
+  ];
+  assert.equal(ends.length, 3);
+  for (const path of ends) assert.equal((await call("POST", path)).status, 200, path);
 });

@@ -9,8 +9,73 @@ import { freePort } from "../world.ts";
 
 const path = "/api/v2/kyc/deliveries";
 
-test("200: attempts to deliver are listed with what the receiver answered", async () => {
-  await using world = await openKycWorld();
+await using world = await openKycWorld();
+
+type Report = Record<string, unknown>;
+const attemptsOf = (report: Report) => report["attempts"] as Report[];
+
+await test("the operator sees whose an order is, why an attempt had no answer, and what receivers said only when asked to", async () => {
+  await using receiver = await openReceiver();
+  const gone = `http://127.0.0.1:${await freePort()}/kyc`;
+  const nowhere = `${gone}?token=secret`;
+  const asked = (await world.ask({ callback: nowhere })).body.data;
+  const referenceKey = String(asked?.["referenceKey"]);
+  const show = async (...options: string[]): Promise<Record<string, unknown>> => {
+    const [status, said] = await runVerb(world, ["order", "show", referenceKey, ...options]);
+    assert.equal(status, 0, said);
+    return JSON.parse(said) as Record<string, unknown>;
+  };
+  const failed = await until("the first attempt is over", async () => {
+    const report = await show();
+    return attemptsOf(report).length === 1 ? report : null;
+  });
+  assert.equal(failed["clientDomainId"], world.clientDomainId);
+  assert.deepEqual([failed["user"], failed["status"]], [world.person.address, "PENDING"]);
+  assert.equal(attemptsOf(failed)[0]?.["outcome"], "unreachable");
+  const [event] = failed["events"] as Record<string, unknown>[];
+  assert.equal(event?.["to"], gone, "its query may hold a secret");
+  assert.ok(Number(event?.["nextAttemptAt"]) > 0);
+  receiver.setStatus(200, "Grüezi");
+  await world.ask({ callback: receiver.url });
+  await world.advance(7);
+  const done = await until("it is delivered", async () => {
+    const report = await show("--answers");
+    return attemptsOf(report)[0]?.["outcome"] === "delivered" ? report : null;
+  });
+  assert.deepEqual(
+    attemptsOf(done).map(({ attempt, status, answer }) => [attempt, status, answer]),
+    [
+      [2, 200, "Grüezi"],
+      [1, null, null],
+    ],
+  );
+  assert.ok(attemptsOf(await show()).every((attempt) => !Object.hasOwn(attempt, "answer")));
+  for (const key of ["ab".repeat(32), "nonsense"]) {
+    const [status, said] = await runVerb(world, ["order", "show", key]);
+    assert.equal(status, 1);
+    assert.match(said, /order/);
+  }
+});
+
+await test("200: what was delivered and is sent again goes to the callback that the order has by now", async () => {
+  const { address: user } = await world.verify();
+  await using first = await openReceiver();
+  await using second = await openReceiver();
+  const asked = await world.ask({ user, callback: first.url });
+  const { referenceKey } = asked.body.data ?? {};
+  const event = await until("it is known to be delivered", async () => {
+    const events = `/api/v2/kyc/events?referenceKey=${String(referenceKey)}`;
+    const { body } = await world.call("GET", events);
+    const [one] = (body.data?.["items"] ?? []) as { eventId: string; deliveredAt?: number }[];
+    return one?.deliveredAt === undefined ? null : one;
+  });
+  await world.ask({ user, callback: second.url });
+  const resent = await world.call("POST", "/api/v2/kyc/redeliver", { body: { referenceKey } });
+  assert.deepEqual(resent.body.data, { count: 1 });
+  await second.arrivalOf(event.eventId);
+});
+
+await test("200: attempts to deliver are listed with what the receiver answered", async () => {
   await using receiver = await openReceiver();
   const person = await world.verify();
   receiver.setStatus(503);
@@ -79,70 +144,4 @@ test("200: attempts to deliver are listed with what the receiver answered", asyn
     const items = await list();
     return items.length === 0 ? true : null;
   });
-});
-
-type Report = Record<string, unknown>;
-const attemptsOf = (report: Report) => report["attempts"] as Report[];
-
-test("the operator sees whose an order is, why an attempt had no answer, and what receivers said only when asked to", async () => {
-  await using world = await openKycWorld();
-  await using receiver = await openReceiver();
-  const gone = `http://127.0.0.1:${await freePort()}/kyc`;
-  const nowhere = `${gone}?token=secret`;
-  const asked = (await world.ask({ callback: nowhere })).body.data;
-  const referenceKey = String(asked?.["referenceKey"]);
-  const show = async (...options: string[]): Promise<Record<string, unknown>> => {
-    const [status, said] = await runVerb(world, ["order", "show", referenceKey, ...options]);
-    assert.equal(status, 0, said);
-    return JSON.parse(said) as Record<string, unknown>;
-  };
-  const failed = await until("the first attempt is over", async () => {
-    const report = await show();
-    return attemptsOf(report).length === 1 ? report : null;
-  });
-  assert.equal(failed["clientDomainId"], world.clientDomainId);
-  assert.deepEqual([failed["user"], failed["status"]], [world.person.address, "PENDING"]);
-  assert.equal(attemptsOf(failed)[0]?.["outcome"], "unreachable");
-  const [event] = failed["events"] as Record<string, unknown>[];
-  assert.equal(event?.["to"], gone, "its query may hold a secret");
-  assert.ok(Number(event?.["nextAttemptAt"]) > 0);
-  receiver.setStatus(200, "Grüezi");
-  await world.ask({ callback: receiver.url });
-  await world.advance(7);
-  const done = await until("it is delivered", async () => {
-    const report = await show("--answers");
-    return attemptsOf(report)[0]?.["outcome"] === "delivered" ? report : null;
-  });
-  assert.deepEqual(
-    attemptsOf(done).map(({ attempt, status, answer }) => [attempt, status, answer]),
-    [
-      [2, 200, "Grüezi"],
-      [1, null, null],
-    ],
-  );
-  assert.ok(attemptsOf(await show()).every((attempt) => !Object.hasOwn(attempt, "answer")));
-  for (const key of ["ab".repeat(32), "nonsense"]) {
-    const [status, said] = await runVerb(world, ["order", "show", key]);
-    assert.equal(status, 1);
-    assert.match(said, /order/);
-  }
-});
-
-test("200: what was delivered and is sent again goes to the callback that the order has by now", async () => {
-  await using world = await openKycWorld();
-  const { address: user } = await world.verify();
-  await using first = await openReceiver();
-  await using second = await openReceiver();
-  const asked = await world.ask({ user, callback: first.url });
-  const { referenceKey } = asked.body.data ?? {};
-  const event = await until("it is known to be delivered", async () => {
-    const events = `/api/v2/kyc/events?referenceKey=${String(referenceKey)}`;
-    const { body } = await world.call("GET", events);
-    const [one] = (body.data?.["items"] ?? []) as { eventId: string; deliveredAt?: number }[];
-    return one?.deliveredAt === undefined ? null : one;
-  });
-  await world.ask({ user, callback: second.url });
-  const resent = await world.call("POST", "/api/v2/kyc/redeliver", { body: { referenceKey } });
-  assert.deepEqual(resent.body.data, { count: 1 });
-  await second.arrivalOf(event.eventId);
 });

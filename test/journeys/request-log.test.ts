@@ -7,10 +7,16 @@ import { authorizationUrl, makePkce } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { openWorld } from "../world.ts";
 
-test("probes fill no log while all is well, and one that fails stands in it and says what to do", async () => {
-  await using world = await openWorld();
+await using world = await openWorld();
+
+function openLog() {
   const lines: string[] = [];
-  const log = createLog({ level: "info", destination: { write: (line) => lines.push(line) } });
+  const write = (line: string): void => void lines.push(line);
+  return { lines, log: createLog({ level: "info", destination: { write } }) };
+}
+
+await test("probes fill no log while all is well, and one that fails stands in it and says what to do", async () => {
+  const { lines, log } = openLog();
   let leadMs = 0;
   const ctx = { ...world.ctx, log, clock: { ...world.ctx.clock, leadMs: () => leadMs } };
   const http = createHttp(ctx);
@@ -41,27 +47,24 @@ test("probes fill no log while all is well, and one that fails stands in it and 
   await http.close();
 });
 
-test("the line of a refused call says why in the word that its caller was told, and repeats nothing that was sent", async () => {
-  await using world = await openWorld();
-  const lines: string[] = [];
-  await using server = await world.startProcess(
-    { LOG_LEVEL: "info" },
-    { onLine: (line) => void lines.push(line) },
-  );
-  const { client } = world;
+await test("the line of a refused call says why in the word that its caller was told, and repeats nothing that was sent", async (t) => {
+  const { baseUrl, client, ctx } = world;
+  const { lines, log } = openLog();
+  for (const level of ["info", "warn", "error"] as const)
+    t.mock.method(ctx.log, level, log[level].bind(log));
   const authorize = (changed: Record<string, string>): string =>
-    authorizationUrl(server.url, client, makePkce(), changed);
+    authorizationUrl(baseUrl, client, makePkce(), changed);
   const form = (path: string): [string, RequestInit] => [
-    `${server.url}${path}`,
+    `${baseUrl}${path}`,
     { method: "POST", body: new URLSearchParams({ grant_type: "canary" }) },
   ];
   const calls: [string, RequestInit?][] = [
     [authorize({ redirect_uri: "https://canary.example/" })],
     [authorize({ scope: "openid canary" })],
-    [`${server.url}/oauth2/sessions/logout?post_logout_redirect_uri=https://canary.example/`],
+    [`${baseUrl}/oauth2/sessions/logout?post_logout_redirect_uri=https://canary.example/`],
     form("/oauth2/token"),
-    [`${server.url}/api/v2/kyc/status?referenceKey=canary`],
-    [`${server.url}/canary`],
+    [`${baseUrl}/api/v2/kyc/status?referenceKey=canary`],
+    [`${baseUrl}/canary`],
     form("/w/session"),
   ];
   for (const [url, init] of calls) await fetch(url, { redirect: "manual", ...init });
