@@ -10,13 +10,40 @@ export async function outcomeOf(party: Party, row: Row, to: Target): Promise<str
   const scene = openScene(party, row);
   const { before = [] } = row;
   const calls: readonly Call[] = [...before, { ...row, to }];
-  if (row.login !== undefined || calls.some(needsLogin)) await logIn(scene);
-  const [first] = calls;
-  if (first !== undefined && needsTokens(first))
-    await send(scene, { to: "code", ...(row.login?.by === undefined ? {} : { by: row.login.by }) });
+  if (row.login === undefined && before.length === 0 && isReading(to)) {
+    const { code, tokens } = await readable(party, row);
+    scene.code = code;
+    scene.tokens.push(...tokens);
+  } else await prepare(scene, calls);
   let answer: Answer | undefined;
   for (const call of calls) answer = await send(scene, call);
   return answer === undefined ? "nothing" : classOf(scene, answer);
+}
+
+/** Has what the calls need: a code, or the tokens for it. */
+async function prepare(scene: Scene, calls: readonly Call[]): Promise<void> {
+  const { login } = scene.row;
+  if (login !== undefined || calls.some(needsLogin)) await logIn(scene);
+  const [first] = calls;
+  if (first !== undefined && needsTokens(first))
+    await send(scene, { to: "code", ...(login?.by === undefined ? {} : { by: login.by }) });
+}
+
+const isReading = (to: Target): boolean => to === "userinfo" || to === "introspect";
+
+const logins = new Map<string, Promise<Scene>>();
+
+/** Reading a token changes nothing: rows that do nothing else share one login of their client. */
+async function readable(party: Party, row: Row): Promise<Scene> {
+  const id = `${party.issuer} ${row.by ?? ""}`;
+  const open = async (): Promise<Scene> => {
+    const scene = openScene(party, row);
+    await prepare(scene, [{ to: "userinfo" }]);
+    return scene;
+  };
+  const login = logins.get(id) ?? open();
+  logins.set(id, login);
+  return login;
 }
 
 function needsLogin(call: Call): boolean {
