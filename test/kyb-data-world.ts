@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Address } from "@svc/protocol";
 import { topUp } from "../service/src/accounts/index.ts";
 import { createIssuer, createIssuerKey } from "../service/src/credentials/index.ts";
+import { sql } from "../service/src/platform/database/db.ts";
 import { type Answer, type KybWorld, type KybWorldOptions, openKybWorld } from "./kyb-world.ts";
 
 export interface CompanyValue {
@@ -18,6 +19,8 @@ export interface DataWorld extends KybWorld {
     fields: readonly CompanyValue[],
     lifetimeDays?: number,
   ): Promise<string>;
+  /** Issues {@link someRecord} to each, and waits until all of them count. */
+  issueRecords(businesses: readonly Address[]): Promise<void>;
   /** Asks for data; what is not given is as in {@link someRequest}. */
   ask(changed?: Record<string, unknown>, options?: AskOptions): Promise<Answer>;
   /** Waits until the request has this status. */
@@ -94,25 +97,31 @@ export async function merchantOf(world: KybWorld): Promise<Omit<DataWorld, keyof
   const { ctx } = world;
   const issuer = await createIssuer(ctx, { name: "Register AG", environment: "live" }, "test");
   const { key } = await createIssuerKey(ctx, { issuerId: issuer.id, name: "backend" }, "test");
-  const issueRecord: DataWorld["issueRecord"] = async (business, fields, lifetimeDays = 300) => {
+  const issue: DataWorld["issueRecord"] = async (business, fields, lifetimeDays = 300) => {
     const issued = await world.call("POST", "/api/v1/issuer/companies", {
       apiKey: key,
       body: { business, fields, expiresAt: ctx.clock.now() + lifetimeDays * 86_400 },
     });
     if (issued.status !== 201) throw new Error(`record: ${JSON.stringify(issued.body)}`);
-    const id = String(issued.body["id"]);
-    await world.until(`the record ${id} counts`, async () => {
-      const rows = await ctx.db.query({
-        name: "",
-        text: "select 1 as live from credential where id = $1 and attested_at is not null",
-        values: [id],
-      });
-      return rows.length === 1 ? true : null;
-    });
-    return id;
+    return String(issued.body["id"]);
   };
+  const untilCounted = async (ids: readonly string[]): Promise<true> =>
+    world.until(`the records ${ids.join()} count`, async () => {
+      const left = await ctx.db.query(
+        sql`select from credential where id = any(${[...ids]}) and attested_at is null limit 1`,
+      );
+      return left.length === 0 ? true : null;
+    });
   return {
-    issueRecord,
+    issueRecord: async (...given) => {
+      const id = await issue(...given);
+      await untilCounted([id]);
+      return id;
+    },
+    async issueRecords(businesses) {
+      const ids = await Promise.all(businesses.map(async (each) => issue(each, someRecord)));
+      await untilCounted(ids);
+    },
     ask: async (changed = {}, options = {}) =>
       world.call("POST", requestsPath, {
         ...options,

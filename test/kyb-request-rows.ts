@@ -161,7 +161,7 @@ const dataRows: readonly Row[] = [
     name: "billing: only what was released is captured; sums to zero, never below it",
     shownBy: [
       [
-        "races/kyb-money-storm.test.ts",
+        "races/kyb-money.test.ts",
         "whatever happens at the same time, the ledger is right at every moment, and nothing is held at the end",
       ],
       ["faults/kyb-data-crash-points.test.ts", "a data request survives kill -9 at every write"],

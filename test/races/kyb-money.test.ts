@@ -1,11 +1,16 @@
-// Many calls at once on two processes: money is kept back, captured and freed exactly once.
+// Many calls at once on two processes: money is kept back, captured and freed exactly once. First merchants ask and
+// cancel, members approve and refuse, and time runs out, all at random, while the ledger is looked at again and again: the
+// seed is fixed; what meets what is up to the machine.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "@svc/protocol";
 import { topUp } from "../../service/src/accounts/index.ts";
-import { openDataWorld, requestsPath, someRequest } from "../kyb-data-world.ts";
+import { sql } from "../../service/src/platform/database/db.ts";
+import { openDataWorld, registerEndpoint, requestsPath, someRequest } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
+import { addMerchant } from "../kyb-merchant.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import type { Answer } from "../kyb-world.ts";
@@ -17,7 +22,6 @@ const oneFranc = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
 await using world = await openDataWorld({ fundsRappen: 1000n });
 await using second = await world.startProcess();
 const { ctx, organizationId } = world;
-const businesses = await insertBusinesses(world, crowd, members);
 const places = [world.baseUrl, second.url];
 const placeOf = (index: number): string => places[index % places.length] ?? "";
 
@@ -30,8 +34,159 @@ const count = (answers: readonly Answer[]): Record<string, number> => {
   return counted;
 };
 
-const account = async (): Promise<Record<string, unknown>> =>
-  (await world.call("GET", "/api/v1/kyb/billing/account")).body;
+const account = async (apiKey = world.apiKey): Promise<Record<string, unknown>> =>
+  (await world.call("GET", "/api/v1/kyb/billing/account", { apiKey })).body;
+
+const fields = [
+  "BUSINESS_LEGAL_NAME",
+  "BUSINESS_REGISTRATION_NUMBER",
+  "BUSINESS_COMPANY_TYPE",
+  "BUSINESS_DIRECTOR_COUNT",
+  "BUSINESS_DIRECTOR_NAME",
+];
+const workers = 8;
+const stepsEach = 45;
+const daySeconds = 86_400;
+/** What may be answered to those who come too late, ask too much or meet somebody else. */
+const allowed = new Set([
+  "200",
+  "201",
+  "402 insufficient_credit",
+  "409 request_already_open",
+  "409 request_not_open",
+  "409 ballot_over",
+  "409 ballot_changed",
+  "409 already_voted",
+  "422 signature_wrong",
+  "429 rate_limited",
+]);
+
+/** Numbers from 0 to less than `below`, always the same ones (Marsaglia's xorshift32). */
+function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) % below;
+  };
+}
+
+type Random = ReturnType<typeof randomOf>;
+
+/** A merchant with little money, whose businesses have members of their own. */
+const stormy = await addMerchant(world, {
+  entitlements: ["kyb:data-request", "kyb:pii"],
+  fundsRappen: 4000n,
+});
+const { apiKey } = stormy;
+await registerEndpoint(world, apiKey);
+const owners = ["dave", "erin", "frank"];
+const owned = await insertBusinesses(world, 10, owners);
+const requested: string[] = [];
+const outcomes = new Map<string, number>();
+
+function note({ status, body }: Answer): void {
+  const outcome = `${status} ${body.error?.reason ?? ""}`.trim();
+  assert.ok(allowed.has(outcome), `${outcome} ${JSON.stringify(body)}`);
+  outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+}
+
+const some = (random: Random, of: readonly string[]): string[] => of.filter(() => random(2) === 0);
+
+async function create(random: Random, baseUrl: string): Promise<void> {
+  const [first = "", ...others] = fields.toSorted(() => random(3) - 1);
+  const required = [first, ...others.slice(0, random(2))];
+  const optionalFields = some(random, fields).filter((name) => !required.includes(name));
+  const businessWalletAddress = owned[random(owned.length)];
+  const answer = await world.ask(
+    { fields: required, optionalFields, businessWalletAddress },
+    { apiKey, baseUrl },
+  );
+  note(answer);
+  if (answer.status === 201) requested.push(String(answer.body["requestId"]));
+}
+
+async function cancel(random: Random, baseUrl: string): Promise<void> {
+  // One of the last: those before have ended.
+  const id = requested.at(-1 - random(8));
+  if (id === undefined) return;
+  note(await world.call("POST", `${requestsPath}/${id}/cancel`, { apiKey, body: {}, baseUrl }));
+}
+
+async function vote(random: Random, baseUrl: string): Promise<void> {
+  const name = owners[random(owners.length)] ?? "";
+  const items = await world.inboxOf(name);
+  const item = items[random(Math.max(items.length, 1))];
+  if (item === undefined) return;
+  const offered = (item["optional"] as (string | { name: string })[]).map((each) =>
+    typeof each === "string" ? each : each.name,
+  );
+  const fixed = item["fixedOptional"] as string[] | null;
+  const optional = fixed ?? some(random, offered);
+  const kind = random(2) === 0 ? "reject" : "approve";
+  note(await world.voteAs(name, item.id, { item, vote: kind, optional, baseUrl }));
+}
+
+async function work(number: number): Promise<void> {
+  const random = randomOf(7919 * (number + 1));
+  for (let step = 0; step < stepsEach; step += 1) {
+    const baseUrl = random(2) === 0 ? world.baseUrl : second.url;
+    const kind = random(20);
+    if (kind < 7) await create(random, baseUrl);
+    else if (kind < 9) await cancel(random, baseUrl);
+    else if (kind < 18) await vote(random, baseUrl);
+    else if (number === 0) await world.advance(random(4) === 0 ? daySeconds + 1 : 20);
+  }
+}
+
+async function watch(over: AbortSignal): Promise<number> {
+  let looks = 0;
+  while (!over.aborted) {
+    await checkMoney(ctx);
+    looks += 1;
+    await delay(50);
+  }
+  return looks;
+}
+
+await test("whatever happens at the same time, the ledger is right at every moment, and nothing is held at the end", async () => {
+  const over = new AbortController();
+  const watching = watch(over.signal);
+  try {
+    await Promise.all(Array.from({ length: workers }, async (_, number) => work(number)));
+  } finally {
+    over.abort();
+  }
+  assert.ok((await watching) > 10);
+  for (const outcome of ["201", "402 insufficient_credit", "409 request_already_open"])
+    assert.ok(outcomes.has(outcome), `${outcome} in ${JSON.stringify([...outcomes])}`);
+
+  await world.advance(daySeconds + 31);
+  await world.until("every request has ended", async () => {
+    const path = `${requestsPath}?status=pending_approval`;
+    const { body } = await world.call("GET", path, { apiKey });
+    return (body["items"] as unknown[]).length === 0 ? true : null;
+  });
+  await checkMoney(ctx);
+  const spent = await account(apiKey);
+  const ends = await ctx.db.query<{ status: string }>(
+    sql`select distinct status from data_request where business = any(${[...owned]})`,
+  );
+  // Which of them come about is up to the machine too.
+  const possible = new Set(["cancelled", "refused", "released"]);
+  assert.ok(
+    ends.length > 1 && ends.every(({ status }) => possible.has(status)),
+    JSON.stringify(ends),
+  );
+  assert.equal(spent["frozenChf"], 0);
+  const [charged] = await ctx.db.query<{ sum: string }>(
+    sql`select sum(amount_rappen)::text as sum from kyb_charge where request_id = any(${requested})`,
+  );
+  assert.equal(Math.round(Number(spent["spentChf"]) * 100), Number(charged?.sum));
+});
+
+const businesses = await insertBusinesses(world, crowd, members);
 
 /** The two members that decide vote at one instant, each at a process of its own. */
 async function approveAtOnce(id: string): Promise<Answer[]> {
