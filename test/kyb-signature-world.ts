@@ -1,7 +1,6 @@
 // Businesses with a merchant that asks them to sign, an endpoint that hears of it, and a reader of the chain that knows
 // nothing of the service.
 import { randomBytes } from "node:crypto";
-import type { Address } from "@svc/protocol";
 import type { PublicClient } from "viem";
 import { readerOf } from "./chain-reader.ts";
 import { openReceiver, type Receiver } from "./kyb-receiver.ts";
@@ -111,18 +110,4 @@ function merchantOf(
       return apiKey;
     },
   };
-}
-
-/** The businesses of tests that change members are their own. */
-export const rosterOf = (world: KybWorld, names: readonly string[]): object[] =>
-  names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
-
-/** Waits until the service has followed the wallet to this epoch. */
-export async function reachEpoch(
-  world: KybWorld,
-  { name, address, epoch }: { name: string; address: Address; epoch: number },
-): Promise<void> {
-  await world.until(`epoch ${epoch}`, async () =>
-    (await world.businessOf(name, address))["epoch"] === epoch ? true : null,
-  );
 }

@@ -21,10 +21,13 @@ import {
   signDigest,
 } from "@svc/protocol";
 import { createApiKey, setEntitlement } from "../service/src/accounts/index.ts";
-import { setBusinessVerified } from "../service/src/kyb/index.ts";
+import { findBusiness, setBusinessVerified } from "../service/src/kyb/index.ts";
 import { until } from "./patience.ts";
 import { type Identity, newIdentity, openWalletSession } from "./raw-wallet.ts";
 import { openWorld, type World } from "./world.ts";
+
+/** As the service knows it. */
+type Business = NonNullable<Awaited<ReturnType<typeof findBusiness>>>;
 
 export interface KybWorldOptions {
   /** Names of the members, all of whom vote. Default: alice, bob, carol. */
@@ -75,6 +78,12 @@ export interface KybWorld extends World {
     request: Record<string, unknown>,
     options?: { business?: Address; voters?: readonly string[] },
   ): Promise<string>;
+  /** Voting members, for a change of the charter. @param more differs from the usual for all of them */
+  rosterOf(names: readonly string[], more?: object): object[];
+  /** Waits until the service has followed the wallet to this epoch. */
+  reachEpoch(address: Address, epoch: number): Promise<Business>;
+  /** Waits until a proposal has this status, as a member of its business sees it. */
+  reachProposal(name: string, id: string, status: string): Promise<Record<string, unknown>>;
   /** Waits until `look` answers with something. */
   until<T>(what: string, look: () => Promise<T | null>): Promise<T>;
   keepSignature(name: string, given: { business: Address; nonce: number }): Hex;
@@ -283,6 +292,18 @@ export function actorsOf(world: World, apiKey: string): Actors {
     }
     return id;
   };
+  const reachEpoch: KybWorld["reachEpoch"] = async (address, epoch) =>
+    until(`epoch ${epoch}`, async () => {
+      const row = await findBusiness(ctx.db, address);
+      return row?.epoch === epoch ? row : null;
+    });
+  const reachProposal: KybWorld["reachProposal"] = async (name, id, status) =>
+    until(`${id} is ${status}`, async () => {
+      const { body } = await walletCall(name, "GET", "/w/businesses");
+      const businesses = body["items"] as { proposals: Record<string, unknown>[] }[];
+      const proposals = businesses.flatMap((each) => each.proposals);
+      return proposals.find((each) => each["id"] === id && each["status"] === status) ?? null;
+    });
   const keepSignature: KybWorld["keepSignature"] = (name, { business, nonce }) => {
     const digest = keepDigest({ chainId: ctx.chain.chainId, business, nonce });
     return signDigest(digest, person(name).privateKey);
@@ -298,6 +319,10 @@ export function actorsOf(world: World, apiKey: string): Actors {
     findVote,
     businessOf,
     govern,
+    rosterOf: (names, more) =>
+      names.map((name) => ({ address: person(name).address, name, votingRights: true, ...more })),
+    reachEpoch,
+    reachProposal,
     until,
     keepSignature,
   };

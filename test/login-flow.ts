@@ -171,18 +171,31 @@ export interface Tokens {
   scope: string;
 }
 
+/** RFC 6749 section 2.3.1. */
+export function basicOf({ id, secret = "" }: Pick<LoginClient, "id" | "secret">): string {
+  const pair = [id, secret].map((each) => encodeURIComponent(each)).join(":");
+  return `Basic ${Buffer.from(pair).toString("base64")}`;
+}
+
+/** What the introspection of a token says to a client. */
+export async function introspect(
+  baseUrl: string,
+  client: LoginClient,
+  token: string,
+): Promise<Record<string, unknown>> {
+  const headers = { authorization: basicOf(client) };
+  const body = new URLSearchParams({ token });
+  const answer = await fetch(`${baseUrl}/oauth2/introspect`, { method: "POST", headers, body });
+  return (await answer.json()) as Record<string, unknown>;
+}
+
 /** Sends a token request with the client's authentication. */
 export async function postToken(
   baseUrl: string,
   client: LoginClient,
   parameters: Record<string, string>,
 ): Promise<Response> {
-  const authorization =
-    client.secret === undefined
-      ? {}
-      : {
-          authorization: `Basic ${Buffer.from(`${encodeURIComponent(client.id)}:${encodeURIComponent(client.secret)}`).toString("base64")}`,
-        };
+  const authorization = client.secret === undefined ? {} : { authorization: basicOf(client) };
   const body = new URLSearchParams({
     ...(client.secret === undefined ? { client_id: client.id } : {}),
     ...parameters,

@@ -143,6 +143,16 @@ export function sameDeviceReturn(scanned: Scanned, identity: Identity): string {
   return `${scanned.connection}?${query.toString()}`;
 }
 
+/** The same for a login that it claimed. */
+export function claimedReturn(claimed: Claimed): string {
+  const query = new URLSearchParams({
+    signature: signLogin(claimed, ""),
+    session: claimed.session,
+    svcID: claimed.identity.address,
+  });
+  return `${claimed.connection}?${query.toString()}`;
+}
+
 /** Opens a wallet session and returns its bearer header. */
 export async function openWalletSession(
   baseUrl: string,

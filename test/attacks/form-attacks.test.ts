@@ -7,6 +7,7 @@ import { openJar } from "../cookie-jar.ts";
 import {
   approveByQr,
   authorizationUrl,
+  basicOf,
   logIn,
   makePkce,
   openPage,
@@ -177,7 +178,6 @@ test("wallet routes take no form, which any site could have a browser post witho
 
 test("what takes forms takes no JSON, which would get past what a browser asks before by CORS", async () => {
   const { client, baseUrl } = world;
-  const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
   const asked = new URL(authorizationUrl(baseUrl, client, makePkce())).searchParams;
   const request = Object.fromEntries(asked);
   for (const [path, members] of [
@@ -191,7 +191,7 @@ test("what takes forms takes no JSON, which would get past what a browser asks b
       fetch(`${baseUrl}/oauth2/${path}`, {
         method: "POST",
         headers: {
-          authorization: `Basic ${basic}`,
+          authorization: basicOf(client),
           ...(type === undefined ? {} : { "content-type": type }),
         },
         body,

@@ -6,7 +6,7 @@ import { setLimits } from "../../service/src/accounts/index.ts";
 import { callerAddressOf } from "../../service/src/platform/http/client-address.ts";
 import { createHttp } from "../../service/src/platform/http/http.ts";
 import { openJar } from "../cookie-jar.ts";
-import { authorizationUrl, type LoginClient, makePkce } from "../login-flow.ts";
+import { authorizationUrl, basicOf, type LoginClient, makePkce } from "../login-flow.ts";
 import { openRawConnection } from "../raw-connection.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
@@ -46,12 +46,7 @@ const fromNetwork = (network: number, host: number): Record<string, string> =>
 
 async function push(client: LoginClient, headers: Record<string, string>): Promise<Response> {
   const { search } = new URL(authorizationUrl(world.baseUrl, client, makePkce()));
-  const authorization =
-    client.secret === undefined
-      ? {}
-      : {
-          authorization: `Basic ${Buffer.from(`${client.id}:${client.secret}`).toString("base64")}`,
-        };
+  const authorization = client.secret === undefined ? {} : { authorization: basicOf(client) };
   return fetch(`${world.baseUrl}/oauth2/par`, {
     method: "POST",
     headers: { ...headers, ...authorization },

@@ -9,6 +9,7 @@ import {
   authorizationUrl,
   finish,
   hooksOf,
+  introspect,
   logIn,
   makePkce,
   openPage,
@@ -341,13 +342,8 @@ test("an id token is no access token, and another client's token tells a client 
   });
   assert.equal(asBearer.status, 401);
   const other = await world.addClient({ audiences: [] });
-  const basic = `Basic ${Buffer.from(`${other.id}:${other.secret}`).toString("base64")}`;
-  const response = await fetch(`${world.baseUrl}/oauth2/introspect`, {
-    method: "POST",
-    headers: { authorization: basic },
-    body: new URLSearchParams({ token: tokens.access_token }),
-  });
-  assert.deepEqual(await response.json(), { active: false });
+  const told = await introspect(world.baseUrl, other, tokens.access_token);
+  assert.deepEqual(told, { active: false });
 });
 
 test("no page can be framed, and none runs inline script", async () => {

@@ -4,7 +4,15 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { createApiKey, createManagementKey } from "../../service/src/accounts/index.ts";
 import { createIssuer, createIssuerKey } from "../../service/src/credentials/index.ts";
-import { approveByQr, finish, openPage, postToken, redeem, type Tokens } from "../login-flow.ts";
+import {
+  approveByQr,
+  finish,
+  introspect,
+  openPage,
+  postToken,
+  redeem,
+  type Tokens,
+} from "../login-flow.ts";
 import { newIdentity, openWalletSession, post } from "../raw-wallet.ts";
 import { openKybWorld } from "../kyb-world.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
@@ -61,14 +69,8 @@ const asked = async (path: string, body: unknown = {}): Promise<boolean> =>
 const granted = async (form: Record<string, string>): Promise<boolean> =>
   (await postToken(baseUrl, client, form)).ok;
 
-async function isActive(token: string): Promise<boolean> {
-  const { id, secret = "" } = client;
-  const authorization = `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`;
-  const url = `${baseUrl}/oauth2/introspect`;
-  const body = new URLSearchParams({ token });
-  const answer = await fetch(url, { method: "POST", headers: { authorization }, body });
-  return ((await answer.json()) as { active: boolean }).active;
-}
+const isActive = async (token: string): Promise<boolean> =>
+  (await introspect(baseUrl, client, token))["active"] === true;
 
 interface Place {
   /** The kinds that belong there. */

@@ -6,7 +6,7 @@ import { lookAtOpen } from "../../service/src/kyb/business/roster.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { type Anvil, type Gate, openGate, startAnvil } from "../anvil.ts";
 import { merchantOf, someRecord } from "../kyb-data-world.ts";
-import { openSignatureWorld, rosterOf, type SignatureWorld } from "../kyb-signature-world.ts";
+import { openSignatureWorld, type SignatureWorld } from "../kyb-signature-world.ts";
 import { fundedKey } from "../chain-processes.ts";
 import { capital, type Decide, sparse } from "../odd-node.ts";
 import { openBeside } from "../beside-each-other.ts";
@@ -83,7 +83,7 @@ async function epochOf({ world }: Stage): Promise<unknown> {
 
 async function propose({ world }: Stage, members: readonly string[]): Promise<string> {
   const path = `/w/businesses/${world.business.address}/proposals`;
-  const body = { operation: "changeCharter", members: rosterOf(world, members) };
+  const body = { operation: "changeCharter", members: world.rosterOf(members) };
   const proposed = await world.walletCall("alice", "POST", path, { body });
   assert.equal(proposed.status, 201, JSON.stringify(proposed.body));
   return String(proposed.body["proposalId"]);
@@ -239,7 +239,7 @@ test("what members approved before a reorganisation took their epoch back releas
   const id = String(asked.body["requestId"]);
   stage.flow(false);
   const rules = { signature_requests: "UNANIMOUS" };
-  const members = rosterOf(world, business.members);
+  const members = world.rosterOf(business.members);
   const change = { operation: "changeCharter", members, rules };
   await world.govern("alice", change, { voters: ["alice", "bob"] });
   await untilPooled(stage);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { logInFor, actAs, openBusinessPage, takeTokens } from "../business-login.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
-import type { Tokens } from "../login-flow.ts";
+import { postToken, type Tokens } from "../login-flow.ts";
 import { untilBlocked } from "../lock-waits.ts";
 
 // The record of the world's business goes on to vouch for it.
@@ -34,12 +34,8 @@ async function atUserinfo({ access_token: token }: Tokens): Promise<Told> {
 }
 
 async function refreshed({ refresh_token: token = "" }: Tokens): Promise<Tokens> {
-  const { id, secret = "" } = world.client;
-  const answer = await fetch(`${world.baseUrl}/oauth2/token`, {
-    method: "POST",
-    headers: { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` },
-    body: new URLSearchParams({ grant_type: "refresh_token", refresh_token: token }),
-  });
+  const form = { grant_type: "refresh_token", refresh_token: token };
+  const answer = await postToken(world.baseUrl, world.client, form);
   assert.equal(answer.status, 200);
   return (await answer.json()) as Tokens;
 }

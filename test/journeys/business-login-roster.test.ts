@@ -1,21 +1,31 @@
-// What becomes of logins for a business when its members, its standing or its wallet change.
+// What becomes of logins for a business when its members, its standing or its wallet change, and what the page of one can
+// do while its members are asked, and once they have approved.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { BusinessStatus } from "../../service/src/kyb/index.ts";
-import { suspendBusiness } from "../../service/src/kyb/index.ts";
+import { type BusinessStatus, suspendBusiness } from "../../service/src/kyb/index.ts";
 import { endBusinessLogins } from "../../service/src/login/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import {
   actAs,
+  answerAs,
   checkAskedNoMore,
   logInFor,
   openBusinessPage,
   takeTokens,
 } from "../business-login.ts";
 import { type KybWorld, openKybWorld, type TestBusiness } from "../kyb-world.ts";
-import { finish, type OpenPage, postToken, redeem, statusOf, type Tokens } from "../login-flow.ts";
+import {
+  finish,
+  introspect,
+  type OpenPage,
+  postToken,
+  redeem,
+  statusOf,
+  type Tokens,
+} from "../login-flow.ts";
 import { untilBlocked } from "../lock-waits.ts";
 import { deleteUser } from "../operator-verbs.ts";
+import { claim, scan } from "../raw-wallet.ts";
 
 let world: KybWorld;
 before(async () => {
@@ -25,17 +35,9 @@ after(async () => world[Symbol.asyncDispose]());
 
 /** Which uses of the tokens are good, in one word each. */
 async function usesOf(tokens: Tokens): Promise<string[]> {
-  const { id, secret = "" } = world.client;
   const bearer = { authorization: `Bearer ${tokens.access_token}` };
-  const basic = { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` };
-  const active = async (token = ""): Promise<boolean> => {
-    const response = await fetch(`${world.baseUrl}/oauth2/introspect`, {
-      method: "POST",
-      headers: basic,
-      body: new URLSearchParams({ token }),
-    });
-    return ((await response.json()) as { active: boolean }).active;
-  };
+  const active = async (token = ""): Promise<unknown> =>
+    (await introspect(world.baseUrl, world.client, token))["active"];
   const userinfo = await fetch(`${world.baseUrl}/userinfo`, { headers: bearer });
   const isAccess = await active(tokens.access_token);
   const isRefresh = await active(tokens.refresh_token);
@@ -327,4 +329,62 @@ test("a code that was issued before its member left yields no tokens", async () 
   const redeemed = await redeem(world.baseUrl, world.client, { code, verifier });
   assert.equal(redeemed.status, 400, await redeemed.clone().text());
   assert.equal(((await redeemed.json()) as { error: string }).error, "invalid_grant");
+});
+
+test("a login whose members are asked is not started again beside them", async () => {
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "alice" });
+  const path = `/oauth2/login/${page.loginId}`;
+  const restarted = await page.jar.fetch(`${world.baseUrl}${path}/restart`, { method: "POST" });
+  assert.equal(restarted.headers.get("location"), path);
+  assert.deepEqual(await statusOf(world.baseUrl, page), { kind: "gathering" });
+  await world.voteAs("bob", page.loginId);
+  await takeTokens(world, page);
+});
+
+test("what members approved by QR code is finished by the page alone, not by the link of the same device", async () => {
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "alice" });
+  await world.voteAs("bob", page.loginId);
+  const followed = await page.jar.fetch(scan(page.sameDevice).connection);
+  assert.equal(followed.status, 409);
+  await takeTokens(world, page);
+});
+
+test("what was approved is not finished without a place in the business, even where nobody has ended it", async () => {
+  const business = await world.found({ members: ["eve"] });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "eve", business });
+  const set = async (status: string): Promise<unknown> =>
+    world.ctx.db.query(
+      sql`update business set status = ${status} where address = ${business.address}`,
+    );
+  await set("suspended");
+  const url = `${world.baseUrl}/oauth2/login/${page.loginId}/finish`;
+  assert.equal((await page.jar.fetch(url, { method: "POST" })).status, 409);
+  await set("active");
+  await takeTokens(world, page);
+});
+
+test("as long as a vote counts, the page waits for it, and nobody begins the login or another of the member anew", async (t) => {
+  // A whole second lies ahead: the world's clock passes a machine's clock that stands only slowly.
+  t.mock.timers.enable({ apis: ["Date"], now: (Math.floor(Date.now() / 1000) + 1) * 1000 });
+  const page = await openBusinessPage(world);
+  await actAs(world, page, { name: "alice" });
+  await world.advance(10);
+  const other = await openBusinessPage(world);
+  const acting = { name: "alice" };
+  const claimed = await claim(scan(other.qr), world.person("alice"));
+  const { expiresAt } = await world.findVote("bob", page.loginId);
+  await world.advance(Number(expiresAt) - world.ctx.clock.now());
+  assert.deepEqual(await statusOf(world.baseUrl, page), { kind: "gathering" });
+  const path = `/oauth2/login/${page.loginId}`;
+  const restarted = await page.jar.fetch(`${world.baseUrl}${path}/restart`, { method: "POST" });
+  assert.equal(restarted.headers.get("location"), path);
+  const second = await answerAs(world, other, { claimed, acting });
+  assert.match(await second.text(), /business_login_open/);
+  const voted = await world.voteAs("bob", page.loginId);
+  assert.equal(world.ctx.clock.now(), expiresAt, "all of this was in the last second");
+  assert.equal(voted.status, 200);
+  await takeTokens(world, page);
 });

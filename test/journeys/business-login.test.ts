@@ -18,9 +18,11 @@ import {
   authorizationUrl,
   finish,
   hooksOf,
+  introspect,
   logIn,
   makePkce,
   openPage,
+  postToken,
   statusOf,
   type Tokens,
 } from "../login-flow.ts";
@@ -41,15 +43,6 @@ const claimsOf = (token: string): Record<string, unknown> =>
   >;
 async function userinfo(token: string): Promise<Response> {
   return fetch(`${world.baseUrl}/userinfo`, { headers: { authorization: `Bearer ${token}` } });
-}
-async function introspect(token: string): Promise<Record<string, unknown>> {
-  const { id, secret = "" } = world.client;
-  const response = await fetch(`${world.baseUrl}/oauth2/introspect`, {
-    method: "POST",
-    headers: { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` },
-    body: new URLSearchParams({ token }),
-  });
-  return (await response.json()) as Record<string, unknown>;
 }
 
 test("a majority logs in, and every token says for which business and by whom", async () => {
@@ -93,7 +86,10 @@ test("a majority logs in, and every token says for which business and by whom", 
   assert.deepEqual([idToken["sub"], idToken["ext"]], [access["sub"], ext]);
   const info = await userinfo(tokens.access_token);
   assert.deepEqual(await info.json(), { sub: access["sub"], ext });
-  assert.deepEqual((await introspect(tokens.access_token))["ext"], ext);
+  assert.deepEqual(
+    (await introspect(world.baseUrl, world.client, tokens.access_token))["ext"],
+    ext,
+  );
   const members = await world.call("GET", `/api/v1/kyb/members/${world.business.address}`);
   assert.match(JSON.stringify(members.body), /"name":"bob"/);
 });
@@ -470,17 +466,13 @@ test("tokens that a refresh narrowed to a scope without business name none, and 
   assert.equal(claimsOf(next.id_token)["ext"], undefined);
   const sub = `svcid:${world.person("ivo").address}`;
   assert.deepEqual(await (await userinfo(next.access_token)).json(), { sub, ext: {} });
-  assert.deepEqual((await introspect(next.access_token))["ext"], {});
+  assert.deepEqual((await introspect(world.baseUrl, world.client, next.access_token))["ext"], {});
   await suspendBusiness(world.ctx, business.address, "test");
   assert.equal((await userinfo(next.access_token)).status, 401);
-  assert.equal((await introspect(next.access_token))["active"], false);
+  assert.equal((await introspect(world.baseUrl, world.client, next.access_token))["active"], false);
 });
 
 async function refresh(token = "", asked: { scope?: string } = {}): Promise<Response> {
-  const { id, secret = "" } = world.client;
-  return fetch(`${world.baseUrl}/oauth2/token`, {
-    method: "POST",
-    headers: { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` },
-    body: new URLSearchParams({ grant_type: "refresh_token", refresh_token: token, ...asked }),
-  });
+  const form = { grant_type: "refresh_token", refresh_token: token, ...asked };
+  return postToken(world.baseUrl, world.client, form);
 }

@@ -6,6 +6,7 @@ import { changeTestClient } from "../../service/src/login/test-login-store.ts";
 import {
   approveByQr,
   authorizationUrl,
+  basicOf,
   finish,
   type LoginClient,
   makePkce,
@@ -122,10 +123,9 @@ test("an address that a client was given since it was read begins a login, pushe
   const client = await world.addClient({ redirectUris: [callbackUri] });
   const push = async (by: LoginClient): Promise<number> => {
     const { search } = new URL(authorizationUrl(world.baseUrl, by, makePkce()));
-    const basic = Buffer.from(`${by.id}:${by.secret}`).toString("base64");
     const response = await fetch(`${world.baseUrl}/oauth2/par`, {
       method: "POST",
-      headers: { authorization: `Basic ${basic}` },
+      headers: { authorization: basicOf(by) },
       body: new URLSearchParams(search),
     });
     return response.status;

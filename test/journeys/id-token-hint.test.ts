@@ -7,7 +7,7 @@ import { openClients } from "../../service/src/accounts/index.ts";
 import { type IdTokenInput, signIdToken } from "../../service/src/login/token/id-token.ts";
 import { openSigningKeys } from "../../service/src/login/keys/signing-keys.ts";
 import { type Jar, openJar } from "../cookie-jar.ts";
-import { authorizationUrl, logIn, makePkce } from "../login-flow.ts";
+import { authorizationUrl, basicOf, logIn, makePkce } from "../login-flow.ts";
 import { type Identity, newIdentity } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -23,10 +23,9 @@ function parametersOf(changed: Record<string, string>): URLSearchParams {
 }
 
 async function push(form: URLSearchParams): Promise<Response> {
-  const basic = Buffer.from(`${world.client.id}:${world.client.secret}`).toString("base64");
   return fetch(`${world.baseUrl}/oauth2/par`, {
     method: "POST",
-    headers: { authorization: `Basic ${basic}` },
+    headers: { authorization: basicOf(world.client) },
     body: form,
   });
 }

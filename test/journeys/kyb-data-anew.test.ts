@@ -6,7 +6,6 @@ import { listInbox } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { type Queryable, sql } from "../../service/src/platform/database/db.ts";
 import { openDataWorld, requestsPath, someRecord } from "../kyb-data-world.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
-import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
 import { untilBlocked, untilOverOrBlocked } from "../lock-waits.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
@@ -156,9 +155,9 @@ await test("after a change of members the first approval chooses anew which opti
   const id = String(body["requestId"]);
   await world.voteAs("bob", id, { optional });
   assert.deepEqual((await world.findVote("alice", id))["fixedOptional"], optional);
-  const members = rosterOf(world, ["bob", "carol", "dave"]);
+  const members = world.rosterOf(["bob", "carol", "dave"]);
   await world.govern("bob", { operation: "changeCharter", members }, { voters: ["bob", "carol"] });
-  await reachEpoch(world, { name: "bob", address, epoch: 1 });
+  await world.reachEpoch(address, 1);
 
   const item = await world.findVote("bob", id);
   assert.deepEqual([item["optional"], item["fixedOptional"]], [optional, null]);

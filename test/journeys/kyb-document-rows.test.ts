@@ -15,7 +15,6 @@ const personal = "journeys/kyb-personal-fields.test.ts";
 const offers = "journeys/kyb-offers.test.ts";
 const signatures = "journeys/kyb-signature-requests.test.ts";
 const memberLists = "journeys/kyb-member-lists.test.ts";
-const memberRoutes = "journeys/kyb-member-routes.test.ts";
 const standing = "journeys/kyb-standing.test.ts";
 const governance = "journeys/kyb-governance.test.ts";
 const founding = "journeys/kyb-founding.test.ts";
@@ -295,7 +294,7 @@ const memberRows: readonly Row[] = [
       ],
       [factoryContract, "test_nobodyCanSquatOnAnAddress", "test_thereIsNothingToInitialise"],
       [
-        memberRoutes,
+        memberLists,
         "401: no route for members accepts an act without a wallet session, and an API key does not count as one",
       ],
     ],
@@ -342,7 +341,7 @@ const memberRows: readonly Row[] = [
     reasons: ["nothing_to_end", "too_many", "chain_unavailable"],
     shownBy: [
       [
-        memberRoutes,
+        memberLists,
         "400: no contract gets a vote, which it could never give; without one it may be a member",
         "503: nothing that only the chain knows is proposed while its node is away, refuses or does not have it",
       ],
@@ -350,7 +349,7 @@ const memberRows: readonly Row[] = [
         governance,
         "whoever proposed something takes it back until it is decided, and may propose anew",
       ],
-      [memberRoutes, "409: a member has at most five proposals open, and at most twenty foundings"],
+      [memberLists, "409: a member has at most five proposals open, and at most twenty foundings"],
       [governance, "members and rules change when the members decided and the chain has it"],
       [
         governance,
@@ -394,7 +393,7 @@ const memberRows: readonly Row[] = [
     reasons: ["result_refused"],
     shownBy: [
       [
-        memberRoutes,
+        memberLists,
         "422: a vote that names an optional field twice, or a field that is not optional",
       ],
       [

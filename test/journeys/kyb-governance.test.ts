@@ -26,8 +26,6 @@ const rowOf = async ({ address }: { address: Address }) => {
 /** As the chain has it. */
 const chainOf = async (address: Address) => (await loadWalletCalls()).read(world.ctx, address);
 
-const rosterOf = (names: readonly string[], more: object = {}): object[] =>
-  names.map((name) => ({ address: world.person(name).address, name, votingRights: true, ...more }));
 const changeTo = (members: object[]) => ({ operation: "changeCharter", members });
 
 /** What each member is called, by address. */
@@ -35,19 +33,6 @@ const namesIn = (charter: unknown): Record<string, string> => {
   const { members } = charter as { members: { address: string; name: string }[] };
   return Object.fromEntries(members.map(({ address, name }) => [address, name]));
 };
-
-const reachEpoch = async (business: TestBusiness, epoch: number) =>
-  world.until(`epoch ${epoch}`, async () => {
-    const row = await rowOf(business);
-    return row.epoch === epoch ? row : null;
-  });
-
-const reachProposal = async (name: string, business: TestBusiness, id: string, status: string) =>
-  world.until(`${id} is ${status}`, async () => {
-    const { proposals } = await world.businessOf(name, business.address);
-    const found = (proposals as Record<string, unknown>[]).find((each) => each["id"] === id);
-    return found?.["status"] === status ? found : null;
-  });
 
 /** Members approve several acts before the service can learn what became of the first. @returns the proposals' ids */
 async function approveAtOnce(
@@ -68,20 +53,20 @@ async function approveAtOnce(
 
 test("members and rules change when the members decided and the chain has it", async () => {
   const { business } = world;
-  const [bob] = rosterOf(["bob"]);
+  const [bob] = world.rosterOf(["bob"]);
   const id = await world.govern(
     "alice",
     {
       operation: "changeCharter",
-      members: [...rosterOf(["alice", "dave"]), { ...bob, votingRights: false }],
+      members: [...world.rosterOf(["alice", "dave"]), { ...bob, votingRights: false }],
       rules: { data_requests: "UNANIMOUS" },
     },
     { voters: ["alice", "bob"] },
   );
-  const row = await reachEpoch(business, 1);
+  const row = await world.reachEpoch(business.address, 1);
   assert.equal(row.charter.rules.data_requests, "UNANIMOUS");
   assert.equal(row.charter.rules.signature_requests, "MAJORITY");
-  await reachProposal("dave", business, id, "executed");
+  await world.reachProposal("dave", id, "executed");
   const seen = await world.businessOf("dave");
   const members = seen["members"] as { name: string; address: string }[];
   assert.deepEqual(members.map(({ name }) => name).toSorted(), ["alice", "bob", "dave"]);
@@ -104,7 +89,7 @@ test("a new member is called what the members approved, not what one of them pro
   const called = (name: string): Record<string, unknown> => ({
     operation: "changeCharter",
     members: [
-      ...rosterOf(["anna", "bela", "cleo"]),
+      ...world.rosterOf(["anna", "bela", "cleo"]),
       { address: world.person("dora").address, name, votingRights: true },
     ],
   });
@@ -112,7 +97,7 @@ test("a new member is called what the members approved, not what one of them pro
   const id = await world.govern("anna", called("Dora"), { ...options, voters: ["anna"] });
   await world.govern("cleo", called("Dr. Dora, CEO"), { ...options, voters: [] });
   assert.equal((await world.voteAs("bela", id)).body["status"], "approved");
-  await reachEpoch(business, 1);
+  await world.reachEpoch(business.address, 1);
   const { members } = await world.businessOf("anna", address);
   const dora = (members as { name: string; address: string }[]).find(
     (member) => member.address === world.person("dora").address,
@@ -123,8 +108,8 @@ test("a new member is called what the members approved, not what one of them pro
 test("a member who comes back is called what the members approved last", async () => {
   const business = await world.found({ members: ["lotte"] });
   const { address } = business;
-  const [named] = rosterOf(["milan"]);
-  const own = rosterOf(["lotte"]);
+  const [named] = world.rosterOf(["milan"]);
+  const own = world.rosterOf(["lotte"]);
   const rosters = [
     [...own, { ...named, name: "Milan" }],
     own,
@@ -137,7 +122,7 @@ test("a member who comes back is called what the members approved last", async (
       { operation: "changeCharter", members },
       { business: address, voters },
     );
-    await reachEpoch(business, at + 1);
+    await world.reachEpoch(business.address, at + 1);
   }
   const called = namesIn(await world.businessOf("milan", address));
   assert.equal(called[world.person("milan").address], "Mila");
@@ -164,7 +149,7 @@ test("who votes sees members by the names that they have, whatever the proposer 
   assert.deepEqual(namesIn(item["current"]), { ...as("nora"), ...as("otto"), ...as("pia") });
   await world.voteAs("nora", id);
   await world.voteAs("otto", id);
-  await reachEpoch(business, 1);
+  await world.reachEpoch(business.address, 1);
   assert.deepEqual(namesIn(await world.businessOf("quin", address)), next);
 });
 
@@ -173,16 +158,16 @@ test("a change of the roster voids open votes, and they are collected anew", asy
   const { address } = business;
   const other = await world.govern(
     "erin",
-    { operation: "changeCharter", members: rosterOf(["erin", "frank"]) },
+    { operation: "changeCharter", members: world.rosterOf(["erin", "frank"]) },
     { business: address, voters: ["erin"] },
   );
   const stale = await world.findVote("frank", other);
   await world.govern(
     "frank",
-    { operation: "changeCharter", members: rosterOf(["erin", "frank", "grace", "heidi"]) },
+    { operation: "changeCharter", members: world.rosterOf(["erin", "frank", "grace", "heidi"]) },
     { business: address, voters: ["frank", "grace"] },
   );
-  await reachEpoch(business, 1);
+  await world.reachEpoch(business.address, 1);
   const anew = await world.until("the vote is collected anew", async () => {
     const item = await world.findVote("frank", other);
     return item["epoch"] === 1 ? item : null;
@@ -194,22 +179,22 @@ test("a change of the roster voids open votes, and they are collected anew", asy
   for (const name of ["frank", "grace"])
     assert.equal((await world.voteAs(name, other)).body["status"], "open");
   assert.equal((await world.voteAs("erin", other)).body["status"], "approved");
-  const row = await reachEpoch(business, 2);
+  const row = await world.reachEpoch(business.address, 2);
   assert.equal(row.charter.members.length, 2);
 });
 
 test("of two acts that members approved at once the second is collected anew, by those who are members then", async () => {
   const business = await world.found({ members: ["aron", "berta", "carl"] });
-  const change = { operation: "changeCharter", members: rosterOf(["aron", "carl"]) };
-  const other = { operation: "changeCharter", members: rosterOf(["aron", "carl", "doris"]) };
+  const change = { operation: "changeCharter", members: world.rosterOf(["aron", "carl"]) };
+  const other = { operation: "changeCharter", members: world.rosterOf(["aron", "carl", "doris"]) };
   const [first = "", second = ""] = await approveAtOnce(
     business,
     [change, other],
     ["aron", "berta"],
   );
-  await reachEpoch(business, 1);
-  await reachProposal("aron", business, first, "executed");
-  const reopened = await reachProposal("aron", business, second, "open");
+  await world.reachEpoch(business.address, 1);
+  await world.reachProposal("aron", first, "executed");
+  const reopened = await world.reachProposal("aron", second, "open");
   assert.equal(reopened["nonce"], 1);
   const item = await world.findVote("aron", second);
   const late = await world.voteAs("berta", second, { item });
@@ -227,11 +212,11 @@ test("of two acts that members approved at once the second is collected anew, by
       );
       return found.length === 1 ? true : null;
     });
-    await reachProposal("aron", business, second, "relaying");
+    await world.reachProposal("aron", second, "relaying");
   });
-  const row = await reachEpoch(business, 2);
+  const row = await world.reachEpoch(business.address, 2);
   assert.equal(row.charter.members.length, 3);
-  await reachProposal("doris", business, second, "executed");
+  await world.reachProposal("doris", second, "executed");
 });
 
 test("an act is sent by the id of its proposal, as the version before knows it, and anew with its number", async () => {
@@ -239,13 +224,13 @@ test("an act is sent by the id of its proposal, as the version before knows it, 
   const rosters = [["kurt", "lena"], ["kurt"]];
   const changes = rosters.map((names) => ({
     operation: "changeCharter",
-    members: rosterOf(names),
+    members: world.rosterOf(names),
   }));
   const ids = await approveAtOnce(business, changes, ["kurt", "lena"]);
   const second = ids[1] ?? "";
-  await reachProposal("kurt", business, second, "open");
+  await world.reachProposal("kurt", second, "open");
   for (const name of ["kurt", "lena"]) await world.voteAs(name, second);
-  await reachEpoch(business, 2);
+  await world.reachEpoch(business.address, 2);
   const rows = await world.ctx.db.query<{ subject: string }>(
     sql`select subject_id as subject from chain_transaction
       where kind = 'business.govern' and to_address = ${business.address} order by id`,
@@ -258,20 +243,20 @@ test("an act is sent by the id of its proposal, as the version before knows it, 
 
 test("of acts that members approved at once one that the first did is done, and one that it left nothing to do for fails", async () => {
   const business = await world.found({ members: ["egon", "flora", "gabi"] });
-  const change = { operation: "changeCharter", members: rosterOf(["egon", "gabi"]) };
+  const change = { operation: "changeCharter", members: world.rosterOf(["egon", "gabi"]) };
   const removal = { operation: "startRemoval", member: world.person("flora").address };
-  const acts = [change, changeTo(rosterOf(["egon", "gabi"], { name: "Other" })), removal];
+  const acts = [change, changeTo(world.rosterOf(["egon", "gabi"], { name: "Other" })), removal];
   const ids = await approveAtOnce(business, acts, ["egon", "gabi"]);
-  await reachEpoch(business, 1);
+  await world.reachEpoch(business.address, 1);
   for (const [at, status] of ["executed", "executed", "failed"].entries())
-    await reachProposal("gabi", business, ids[at] ?? "", status);
+    await world.reachProposal("gabi", ids[at] ?? "", status);
   assert.deepEqual(await world.inboxOf("egon"), []);
 });
 
 test("an act that the wallet refuses, and none came before, fails", async () => {
   const business = await world.found({ members: ["hugo"] });
   const { address } = business;
-  const change = changeTo(rosterOf(["hugo", "ilse"]));
+  const change = changeTo(world.rosterOf(["hugo", "ilse"]));
   const id = await world.govern("hugo", change, { business: address, voters: [] });
   const hash: Hex = `0x${"31".repeat(32)}`;
   await world.ctx.db.query(
@@ -279,7 +264,7 @@ test("an act that the wallet refuses, and none came before, fails", async () => 
   );
   const voted = await world.voteAs("hugo", id, { changed: { hash } });
   assert.equal(voted.body["status"], "approved");
-  await reachProposal("hugo", business, id, "failed");
+  await world.reachProposal("hugo", id, "failed");
 });
 
 test("a removed member's vote never counts", async () => {
@@ -287,15 +272,15 @@ test("a removed member's vote never counts", async () => {
   const { address } = business;
   const id = await world.govern(
     "mallory",
-    { operation: "changeCharter", members: rosterOf(["mallory"]) },
+    { operation: "changeCharter", members: world.rosterOf(["mallory"]) },
     { business: address, voters: ["mallory"] },
   );
   await world.govern(
     "ivan",
-    { operation: "changeCharter", members: rosterOf(["ivan", "judy"]) },
+    { operation: "changeCharter", members: world.rosterOf(["ivan", "judy"]) },
     { business: address, voters: ["ivan", "judy"] },
   );
-  await reachEpoch(business, 1);
+  await world.reachEpoch(business.address, 1);
   const item = await world.findVote("ivan", id);
   const refused = await world.voteAs("mallory", id, { item });
   assert.deepEqual([refused.status, refused.body.error?.reason], [404, "ballot_not_found"]);
@@ -305,16 +290,16 @@ test("a removed member's vote never counts", async () => {
 test("members see how the vote on a proposal stands while it is open", async () => {
   const business = await world.found({ members: ["yara", "zeno", "abel"] });
   const { address } = business;
-  const request = { operation: "changeCharter", members: rosterOf(["yara", "zeno"]) };
+  const request = { operation: "changeCharter", members: world.rosterOf(["yara", "zeno"]) };
   const id = await world.govern("yara", request, { business: address });
   await world.voteAs("abel", id, { vote: "reject" });
-  const open = await reachProposal("yara", business, id, "open");
+  const open = await world.reachProposal("yara", id, "open");
   const { needed, approvals, refusals } = open;
   assert.deepEqual({ needed, approvals, refusals }, { needed: 2, approvals: 1, refusals: 1 });
   const secondsLeft = Number(open["expiresAt"]) - world.ctx.clock.now();
   assert.ok(secondsLeft <= 7 * 86_400 && secondsLeft > 7 * 86_400 - 60, `${secondsLeft}`);
   await world.voteAs("zeno", id);
-  const done = await reachProposal("yara", business, id, "executed");
+  const done = await world.reachProposal("yara", id, "executed");
   assert.equal(done["approvals"], undefined);
 });
 
@@ -322,7 +307,7 @@ test("whoever proposed something takes it back until it is decided, and may prop
   const business = await world.found({ members: ["tara", "ulf", "vera"] });
   const { address } = business;
   const roster = ["tara", "ulf", "xaver"];
-  const requestAs = (name: string) => changeTo(rosterOf(roster, { name }));
+  const requestAs = (name: string) => changeTo(world.rosterOf(roster, { name }));
   const retract = async (name: string, id: string) => {
     const path = `/w/businesses/${address}/proposals/${id}/retract`;
     const { status, body } = await world.walletCall(name, "POST", path, { body: {} });
@@ -341,11 +326,14 @@ test("whoever proposed something takes it back until it is decided, and may prop
   const late = await world.voteAs("ulf", first, { item });
   assert.equal(late.body.error?.reason, "ballot_over");
   assert.ok((await world.inboxOf("ulf")).every(({ id }) => id !== first));
-  await reachProposal("ulf", business, first, "retracted");
+  await world.reachProposal("ulf", first, "retracted");
   await world.govern("tara", requestAs("No 1"), { business: address, voters: [] });
   assert.equal((await world.voteAs("ulf", second)).body["status"], "approved");
   assert.deepEqual(await retract("tara", second), [409, "ballot_over"]);
-  await Promise.all([reachEpoch(business, 1), reachProposal("tara", business, second, "executed")]);
+  await Promise.all([
+    world.reachEpoch(business.address, 1),
+    world.reachProposal("tara", second, "executed"),
+  ]);
   const acts = (await actsOn(world.ctx.db, address)).map((act) => act.split(" ")[1]);
   const all = ["found", "register", "verify", "propose", "retract", "govern.executed", "roster"];
   assert.deepEqual(new Set(acts), new Set(all.map((act) => `business.${act}`)));
@@ -355,7 +343,10 @@ test("no business becomes a member of one: nobody has its key, and where all mus
   const rules = { governance: "UNANIMOUS" } as const;
   const business = await world.found({ members: ["rosa", "sven"], rules });
   for (const { address } of [business, world.business]) {
-    const members = [...rosterOf(["rosa", "sven"]), { address, name: "Us", votingRights: true }];
+    const members = [
+      ...world.rosterOf(["rosa", "sven"]),
+      { address, name: "Us", votingRights: true },
+    ];
     const path = `/w/businesses/${business.address}/proposals`;
     const body = { operation: "changeCharter", members };
     const answer = await world.walletCall("rosa", "POST", path, { body });
@@ -379,7 +370,7 @@ test("a member who seems lost is removed after 30 days", async () => {
   await world.advance(early);
   assert.equal((await rowOf(business)).epoch, 0);
   await world.advance(120);
-  const row = await reachEpoch(business, 1);
+  const row = await world.reachEpoch(business.address, 1);
   assert.equal(row.charter.members.length, 2);
   assert.equal((await chainOf(address)).epoch, 1);
 });
@@ -429,7 +420,7 @@ test("any vote of a member under removal keeps the service from removing it", as
   );
   const id = await world.govern(
     "uma",
-    { operation: "changeCharter", members: rosterOf(["uma", "victor"]) },
+    { operation: "changeCharter", members: world.rosterOf(["uma", "victor"]) },
     { business: address, voters: [] },
   );
   const answer = await world.voteAs("walter", id, { vote: "reject" });
@@ -484,7 +475,7 @@ test("members move their business to another wallet, and nothing goes on in the 
   const { address } = business;
   const successor = await world.found({ members: ["yusuf"], name: "Muster Zwei AG" });
   const move = { operation: "moveTo", successor: successor.address };
-  const change = { operation: "changeCharter", members: rosterOf(["yusuf", "zora"]) };
+  const change = { operation: "changeCharter", members: world.rosterOf(["yusuf", "zora"]) };
   const [, late = ""] = await approveAtOnce(business, [move, change], ["yusuf"]);
   const row = await world.until("the business has moved", async () => {
     const found = await rowOf(business);
@@ -493,6 +484,6 @@ test("members move their business to another wallet, and nothing goes on in the 
   assert.equal(row.successor, successor.address);
   const seen = await world.call("GET", `/api/v1/kyb/status/${address}`);
   assert.deepEqual([seen.body["status"], seen.body["verified"]], ["moved", false]);
-  await reachProposal("yusuf", business, late, "failed");
+  await world.reachProposal("yusuf", late, "failed");
   await assert.rejects(suspendBusiness(ctx, address, "test"), /this one is moved, not active/);
 });

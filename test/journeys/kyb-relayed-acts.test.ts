@@ -19,22 +19,6 @@ before(async () => {
 });
 after(async () => world[Symbol.asyncDispose]());
 
-const rosterOf = (names: readonly string[]): object[] =>
-  names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
-
-const reachEpoch = async ({ address }: TestBusiness, epoch: number) =>
-  world.until(`epoch ${epoch}`, async () => {
-    const row = await findBusiness(world.ctx.db, address);
-    return row?.epoch === epoch ? row : null;
-  });
-
-const reachProposal = async (name: string, business: TestBusiness, id: string, status: string) =>
-  world.until(`${id} is ${status}`, async () => {
-    const { proposals } = await world.businessOf(name, business.address);
-    const found = (proposals as Record<string, unknown>[]).find((each) => each["id"] === id);
-    return found?.["status"] === status ? found : null;
-  });
-
 /** The first asks for it and approves. @returns what a stranger would hand over for both of them, too */
 async function askFor(
   address: Address,
@@ -75,13 +59,13 @@ async function decideAndRelay(
 test("a new member is called what the members approved also where a stranger relays their approvals first, and the change is done", async () => {
   const business = await world.found({ members: ["alma", "bert", "cora"] });
   const dirk = { address: world.person("dirk").address, name: "Dirk", votingRights: true };
-  const members = [...rosterOf(["alma", "bert", "cora"]), dirk];
+  const members = [...world.rosterOf(["alma", "bert", "cora"]), dirk];
   const request = { operation: "changeCharter", members };
   const id = await decideAndRelay(business, request, ["alma", "bert"]);
-  await reachEpoch(business, 1);
+  await world.reachEpoch(business.address, 1);
   const shown = (await world.businessOf("alma", business.address))["members"] as { name: string }[];
   assert.deepEqual(shown.map(({ name }) => name).toSorted(), ["Dirk", "alma", "bert", "cora"]);
-  await reachProposal("alma", business, id, "executed");
+  await world.reachProposal("alma", id, "executed");
 });
 
 test("a move and a removal that a stranger relays first are done", async () => {
@@ -89,11 +73,11 @@ test("a move and a removal that a stranger relays first are done", async () => {
   const successor = await world.found({ members: ["emil"], name: "Muster Zwei AG" });
   const move = { operation: "moveTo", successor: successor.address };
   const id = await decideAndRelay(business, move, ["emil", "fina"]);
-  await reachProposal("emil", business, id, "executed");
+  await world.reachProposal("emil", id, "executed");
   const other = await world.found({ members: ["emil", "fina", "gerd"] });
   const removal = { operation: "startRemoval", member: world.person("gerd").address };
   const removing = await decideAndRelay(other, removal, ["emil", "fina"]);
-  await reachProposal("emil", other, removing, "executed");
+  await world.reachProposal("emil", removing, "executed");
 });
 
 test("a business that the operator moved goes on where merchants were told, whatever is done with the wallet that it left", async () => {
@@ -134,7 +118,7 @@ test("a signature that a stranger's call takes back is taken back, and nobody is
     (await calls.isRecorded(world.ctx, address, hash)) ? true : null,
   );
   const id = await decideAndRelay(business, { operation: "withdraw", hash }, ["hans", "irma"]);
-  await reachProposal("hans", business, id, "executed");
+  await world.reachProposal("hans", id, "executed");
   assert.deepEqual(await world.inboxOf("irma"), []);
 });
 
@@ -164,16 +148,16 @@ test("an act that a stranger's call does while it is voted on is done, and nobod
   );
   const acts = [
     [signed, { operation: "withdraw", hash }],
-    [null, { operation: "changeCharter", members: rosterOf([jost, kuno]) }],
+    [null, { operation: "changeCharter", members: world.rosterOf([jost, kuno]) }],
     [null, { operation: "moveTo", successor: successor.address }],
     [null, { operation: "startRemoval", member: world.person(lena).address }],
   ] as const;
-  const relayed: [TestBusiness, string][] = [];
+  const relayed: string[] = [];
   for (const [known, request] of acts) {
     const business = known ?? (await world.found({ members: names }));
-    relayed.push([business, await relayBeforeVotes(business, request, [jost, kuno])]);
+    relayed.push(await relayBeforeVotes(business, request, [jost, kuno]));
   }
-  for (const [business, id] of relayed) await reachProposal(jost, business, id, "executed");
+  for (const id of relayed) await world.reachProposal(jost, id, "executed");
   assert.deepEqual(await world.inboxOf(kuno), []);
 });
 
@@ -193,7 +177,7 @@ test("what somebody else has the contract do is found and followed", async () =>
   const act = { operation: "changeCharter", signature: "changeCharter(bytes)" } as const;
   const call = { business: address, ...act, arguments: args };
   await callAsStranger(world, address, await firstActCall(world, call, approvals));
-  const row = await reachEpoch(business, 1);
+  const row = await world.reachEpoch(business.address, 1);
   assert.equal(row.charter.rules.signature_requests, "UNANIMOUS");
   await assert.rejects(world.businessOf("ray", address), /member of no business/);
 });
@@ -222,7 +206,7 @@ test("a removal that its member only answered by a vote is finished by whoever a
   const open = async () =>
     (await world.businessOf("xaver", address))["removal"] as { hasAnswered: boolean } | null;
   await world.until("the removal is shown", open);
-  const change = { operation: "changeCharter", members: rosterOf(["vera", "wim"]) };
+  const change = { operation: "changeCharter", members: world.rosterOf(["vera", "wim"]) };
   const id = await world.govern("vera", change, { business: address, voters: [] });
   await world.voteAs("xaver", id, { vote: "reject" });
   assert.equal((await open())?.hasAnswered, true);

@@ -2,7 +2,6 @@
 // on the embedded chain.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Address } from "@svc/protocol";
 import { findBusiness } from "../../service/src/kyb/index.ts";
 import { finishRemovals } from "../../service/src/kyb/business/removal.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
@@ -15,22 +14,6 @@ before(async () => {
   world = await openKybWorld();
 });
 after(async () => world[Symbol.asyncDispose]());
-
-const rosterOf = (names: readonly string[]): object[] =>
-  names.map((name) => ({ address: world.person(name).address, name, votingRights: true }));
-
-const reachEpoch = async (address: Address, epoch: number) =>
-  world.until(`epoch ${epoch}`, async () => {
-    const row = await findBusiness(world.ctx.db, address);
-    return row?.epoch === epoch ? row : null;
-  });
-
-const reachProposal = async (name: string, address: Address, of: { id: string; status: string }) =>
-  world.until(`${of.id} is ${of.status}`, async () => {
-    const { proposals } = await world.businessOf(name, address);
-    const found = (proposals as Record<string, unknown>[]).find((each) => each["id"] === of.id);
-    return found?.["status"] === of.status ? found : null;
-  });
 
 test("a member who votes and never signs to stay ends no removals for good: the others decide again, and it signs or goes", async () => {
   const business = await world.found({ members: ["otis", "petra", "rasmus"] });
@@ -49,7 +32,7 @@ test("a member who votes and never signs to stay ends no removals for good: the 
     return [status, body.error?.message, body.error?.details?.["protectedUntil"]];
   };
   const rejects = async () => {
-    const request = { operation: "changeCharter", members: rosterOf(["otis", "petra"]) };
+    const request = { operation: "changeCharter", members: world.rosterOf(["otis", "petra"]) };
     const id = await world.govern("otis", request, { business: address, voters: [] });
     const { body } = await world.voteAs("rasmus", id, { vote: "reject" });
     assert.equal(body["removalOpen"], true);
@@ -83,14 +66,14 @@ test("a member who votes and never signs to stay ends no removals for good: the 
   const [again, twice] = [await proposeAgain("otis"), await proposeAgain("petra")];
   assert.equal((await shown())?.["endsAt"], endsAt);
   assert.equal((await world.voteAs("petra", again)).body["status"], "approved");
-  await reachProposal("otis", address, { id: again, status: "executed" });
+  await world.reachProposal("otis", again, "executed");
   const toldAgain = await notices();
   assert.equal(toldAgain.length, 1);
   assert.notDeepEqual(toldAgain, told);
   const renewed = await shown();
   assert.ok(Number(renewed?.["endsAt"]) > world.ctx.clock.now() + 30 * day - 60);
   await world.voteAs("otis", twice);
-  await reachProposal("otis", address, { id: twice, status: "failed" });
+  await world.reachProposal("otis", twice, "failed");
   assert.equal((await shown())?.["endsAt"], renewed?.["endsAt"], "begun again once");
   await rejects();
   assert.equal((await shown())?.["hasAnswered"], false);
@@ -99,7 +82,7 @@ test("a member who votes and never signs to stay ends no removals for good: the 
   await finishRemovals(world.ctx);
   assert.equal((await findBusiness(world.ctx.db, address))?.epoch, 0);
   await world.advance(2 * day);
-  const row = await reachEpoch(address, 1);
+  const row = await world.reachEpoch(address, 1);
   assert.equal(row.charter.members.length, 2);
 });
 
@@ -115,19 +98,19 @@ test("a member whose removal was decided again, also across a change of the rost
       hasAnswered: boolean;
     } | null;
   const { keepNonce } = await world.until("the removal is shown", open);
-  const change = { operation: "changeCharter", members: rosterOf(["saskia", "timo"]) };
+  const change = { operation: "changeCharter", members: world.rosterOf(["saskia", "timo"]) };
   const id = await world.govern("saskia", change, { business: address, voters: [] });
   await world.voteAs("undine", id, { vote: "reject" });
   await world.advance(91 * day);
   const again = await world.govern("saskia", removal, { ...options, voters: ["saskia"] });
   const next = {
     operation: "changeCharter",
-    members: rosterOf(["saskia", "timo", "undine", "uwe"]),
+    members: world.rosterOf(["saskia", "timo", "undine", "uwe"]),
   };
   await world.govern("saskia", next, options);
-  await reachEpoch(address, 1);
+  await world.reachEpoch(address, 1);
   for (const name of ["saskia", "timo"]) await world.voteAs(name, again);
-  await reachProposal("saskia", address, { id: again, status: "executed" });
+  await world.reachProposal("saskia", again, "executed");
   assert.equal((await open())?.hasAnswered, false);
   const signature = world.keepSignature("undine", { business: address, nonce: keepNonce });
   const path = `/w/businesses/${address}/keep`;
@@ -154,11 +137,11 @@ test("a member whose removal was decided again, also across a change of the rost
 
 test("approvals of before a removal began do not count after it: their act has another number, and all approve anew", async () => {
   const { address } = await world.found({ members: ["vilma", "wim", "xenia"] });
-  const change = { operation: "changeCharter", members: rosterOf(["vilma", "wim"]) };
+  const change = { operation: "changeCharter", members: world.rosterOf(["vilma", "wim"]) };
   const id = await world.govern("vilma", change, { business: address });
   const stricter = {
     operation: "changeCharter",
-    members: rosterOf(["vilma", "wim", "xenia"]),
+    members: world.rosterOf(["vilma", "wim", "xenia"]),
     rules: { governance: "UNANIMOUS" },
   };
   const strict = await world.govern("wim", stricter, { business: address });
@@ -170,11 +153,11 @@ test("approvals of before a removal began do not count after it: their act has a
     const found = await world.findVote("wim", id);
     return found["nonce"] === 1 ? found : null;
   });
-  const open = await reachProposal("wim", address, { id: strict, status: "open" });
+  const open = await world.reachProposal("wim", strict, "open");
   assert.deepEqual([open["needed"], open["approvals"]], [3, 0], "by the stricter rule still");
   assert.equal((await world.voteAs("wim", id, { item })).body["status"], "open");
   assert.equal((await world.voteAs("vilma", id)).body["status"], "approved");
-  await reachProposal("vilma", address, { id, status: "executed" });
+  await world.reachProposal("vilma", id, "executed");
 });
 
 test("nobody begins its own removal, and a removal that nobody is left to decide has failed", async () => {
@@ -191,12 +174,12 @@ test("nobody begins its own removal, and a removal that nobody is left to decide
   );
   const proposed = await world.walletCall("zane", "POST", path, { body: own });
   assert.equal(proposed.status, 201);
-  const [first, second] = rosterOf(["yoko", "zane"]);
+  const [first, second] = world.rosterOf(["yoko", "zane"]);
   const members = [first, { ...second, votingRights: false }];
   const change = { operation: "changeCharter", members };
   await world.govern("yoko", change, { business: address, voters: ["yoko", "zane"] });
   const id = String(proposed.body["proposalId"]);
-  await reachProposal("zane", address, { id, status: "failed" });
+  await world.reachProposal("zane", id, "failed");
   const last = { ...own, member: world.person("zane").address };
   const alone = await world.walletCall("yoko", "POST", path, { body: last });
   const nobody = "removal_refused: nobody else has a vote";

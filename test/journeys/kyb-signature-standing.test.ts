@@ -9,7 +9,7 @@ import { mendRecordings } from "../../service/src/kyb/request/signature-request-
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actsOn } from "../audited-acts.ts";
 import { reasonOf } from "../kyb-world.ts";
-import { openSignatureWorld, rosterOf, signaturesPath } from "../kyb-signature-world.ts";
+import { openSignatureWorld, signaturesPath } from "../kyb-signature-world.ts";
 import { untilBlockedBehind } from "../lock-waits.ts";
 
 await using world = await openSignatureWorld();
@@ -23,7 +23,7 @@ await test("no vote signs for a business that nobody vouches for, though its req
   const { address } = unverified;
   const id = await world.begin({ businessWalletAddress: address });
   const item = await world.findVote("nora", id);
-  const members = rosterOf(world, ["nora", "oona"]);
+  const members = world.rosterOf(["nora", "oona"]);
   const path = `/w/businesses/${address}/proposals`;
   const body = { operation: "changeCharter", members };
   const proposed = await world.walletCall("nora", "POST", path, { body });

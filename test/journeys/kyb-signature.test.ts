@@ -22,13 +22,7 @@ import { loadWalletCalls } from "../../service/src/kyb/business/wallet-calls.ts"
 import { sql } from "../../service/src/platform/database/db.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
 import { type Answer, reasonOf, type TestBusiness } from "../kyb-world.ts";
-import {
-  openSignatureWorld,
-  reachEpoch,
-  rosterOf,
-  signaturesPath,
-  someText,
-} from "../kyb-signature-world.ts";
+import { openSignatureWorld, signaturesPath, someText } from "../kyb-signature-world.ts";
 
 await using world = await openSignatureWorld();
 const { ctx, business, reader } = world;
@@ -173,10 +167,10 @@ await test("a signature outlives its approvals, its roster and its signers, unti
   assert.ok(await accepts(address, message), "after validUntil");
   await world.govern(
     "erin",
-    { operation: "changeCharter", members: rosterOf(world, ["grace", "heidi"]) },
+    { operation: "changeCharter", members: world.rosterOf(["grace", "heidi"]) },
     { business: address, voters: ["erin", "frank"] },
   );
-  await reachEpoch(world, { name: "grace", address, epoch: 1 });
+  await world.reachEpoch(address, 1);
   assert.ok(await accepts(address, message), "after both signers were removed");
   assert.equal(await countNames(address), 2, "nobody who left is shown");
   await world.advance(400 * 86_400);
@@ -205,10 +199,10 @@ await test("a roster change before the recording has the approvals collected ane
   const stale = await world.findVote("judy", id);
   await world.govern(
     "ivan",
-    { operation: "changeCharter", members: rosterOf(world, ["judy", "karl", "lena"]) },
+    { operation: "changeCharter", members: world.rosterOf(["judy", "karl", "lena"]) },
     { business: address, voters: ["ivan", "judy"] },
   );
-  await reachEpoch(world, { name: "judy", address, epoch: 1 });
+  await world.reachEpoch(address, 1);
   const late = await world.voteAs("judy", id, { item: stale });
   assert.deepEqual(reasonOf(late), [409, "ballot_changed"]);
   assert.equal((await world.voteAs("judy", id)).body["status"], "open", "no vote of before counts");
@@ -225,7 +219,7 @@ await test("approvals that the chain no longer takes are collected anew, and the
   await world.voteAs("mona", id, { item: items[0] });
   const lastVote = async () => world.voteAs("nina", id, { item: items[1] });
   await govern(own, governanceActs.changeCharter(charterOf(["mona", "nina"])), lastVote);
-  await reachEpoch(world, { name: "mona", address, epoch: 1 });
+  await world.reachEpoch(address, 1);
   await world.until("the members are asked again", async () => {
     const item = (await world.inboxOf("mona")).find((each) => each.id === id);
     return item?.["epoch"] === 1 ? true : null;

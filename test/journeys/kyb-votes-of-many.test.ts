@@ -14,7 +14,6 @@ import { readerOf } from "../chain-reader.ts";
 import { joinApprovals } from "../../service/src/kyb/ballot/ballots.ts";
 import { actAs, openBusinessPage } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
-import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
 import { statusOf } from "../login-flow.ts";
 
 const many = Array.from({ length: 25 }, (_, at) => `member ${at}`);
@@ -30,7 +29,7 @@ const statusAfter = async (name: string, id: string, vote: "approve" | "reject")
 const propose = async (rules: Record<string, string>): Promise<string> =>
   world.govern(
     many[0] ?? "",
-    { operation: "changeCharter", members: rosterOf(world, many), rules },
+    { operation: "changeCharter", members: world.rosterOf(many), rules },
     { voters: [] },
   );
 
@@ -44,7 +43,7 @@ test("of 25 members 13 are the majority: 12 are not, and 13 refusals end it", as
     assert.equal(await statusAfter(name, approved, "approve"), "open");
   assert.equal(await statusAfter("member 0", approved, "approve"), "approved");
   const { address } = world.business;
-  await reachEpoch(world, { name: "member 0", address, epoch: 1 });
+  await world.reachEpoch(address, 1);
 });
 
 test("a stricter rule needs itself: all of 25, one of whom is enough to refuse it", async () => {
@@ -56,10 +55,10 @@ test("a stricter rule needs itself: all of 25, one of whom is enough to refuse i
     assert.equal(await statusAfter(name, approved, "approve"), "open");
   assert.equal(await statusAfter("member 0", approved, "approve"), "approved");
   const { address } = world.business;
-  await reachEpoch(world, { name: "member 0", address, epoch: 2 });
+  await world.reachEpoch(address, 2);
   // And a looser one needs the rule that it would end.
   const path = `/w/businesses/${address}/proposals`;
-  const looser = { operation: "changeCharter", members: rosterOf(world, many) };
+  const looser = { operation: "changeCharter", members: world.rosterOf(many) };
   const { body } = await world.walletCall("member 0", "POST", path, {
     body: { ...looser, rules: { governance: "MAJORITY" } },
   });
@@ -78,7 +77,7 @@ test("an approval counts for its category, business, environment, chain, epoch a
   const page = await openBusinessPage(world);
   const { response } = await actAs(world, page, { name: "ann", business });
   assert.equal(response.status, 200);
-  const request = { operation: "changeCharter", members: rosterOf(world, ["ann", "ben"]) };
+  const request = { operation: "changeCharter", members: world.rosterOf(["ann", "ben"]) };
   const proposal = await world.govern("ann", request, {
     business: business.address,
     voters: ["ann"],

@@ -9,6 +9,7 @@ import { openJar, type Jar } from "../cookie-jar.ts";
 import {
   approveByQr,
   authorizationUrl,
+  basicOf,
   finish,
   hooksOf,
   type LoginClient,
@@ -39,10 +40,9 @@ async function tryPush(
   { dpop, changed, added = "" }: Pushing = {},
 ): Promise<Response> {
   const { search } = new URL(authorizationUrl(world.baseUrl, client, pkce, changed));
-  const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
   return fetch(`${world.baseUrl}/oauth2/par`, {
     method: "POST",
-    headers: { authorization: `Basic ${basic}`, ...(dpop === undefined ? {} : { dpop }) },
+    headers: { authorization: basicOf(client), ...(dpop === undefined ? {} : { dpop }) },
     body: new URLSearchParams(`${search}${added}`),
   });
 }
@@ -254,10 +254,9 @@ test("a proof that is pushed along binds the code to its key", async () => {
     code_verifier: pkce.verifier,
   };
   const redeemBy = async (dpop: string | null): Promise<[number, unknown]> => {
-    const basic = Buffer.from(`${world.client.id}:${world.client.secret}`).toString("base64");
     const response = await fetch(`${world.baseUrl}/oauth2/token`, {
       method: "POST",
-      headers: { authorization: `Basic ${basic}`, ...(dpop === null ? {} : { dpop }) },
+      headers: { authorization: basicOf(world.client), ...(dpop === null ? {} : { dpop }) },
       body: new URLSearchParams(form),
     });
     const body = (await response.json()) as { error?: string; token_type?: string };

@@ -3,14 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { openJar } from "../cookie-jar.ts";
 import { hooksOf, logIn, openPage, statusOf } from "../login-flow.ts";
-import {
-  claim,
-  type Claimed,
-  newIdentity,
-  sameDeviceReturn,
-  scan,
-  signLogin,
-} from "../raw-wallet.ts";
+import { claim, claimedReturn, newIdentity, sameDeviceReturn, scan } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 let world: World;
@@ -34,16 +27,6 @@ test("whoever comes back too late is led to the login's page, which starts again
   assert.ok(stranger.status >= 400);
   assert.doesNotMatch(await stranger.text(), /href="\/oauth2\/login\//);
 });
-
-/** The address that the wallet opens for a login that it claimed. */
-function claimedReturn(claimed: Claimed): string {
-  const query = new URLSearchParams({
-    signature: signLogin(claimed, ""),
-    session: claimed.session,
-    svcID: claimed.identity.address,
-  });
-  return `${claimed.connection}?${query.toString()}`;
-}
 
 /** A page, and the address that a wallet on the same device opens for it. */
 async function openReturn(isClaimed: boolean) {
@@ -92,26 +75,6 @@ test("an unreadable answer that comes back is reported as such, and changes noth
     assert.match(await refused.text(), /invalid_request/);
   }
   assert.equal((await page.jar.fetch(url.href)).status, 303);
-});
-
-test("a browser that comes back twice is led on twice, and gets its code once", async () => {
-  await using other = await world.startProcess();
-  for (const isClaimed of [false, true]) {
-    const { page, url } = await openReturn(isClaimed);
-    const elsewhere = url.replace(world.baseUrl, other.url);
-    const urls = [url, elsewhere, url, elsewhere];
-    const atOnce = await Promise.all(urls.map(async (each) => page.jar.copy().fetch(each)));
-    for (const back of [...atOnce, await page.jar.fetch(url)])
-      assert.deepEqual(
-        [back.status, back.headers.get("location"), back.headers.get("referrer-policy")],
-        [303, `${world.baseUrl}/w/b/${page.loginId}`, "no-referrer"],
-      );
-    const kept = page.jar.copy();
-    const bare = await page.jar.fetch(`${world.baseUrl}/w/b/${page.loginId}`);
-    assert.ok(new URL(bare.headers.get("location") ?? "").searchParams.has("code"));
-    for (const late of [url, `${other.url}/w/b/${page.loginId}`])
-      assert.equal((await kept.fetch(late)).status, 409);
-  }
 });
 
 test("an answer that came back once lets neither another user nor another browser continue", async () => {

@@ -1,5 +1,6 @@
 // Makes the requests of a row and sends them.
 import { createHash } from "node:crypto";
+import { basicOf } from "../login-flow.ts";
 import { makeJwt, newKey } from "./jwt.ts";
 import { callback, type OracleClient } from "./party.ts";
 import type { Call, Changes, ClientKind, JwtChange, Target, Text } from "./row.ts";
@@ -168,10 +169,7 @@ function authorizationOf(scene: Scene, call: Call, client: OracleClient): string
   return proofOf(scene, call) === "basic" ? basic(client.id, client.secret) : undefined;
 }
 
-/** RFC 6749 section 2.3.1. */
-export function basic(id: string, secret: string): string {
-  return `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString("base64")}`;
-}
+export const basic = (id: string, secret: string): string => basicOf({ id, secret });
 
 function proofHeader(scene: Scene, call: Call, { method, url }: Sending): string {
   const changed = call.dpop ?? {};

@@ -16,7 +16,6 @@ import { bufferOfHex } from "../../service/src/platform/hex.ts";
 import { actAs, answerOf, logInFor, openBusinessPage, takeTokens } from "../business-login.ts";
 import { until } from "../patience.ts";
 import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
-import { reachEpoch, rosterOf } from "../kyb-signature-world.ts";
 import { untilBlocked, untilBlockedAt } from "../lock-waits.ts";
 import { statusOf } from "../login-flow.ts";
 import { claim, decline, post, scan } from "../raw-wallet.ts";
@@ -164,29 +163,29 @@ test("two members who approve a change at the same instant make one transaction 
   const { address } = world.business;
   for (let round = 0; round < 6; round += 1) {
     const rules = { data_requests: round % 2 === 0 ? "UNANIMOUS" : "MAJORITY" };
-    const members = rosterOf(world, ["alice", "bob", "carol"]);
+    const members = world.rosterOf(["alice", "bob", "carol"]);
     const request = { operation: "changeCharter", members, rules };
     const id = await world.govern("alice", request, { voters: [] });
     assert.deepEqual(await voteAtOnce(id, ["alice", "bob"]), ["approved", "open"]);
-    await reachEpoch(world, { name: "alice", address, epoch: round + 1 });
+    await world.reachEpoch(address, round + 1);
     assert.deepEqual(await transactionsOf(id), ["succeeded"]);
   }
 });
 
 test("of three at the same instant, two decide and the third comes too late", async () => {
   const { address } = await world.found({ members: ["ann", "ben", "cleo"] });
-  const request = { operation: "changeCharter", members: rosterOf(world, ["ann", "ben"]) };
+  const request = { operation: "changeCharter", members: world.rosterOf(["ann", "ben"]) };
   const id = await world.govern("ann", request, { business: address, voters: [] });
   const answers = await voteAtOnce(id, ["ann", "ben", "cleo"]);
   assert.deepEqual(answers, ["approved", "ballot_over", "open"]);
-  await reachEpoch(world, { name: "ann", address, epoch: 1 });
+  await world.reachEpoch(address, 1);
   assert.deepEqual(await transactionsOf(id), ["succeeded"]);
 });
 
 test("one member who approves on one process and refuses on the other has one vote", async () => {
   const { address } = await world.found({ members: ["dora", "emil", "finn"] });
   for (let round = 0; round < 4; round += 1) {
-    const request = { operation: "changeCharter", members: rosterOf(world, ["dora", "emil"]) };
+    const request = { operation: "changeCharter", members: world.rosterOf(["dora", "emil"]) };
     const id = await world.govern("dora", request, { business: address, voters: [] });
     const item = await world.findVote("emil", id);
     const answers = await Promise.all([
@@ -255,7 +254,7 @@ test("of businesses that are asked at the same instant to move on to each other,
 
 test("a member who is removed while it proposes something proposes nothing", async () => {
   const { address } = await world.found({ members: ["mona", "nils"] });
-  const request = { operation: "changeCharter", members: rosterOf(world, ["mona"]) };
+  const request = { operation: "changeCharter", members: world.rosterOf(["mona"]) };
   const { asked } = await world.ctx.db.transaction(async (tx) => {
     const { charter } = (await lockBusiness(tx, address)) ?? assert.fail();
     const members = charter.members.filter((each) => each.address !== world.person("mona").address);
@@ -302,14 +301,12 @@ test("a removed member's votes never count, sent before or while it is removed, 
   await logInFor(world, { business, voters: ["mallory", "kim"] });
   const open: string[] = [];
   for (const [at, proposer] of ["kim", "lou", "kim", "lou", "kim", "lou", "kim", "lou"].entries()) {
-    const members = rosterOf(world, [proposer]).map((each) =>
-      Object.assign(each, { name: `No ${at}` }),
-    );
+    const members = world.rosterOf([proposer], { name: `No ${at}` });
     const request = { operation: "changeCharter", members };
     open.push(await world.govern(proposer, request, { business: address, voters: [] }));
   }
   const items = await Promise.all(open.map(async (id) => world.findVote("mallory", id)));
-  const change = { operation: "changeCharter", members: rosterOf(world, ["kim", "lou"]) };
+  const change = { operation: "changeCharter", members: world.rosterOf(["kim", "lou"]) };
   const removal = await world.govern("kim", change, { business: address, voters: ["kim"] });
   const [first = ""] = open;
   assert.equal((await world.voteAs("mallory", first)).body["status"], "open");
@@ -323,7 +320,7 @@ test("a removed member's votes never count, sent before or while it is removed, 
       snapshots.push(await snapshotOf(address, removed));
     }
   };
-  await Promise.all([raceOn(), reachEpoch(world, { name: "kim", address, epoch: 1 })]);
+  await Promise.all([raceOn(), world.reachEpoch(address, 1)]);
   snapshots.push(await snapshotOf(address, removed));
   const untouched = { epoch: 0, members: 3, roster: 3, stale: 0, families: 1 };
   const afterwards = { epoch: 1, members: 2, roster: 2, stale: 0, families: 0 };
@@ -344,7 +341,7 @@ test("a removed member's votes never count, sent before or while it is removed, 
 test("a vote waits for a change of members that is under way, which then finds the ballot free", async () => {
   const business = await world.found({ members: ["oda", "pim", "rik"] });
   const { address } = business;
-  const request = { operation: "changeCharter", members: rosterOf(world, ["oda", "pim"]) };
+  const request = { operation: "changeCharter", members: world.rosterOf(["oda", "pim"]) };
   const id = await world.govern("oda", request, { business: address, voters: [] });
   const item = await world.findVote("pim", id);
   const voters = ["oda", "pim", "rik"].map((name) => world.person(name).address);
@@ -395,9 +392,7 @@ test("a member has five proposals open, however many come at once", async () => 
   const propose = async (baseUrl: string): Promise<Answer> => {
     count += 1;
     const name = `Member ${count}`;
-    const members = rosterOf(world, ["alice", "bob", "dave"]).map((each) =>
-      Object.assign(each, { name }),
-    );
+    const members = world.rosterOf(["alice", "bob", "dave"], { name });
     const body = { operation: "changeCharter", members };
     return world.walletCall("alice", "POST", path, { body, baseUrl });
   };

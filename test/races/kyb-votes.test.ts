@@ -7,7 +7,7 @@ import { suspendBusiness } from "../../service/src/kyb/business/standing.ts";
 import { openDataWorld, requestsPath } from "../kyb-data-world.ts";
 import { insertBusinesses } from "../kyb-many-businesses.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
-import { rosterOf, signaturesPath, someText } from "../kyb-signature-world.ts";
+import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import type { Answer, VoteOptions } from "../kyb-world.ts";
 
 const members = ["alice", "bob", "carol"];
@@ -290,7 +290,7 @@ await test("members change while votes come: no vote of a member who left counts
   const items = await Promise.all(all.map(async (id) => world.findVote("bob", id)));
   await world.govern(
     "bob",
-    { operation: "changeCharter", members: rosterOf(world, ["bob", "carol", "dave"]) },
+    { operation: "changeCharter", members: world.rosterOf(["bob", "carol", "dave"]) },
     { voters: ["bob", "carol"] },
   );
   // One after the other, while the chain takes the change and the service follows it.

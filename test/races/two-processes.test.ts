@@ -15,6 +15,7 @@ import {
 import {
   approveByQr,
   authorizationUrl,
+  basicOf,
   finish,
   logIn,
   makePkce,
@@ -29,10 +30,12 @@ import {
   approvalOf,
   approve,
   claim,
+  claimedReturn,
   decline,
   newIdentity,
   openWalletSession,
   post,
+  sameDeviceReturn,
   scan,
   tryClaim,
 } from "../raw-wallet.ts";
@@ -205,10 +208,9 @@ test("of two browsers with one pushed request, or two wallets with one box, that
   const { client } = world;
   const { challenge } = makePkce();
   const { search } = new URL(authorizationUrl(world.baseUrl, client, { challenge }));
-  const basic = Buffer.from(`${client.id}:${client.secret}`).toString("base64");
   const pushed = await fetch(`${world.baseUrl}/oauth2/par`, {
     method: "POST",
-    headers: { authorization: `Basic ${basic}` },
+    headers: { authorization: basicOf(client) },
     body: new URLSearchParams(search),
   });
   const { request_uri = "" } = (await pushed.json()) as { request_uri?: string };
@@ -321,6 +323,29 @@ test("a login moves between processes at every step", async () => {
     verifier: page.pkce.verifier,
   });
   assert.equal(answer.status, 200);
+});
+
+test("a browser that comes back twice is led on twice, and gets its code once", async () => {
+  for (const isClaimed of [false, true]) {
+    const page = await openPage(world.baseUrl, world.client);
+    const scanned = scan(page.sameDevice);
+    const url = isClaimed
+      ? claimedReturn(await claim(scanned, newIdentity()))
+      : sameDeviceReturn(scanned, newIdentity());
+    const elsewhere = url.replace(world.baseUrl, other.url);
+    const urls = [url, elsewhere, url, elsewhere];
+    const atOnce = await Promise.all(urls.map(async (each) => page.jar.copy().fetch(each)));
+    for (const back of [...atOnce, await page.jar.fetch(url)])
+      assert.deepEqual(
+        [back.status, back.headers.get("location"), back.headers.get("referrer-policy")],
+        [303, `${world.baseUrl}/w/b/${page.loginId}`, "no-referrer"],
+      );
+    const kept = page.jar.copy();
+    const bare = await page.jar.fetch(`${world.baseUrl}/w/b/${page.loginId}`);
+    assert.ok(new URL(bare.headers.get("location") ?? "").searchParams.has("code"));
+    for (const late of [url, `${other.url}/w/b/${page.loginId}`])
+      assert.equal((await kept.fetch(late)).status, 409);
+  }
 });
 
 test("the event stream of one process tells what another process did", async () => {
