@@ -273,18 +273,18 @@ export async function approve(
   return post(opened.connection, shareResult(person, opened, options));
 }
 
+/** What a wallet sends that declines. */
+export function declineResult(signer: Identity, link: unknown): Record<string, unknown> {
+  const { connection, id } = scanRequest(link);
+  const digest = declineDigest({ request: id, connection });
+  const signature = signDigest(digest, signer.privateKey);
+  return { error: "access_denied", id, svcID: signer.address, signature };
+}
+
 export async function decline(
   signer: Identity,
   link: unknown,
   sent: Record<string, unknown> = {},
 ): Promise<Response> {
-  const { connection, id } = scanRequest(link);
-  const digest = declineDigest({ request: id, connection });
-  return post(connection, {
-    error: "access_denied",
-    id,
-    svcID: signer.address,
-    signature: signDigest(digest, signer.privateKey),
-    ...sent,
-  });
+  return post(scanRequest(link).connection, { ...declineResult(signer, link), ...sent });
 }

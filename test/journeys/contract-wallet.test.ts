@@ -3,21 +3,21 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Address, addressOfSubject, type Hex, hexOfBytes, sessionDigest } from "@svc/protocol";
 import { concat, encodeAbiParameters, getCreate2Address, parseAbiParameters } from "viem";
-import { buyPackage } from "../../service/src/accounts/index.ts";
 import { type Anvil, startAnvil } from "../anvil.ts";
-import { openKybWorld } from "../kyb-world.ts";
+import { actorsOf } from "../kyb-world.ts";
 import {
-  approve as approveOrder,
   decline,
+  declineResult,
+  type KycWorld,
   openKycWorld,
-  receiverUrl,
+  openRequest,
   scanRequest,
+  shareResult,
   verifyAccount,
 } from "../kyc-world.ts";
 import { approveByQr, logIn, openPage, statusOf } from "../login-flow.ts";
 import {
   approvalOf,
-  approve,
   claim,
   newIdentity,
   openWalletSession,
@@ -26,23 +26,25 @@ import {
   scan,
 } from "../raw-wallet.ts";
 import { fundedKey } from "../chain-processes.ts";
-import { openWorld, type World } from "../world.ts";
 
 // PUSH4 <value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN: answers every call with these four bytes.
 const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
 
-const openChainWorld = async ({ url }: Anvil, more: NodeJS.ProcessEnv = {}): Promise<World> =>
-  openWorld({ CHAIN: "on", CHAIN_RPC_URL: url, SIGNER_KEY: fundedKey, ...more });
-
-/** Where nothing is limited. */
-let unlimited: { anvil: Anvil; world: World };
+let anvil: Anvil;
+let world: KycWorld;
 before(async () => {
-  const anvil = await startAnvil();
-  unlimited = { anvil, world: await openChainWorld(anvil) };
+  anvil = await startAnvil();
+  world = await openKycWorld({
+    CHAIN_RPC_URL: anvil.url,
+    SIGNER_KEY: fundedKey,
+    CONFIRMATIONS: "1",
+    // Limits count for callers from elsewhere alone.
+    TRUSTED_PROXIES: "127.0.0.0/8,::1",
+  });
 });
 after(async () => {
-  await unlimited.world[Symbol.asyncDispose]();
-  await unlimited.anvil[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+  await anvil[Symbol.asyncDispose]();
 });
 
 /** What the wallet gets at `/w/logins`, each the name of a client. */
@@ -53,7 +55,6 @@ async function listLogins(baseUrl: string, headers: Record<string, string>): Pro
 }
 
 test("a wallet that is a contract logs in and lists its logins by ERC-1271, and only when the contract agrees", async () => {
-  const { anvil, world } = unlimited;
   const contract = { ...newIdentity(), address: `0x${"c0".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   const refused = await openPage(world.baseUrl, world.client);
@@ -89,7 +90,6 @@ function undeployed(): { address: Address; signature: Hex } {
 }
 
 test("a wallet that is not deployed yet logs in by either way, and declines, with all that deploys it", async () => {
-  const { anvil, world } = unlimited;
   const { address, signature } = undeployed();
   const contract = { ...newIdentity(), address };
   for (const answer of ["approve", "decline"]) {
@@ -113,7 +113,6 @@ test("a wallet that is not deployed yet logs in by either way, and declines, wit
 const signatureOf = (kibibytes: number): Hex => `0x${"ab".repeat(kibibytes * 1024)}`;
 
 test("on the same device a contract's signature has room for 7 KiB in the address, by QR code for 16", async () => {
-  const { anvil, world } = unlimited;
   const contract = { ...newIdentity(), address: `0x${"c3".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("1626ba7e")]);
   for (const [kibibytes, expected] of [
@@ -135,10 +134,10 @@ test("on the same device a contract's signature has room for 7 KiB in the addres
 
 /** Opens a session by a signature that is made of the digest. @returns the status, and the reason of a refusal */
 async function openBySignature(
-  { baseUrl }: World,
   address: Address,
   sign: (digest: Hex) => Hex,
 ): Promise<[status: number, reason: string | undefined]> {
+  const { baseUrl } = world;
   const asked = await post(`${baseUrl}/w/session/challenge`, {});
   const terms = (await asked.json()) as { challenge: string; deadline: number; origin: string };
   const signature = sign(hexOfBytes(sessionDigest(terms)));
@@ -159,7 +158,6 @@ const unreadable: Hex = `0x${"ff".repeat(64)}${"6492".repeat(16)}`;
 const markedInCapitals = (digest: Hex): Hex => `0x01${digest.slice(2).toUpperCase()}`;
 
 test("what wallets of our factories sign by opens no session, deployed, registered or not", async () => {
-  const { anvil, world } = unlimited;
   const address = `0x${"c7".repeat(20)}` as const;
   await anvil.rpc("anvil_setCode", [address, answering("1626ba7e")]);
   const wrapped =
@@ -170,39 +168,39 @@ test("what wallets of our factories sign by opens no session, deployed, register
       return `${encoded}${"6492".repeat(16)}`;
     };
   const refused = [422, "signature_wrong"];
-  assert.deepEqual(await openBySignature(world, address, markedBy("01")), refused);
-  assert.deepEqual(await openBySignature(world, address, wrapped(markedBy("01"))), refused);
-  assert.deepEqual(await openBySignature(world, address, markedInCapitals), refused);
-  assert.deepEqual(await openBySignature(world, address, () => unreadable), refused);
+  assert.deepEqual(await openBySignature(address, markedBy("01")), refused);
+  assert.deepEqual(await openBySignature(address, wrapped(markedBy("01"))), refused);
+  assert.deepEqual(await openBySignature(address, markedInCapitals), refused);
+  assert.deepEqual(await openBySignature(address, () => unreadable), refused);
   for (const sign of [markedBy("02"), wrapped(markedBy("02"))])
-    assert.deepEqual((await openBySignature(world, address, sign))[0], 200);
+    assert.deepEqual((await openBySignature(address, sign))[0], 200);
 });
 
+const from = (address: string): Record<string, string> => ({ "x-forwarded-for": address });
+
 test("a login asks a contract ten times a minute, and leaves the others their share", async () => {
-  await using anvil = await startAnvil();
-  await using world = await openChainWorld(anvil, { LIMIT_LOOPBACK: "true" });
   const contract = { ...newIdentity(), address: `0x${"c1".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
-  const page = await openPage(world.baseUrl, world.client);
-  const claimed = await claim(scan(page.qr), contract);
-  const digits = String((await statusOf(world.baseUrl, page))["digits"]);
+  const begin = async (): Promise<() => Promise<number>> => {
+    const page = await openPage(world.baseUrl, world.client);
+    const claimed = await claim(scan(page.qr), contract);
+    const digits = String((await statusOf(world.baseUrl, page))["digits"]);
+    const body = approvalOf(claimed, digits);
+    return async () => (await post(claimed.connection, body, from("192.0.2.3"))).status;
+  };
   const statuses: number[] = [];
-  for (let times = 0; times < 11; times += 1)
-    statuses.push((await approve(claimed, digits)).status);
+  const approve = await begin();
+  for (let times = 0; times < 11; times += 1) statuses.push(await approve());
   assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 422), 429]);
   const described = (await (await fetch(`${world.baseUrl}/openapi.json`)).json()) as {
     paths: Record<string, { post: { responses: object } }>;
   };
   assert.ok("429" in (described.paths["/w/l/{loginId}"]?.post.responses ?? {}));
-  const other = await openPage(world.baseUrl, world.client);
-  await assert.rejects(approveByQr(world.baseUrl, other, contract), /answered 422/);
+  const approveOther = await begin();
+  assert.equal(await approveOther(), 422);
 });
 
-const from = (address: string): Record<string, string> => ({ "x-forwarded-for": address });
-
 test("an address asks contracts 60 times a minute, however many logins it has, and leaves others their share", async () => {
-  await using anvil = await startAnvil();
-  await using world = await openChainWorld(anvil, { TRUSTED_PROXIES: "127.0.0.0/8,::1" });
   const contract = { ...newIdentity(), address: `0x${"c2".repeat(20)}` as const };
   await anvil.rpc("anvil_setCode", [contract.address, answering("ffffffff")]);
   const returnFrom = async (address: string, times: number): Promise<number[]> => {
@@ -235,22 +233,23 @@ test("an address asks contracts 60 times a minute, however many logins it has, a
 });
 
 test("an order of an account that is a contract asks it ten times a minute by each link, and leaves the others their share", async () => {
-  await using anvil = await startAnvil();
-  const chain = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
-  await using world = await openKycWorld({ ...chain, LIMIT_LOOPBACK: "true" });
-  const { person } = world;
+  const person = await world.verify();
   await anvil.rpc("anvil_setCode", [person.address, answering("ffffffff")]);
   const contract = { ...person, privateKey: newIdentity().privateKey };
   const askFor = async (fields: string[]): Promise<unknown> =>
-    (await world.ask({ fields })).body.data?.["link"];
+    (await world.ask({ user: person.address, fields })).body.data?.["link"];
   const link = await askFor(["EMAIL"]);
+  const opened = await openRequest(link);
   const statuses: number[] = [];
   for (let times = 0; times < 6; times += 1)
-    for (const answer of [decline, approveOrder])
-      statuses.push((await answer(contract, link)).status);
+    for (const answer of [declineResult(contract, link), shareResult(contract, opened)])
+      statuses.push((await post(opened.connection, answer, from("192.0.2.4"))).status);
   assert.deepEqual(statuses, [...Array.from({ length: 10 }, () => 422), 429, 429]);
   await anvil.rpc("anvil_setCode", [person.address, answering("1626ba7e")]);
-  assert.equal((await decline(contract, await askFor(["IDCARD_DOB"]))).status, 200);
+  const other = await askFor(["IDCARD_DOB"]);
+  const declined = declineResult(contract, other);
+  const { connection } = scanRequest(other);
+  assert.equal((await post(connection, declined, from("192.0.2.4"))).status, 200);
 });
 
 /** Declines an order with a signature that is nobody's. */
@@ -261,13 +260,6 @@ async function declineFrom(address: string, link: unknown): Promise<number> {
 }
 
 test("an address asks contracts 60 times a minute, however many orders it was shown, and leaves others their share", async () => {
-  await using anvil = await startAnvil();
-  await using world = await openKycWorld({
-    CHAIN_RPC_URL: anvil.url,
-    SIGNER_KEY: fundedKey,
-    CONFIRMATIONS: "1",
-    TRUSTED_PROXIES: "127.0.0.0/8,::1",
-  });
   const links: unknown[] = [];
   for (let orders = 0; orders < 8; orders += 1) {
     const { sourceKey } = await world.buy();
@@ -284,10 +276,7 @@ test("an address asks contracts 60 times a minute, however many orders it was sh
 });
 
 test("a business logs in by its members, opens no session and decides no order, never by its own signature", async () => {
-  await using anvil = await startAnvil();
-  const environment = { CHAIN_RPC_URL: anvil.url, SIGNER_KEY: fundedKey, CONFIRMATIONS: "1" };
-  await using world = await openKybWorld({ environment });
-  const { address } = world.business;
+  const { address } = await actorsOf(world, world.apiKey).found();
   // Whatever its members approved: here its contract agrees to everything.
   await anvil.rpc("anvil_setCode", [address, answering("1626ba7e")]);
   const page = await openPage(world.baseUrl, world.client);
@@ -295,12 +284,6 @@ test("a business logs in by its members, opens no session and decides no order, 
   await assert.rejects(approveByQr(world.baseUrl, page, contract), /answered 422.*signature_wrong/);
   await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
   await verifyAccount(world, address);
-  const { ctx, clientDomainId } = world;
-  const bought = { clientDomainId, name: "Dynamic", fields: null, transfers: 5, priceRappen: 0n };
-  const { sourceKey } = (await buyPackage(ctx, bought, "test")).kycPackage;
-  const expiration = ctx.clock.now() + 600;
-  const order = { user: address, sourceKey, callback: receiverUrl, expiration, fields: ["EMAIL"] };
-  const asked = await world.call("POST", "/api/v2/kyc/qrcode", { body: order });
-  const { link } = asked.body["data"] as { link: string };
-  assert.equal((await decline(contract, link)).status, 422);
+  const asked = await world.ask({ user: address, fields: ["EMAIL"] });
+  assert.equal((await decline(contract, asked.body.data?.["link"])).status, 422);
 });

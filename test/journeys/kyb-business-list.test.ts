@@ -90,15 +90,15 @@ test("an operator reads all businesses by address, 100 on a page, or those of on
 test("a page of businesses ends where it is full, whatever rosters and names somebody was invited into", async () => {
   const { ctx } = world;
   const name = "會".repeat(100);
-  const mira = world.person("mira").address;
-  const members = [mira, ...Array.from({ length: 49 }, (_, at) => addressOf(100_000 + at))];
+  const invited = world.person("lara").address;
+  const members = [invited, ...Array.from({ length: 49 }, (_, at) => addressOf(100_000 + at))];
   const charter = bytesOfHex(
     encodeCharter({
       rules: { signature_requests: "MAJORITY", data_requests: "MAJORITY", governance: "MAJORITY" },
       members: members.map((address, at) => ({ address, isVoting: at < 2 })),
     }),
   );
-  const large = Array.from({ length: 200 }, (_, at) => addressOf(20_000 + at));
+  const large = Array.from({ length: 100 }, (_, at) => addressOf(20_000 + at));
   for (const address of large) {
     await ctx.db.query(sql`
       insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
@@ -116,13 +116,12 @@ test("a page of businesses ends where it is full, whatever rosters and names som
   const listed: string[] = [];
   let cursor: string | undefined;
   do {
-    const { items, nextCursor } = await showBusinesses(ctx, mira, cursor);
+    const { items, nextCursor } = await showBusinesses(ctx, invited, cursor);
     assert.ok(Buffer.byteLength(JSON.stringify(items)) < 1.5 * 1024 * 1024);
     listed.push(...items.map(({ address }) => address));
     cursor = nextCursor;
   } while (cursor !== undefined);
-  assert.equal(listed.length, new Set(listed).size);
-  assert.deepEqual(listed.slice(-200), large);
+  assert.deepEqual(listed, large);
 });
 
 test("400: a cursor of the list of businesses that is not ours is refused", async () => {
