@@ -1,8 +1,8 @@
 // A PostgreSQL server of a test's own: to be killed, or to hold what waits for older transactions in every database.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres/embedded-postgres.ts";
+import { clusterParent } from "./cluster-parent.ts";
 
 export interface OwnPostgres extends AsyncDisposable {
   readonly url: string;
@@ -13,7 +13,7 @@ export interface OwnPostgres extends AsyncDisposable {
 }
 
 export async function openOwnPostgres(): Promise<OwnPostgres> {
-  const directory = mkdtempSync(join(tmpdir(), "svc-own-"));
+  const directory = mkdtempSync(join(clusterParent, "svc-own-"));
   // As root it runs as another user, who has to pass here.
   chmodSync(directory, 0o711);
   const place = { directory: join(directory, "postgres"), log: () => undefined };

@@ -61,6 +61,18 @@ function hasRoomInMemory(): boolean {
   }
 }
 
+/** Servers that tests start for themselves lie there too, some with programs of their own; not every memory runs any. */
+function runsPrograms(directory: string): boolean {
+  const program = join(directory, "program");
+  writeFileSync(program, "", { mode: 0o700 });
+  try {
+    accessSync(program, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Runs of this user carry their process id: memory that a killed one kept is freed by the next. */
 const ownPrefix = `svc-test-run-${userInfo().uid}-`;
 
@@ -139,6 +151,7 @@ async function runTests(): Promise<number> {
     return await run(process.execPath, [...options, ...writeGroups(directory)], {
       TEST_DATABASE_URL: url,
       NODE_COMPILE_CACHE: compileCache,
+      ...(runsPrograms(directory) && { TEST_CLUSTER_PARENT: directory }),
     });
   } finally {
     rmSync(directory, { recursive: true, force: true });

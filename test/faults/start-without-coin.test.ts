@@ -4,13 +4,13 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
 import { addressOfPrivateKey } from "@svc/protocol";
 import { startAnvil } from "../anvil.ts";
+import { clusterParent } from "../cluster-parent.ts";
 import { root } from "../transcript.ts";
 import { freePort } from "../world.ts";
 import { until } from "../patience.ts";
@@ -32,7 +32,7 @@ async function startWaiting(program: readonly string[]): Promise<
 > {
   await using stack = new AsyncDisposableStack();
   const anvil = stack.use(await startAnvil());
-  const directory = await mkdtemp(join(tmpdir(), "svc-stop-"));
+  const directory = await mkdtemp(join(clusterParent, "svc-stop-"));
   const pidFile = join(directory, "postgres", "data", "postmaster.pid");
   stack.defer(async () => rm(directory, { recursive: true, force: true }));
   stack.defer(async () => untilAbsent(pidFile));

@@ -1,7 +1,6 @@
 // Verbs on one directory, with no service that runs its server: one of them starts it for all.
 import assert from "node:assert/strict";
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,11 +12,12 @@ import {
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
 import { removeSocketDirectory } from "./embedded-postgres-files.ts";
+import { clusterParent } from "../../../../test/cluster-parent.ts";
 import { until } from "../../../../test/patience.ts";
 
 type Shared = Pick<EmbeddedPostgres, "connection" | "close">;
 
-const parent = await mkdtemp(join(tmpdir(), "svc-test-"));
+const parent = await mkdtemp(join(clusterParent, "svc-test-"));
 await chmod(parent, 0o755);
 after(async () => rm(parent, { recursive: true, force: true }));
 const directory = join(parent, "postgres");

@@ -16,7 +16,6 @@ import {
   symlink,
   writeFile,
 } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
@@ -29,6 +28,7 @@ import {
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
 import type { EmbeddedPostgres } from "./embedded-postgres.ts";
+import { clusterParent } from "../../../../test/cluster-parent.ts";
 
 const isRoot = process.getuid?.() === 0;
 const nobody = { uid: 65_534, gid: 65_534 };
@@ -49,7 +49,7 @@ const pristine = join(await temporary(), "new", "postgres");
 const installation = await install();
 
 async function temporary(): Promise<string> {
-  const path = await mkdtemp(join(tmpdir(), "svc-test-"));
+  const path = await mkdtemp(join(clusterParent, "svc-test-"));
   await chmod(path, 0o755);
   after(async () => rm(path, { recursive: true, force: true }));
   return path;
