@@ -36,6 +36,31 @@ async function start(): Promise<void> {
   server = await world.startProcess(settings, { port: Number(new URL(base).port) });
 }
 
+/** Where a code is good no more. */
+const redeemed = {
+  name: "the code becomes tokens",
+  on: "insert on token_family",
+  when: "true",
+};
+/** What the code is answered after the crash, and once more. */
+const crashes: readonly { point: CrashPoint; statuses: number[] }[] = [
+  { point: redeemed, statuses: [200, 400] },
+  { point: { ...redeemed, isSeen: true }, statuses: [400, 400] },
+];
+
+/** Finished logins, each with what redeems its code. */
+const openCodes = async () =>
+  Promise.all(
+    crashes.map(async ({ point, statuses }) => {
+      const page = await openPage(base, world.client);
+      await approveByQr(base, page, newIdentity());
+      const code = (await finish(base, page)).searchParams.get("code") ?? "";
+      const answer = async (): Promise<Response> =>
+        redeem(base, world.client, { code, verifier: page.pkce.verifier });
+      return { point, statuses, answer };
+    }),
+  );
+
 test("logins go on after a crash at every step, and one whose time is over is told so", async (t) => {
   const late = await openPage(base, world.client);
   await world.advance(200);
@@ -55,9 +80,27 @@ test("logins go on after a crash at every step, and one whose time is over is to
   await approveByQr(base, finished, newIdentity());
   const callback = await finish(base, finished);
   const { tokens, page: over, code } = await logIn(base, world.client, newIdentity());
-  await server.kill();
+  const codes = await openCodes();
+  const points = crashes.map(({ point }) => point);
+  await using gates = await openGates(world.ctx.config.databaseUrl ?? "", { points, processName });
+  const stops = codes.map(({ point, answer }) => ({
+    point,
+    work: async (): Promise<void> => assert.rejects(answer(), TypeError),
+  }));
+  await Promise.all(await killAt(gates, stops, async () => server.kill()));
   await start();
 
+  await t.test(
+    `codes whose server dies ${crashes.map(({ point }) => whenOf(point)).join(" or ")} it commits that ${redeemed.name} are good once in all`,
+    async () => {
+      for (const { point, statuses, answer } of codes)
+        assert.deepEqual(
+          [(await answer()).status, (await answer()).status],
+          statuses,
+          `${whenOf(point)} the commit`,
+        );
+    },
+  );
   await t.test("past the login's lifetime the browser is told plainly to start again", async () => {
     assert.deepEqual(await statusOf(base, late), {
       kind: "failed",
@@ -106,43 +149,4 @@ test("logins go on after a crash at every step, and one whose time is over is to
     const { verifier } = over.pkce;
     assert.equal((await redeem(base, world.client, { code, verifier })).status, 400);
   });
-});
-
-/** Where a code is good no more. */
-const redeemed = {
-  name: "the code becomes tokens",
-  on: "insert on token_family",
-  when: "true",
-};
-/** What the code is answered after the crash, and once more. */
-const crashes: readonly { point: CrashPoint; statuses: number[] }[] = [
-  { point: redeemed, statuses: [200, 400] },
-  { point: { ...redeemed, isSeen: true }, statuses: [400, 400] },
-];
-
-test(`codes whose server dies ${crashes.map(({ point }) => whenOf(point)).join(" or ")} it commits that ${redeemed.name} are good once in all`, async () => {
-  const codes = await Promise.all(
-    crashes.map(async ({ point, statuses }) => {
-      const page = await openPage(base, world.client);
-      await approveByQr(base, page, newIdentity());
-      const code = (await finish(base, page)).searchParams.get("code") ?? "";
-      const answer = async (): Promise<Response> =>
-        redeem(base, world.client, { code, verifier: page.pkce.verifier });
-      return { point, statuses, answer };
-    }),
-  );
-  const points = crashes.map(({ point }) => point);
-  await using gates = await openGates(world.ctx.config.databaseUrl ?? "", { points, processName });
-  const stops = codes.map(({ point, answer }) => ({
-    point,
-    work: async (): Promise<void> => assert.rejects(answer(), TypeError),
-  }));
-  await Promise.all(await killAt(gates, stops, async () => server.kill()));
-  await start();
-  for (const { point, statuses, answer } of codes)
-    assert.deepEqual(
-      [(await answer()).status, (await answer()).status],
-      statuses,
-      `${whenOf(point)} the commit`,
-    );
 });
