@@ -77,8 +77,20 @@ export function openSessions(ctx: SessionContext): WalletSessions {
   };
 }
 
-/** Proves the identity to a broker by a signed `Session` (decisions, section 3). */
+/**
+ * Proves the identity to a broker by a signed `Session` (decisions, section 3). A challenge opens one session: where its
+ * answer came twice on its way, the broker may refuse the second, which is the one that is heard, and is asked for another.
+ */
 async function openSession(ctx: SessionContext, broker: string): Promise<string> {
+  const first = await tryOpenSession(ctx, broker);
+  const opened = first.status === 422 ? await tryOpenSession(ctx, broker) : first;
+  const { token } = membersOf(opened.text);
+  if (opened.status !== 200 || typeof token !== "string" || !/^[\w.~+/=-]{1,500}$/.test(token))
+    throw refusalOfAnswer(`${broker}/w/session`, opened);
+  return token;
+}
+
+async function tryOpenSession(ctx: SessionContext, broker: string): Promise<CallAnswer> {
   const challengeUrl = `${broker}/w/session/challenge`;
   const asked = await call(ctx.fetch, { url: challengeUrl, body: {} });
   if (asked.status !== 200) throw refusalOfAnswer(challengeUrl, asked);
@@ -99,9 +111,5 @@ async function openSession(ctx: SessionContext, broker: string): Promise<string>
   const signature = await ctx.identity.sign(sessionDigest({ origin: broker, challenge, deadline }));
   const url = `${broker}/w/session`;
   const body = { svcID: ctx.identity.address, challenge, deadline, signature };
-  const opened = await call(ctx.fetch, { url, body });
-  const { token } = membersOf(opened.text);
-  if (opened.status !== 200 || typeof token !== "string" || !/^[\w.~+/=-]{1,500}$/.test(token))
-    throw refusalOfAnswer(url, opened);
-  return token;
+  return call(ctx.fetch, { url, body });
 }

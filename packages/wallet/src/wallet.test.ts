@@ -445,6 +445,23 @@ await test("a session that the broker forgot is opened anew, once", async () => 
   assert.equal(opened(), 3);
 });
 
+await test("a session whose challenge was used on its way is opened by another one, once", async () => {
+  broker.reset();
+  broker.deadline = now + 300;
+  for (const refusals of [1, 2]) {
+    let left = refusals;
+    const send: typeof fetch = async (url, init) => {
+      if (url !== `${broker.url}/w/session` || left === 0) return fetch(url, init);
+      left -= 1;
+      return new Response("{}", { status: 422 });
+    };
+    const listed = (await walletOf("alice", { fetch: send })).logins();
+    if (refusals === 1) await listed;
+    else await refuses(listed, "broker_refused");
+    assert.equal(left, 0);
+  }
+});
+
 await test("by a clock that tells no Unix seconds nothing is signed", async () => {
   const late = "svc:sign?data=0x6869&type=qr&dl=1000000";
   const handOver = `svc:${(await walletOf("alice")).address}?attr=email&type=text`;
