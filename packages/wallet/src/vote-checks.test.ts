@@ -50,6 +50,17 @@ await test("a member without a vote approves nothing", async () => {
   assert.equal((await approve(dataRequestItem)).status, "open");
 });
 
+await test("who changes a vote that the broker may have is told of it, and sends no other", async () => {
+  fake.reset();
+  broker.reset();
+  fake.items = [dataRequestItem];
+  const wallet = await walletOf("alice", [broker.url]);
+  await refuses(wallet.vote("01Q", { vote: "reject" }), "not_found", /identity$/);
+  await wallet.vote("01J", { vote: "approve" });
+  await refuses(wallet.vote("01J", { vote: "reject" }), "not_found", /another vote on it before/);
+  assert.equal(fake.votes.length, 1);
+});
+
 await test("only approve is an approval, and nothing but a vote is one", async () => {
   fake.reset();
   broker.reset();

@@ -289,10 +289,11 @@ async function sendAgain(
   const { broker, kind, business, expiresAt, body, noted } = isRecord(sent) ? sent : {};
   const isSame = isRecord(body) && body["vote"] === decision.vote;
   const isListed = typeof broker === "string" && (await ctx.brokers()).includes(broker);
-  if (!isSame || !isListed)
-    throw (
-      unasked ?? new WalletRefusal("not_found", `nothing of the id ${id} waits for this identity`)
-    );
+  if (!isSame || !isListed) {
+    const earlier = isRecord(body) && !isSame ? ", which has sent another vote on it before" : "";
+    const fault = `nothing of the id ${id} waits for this identity${earlier}`;
+    throw unasked ?? new WalletRefusal("not_found", fault);
+  }
   requireKind(id, String(kind), decision);
   const given: readonly unknown[] = Array.isArray(body["optional"]) ? body["optional"] : [];
   const gone = decision.without?.find((name) => given.includes(name));
