@@ -384,7 +384,10 @@ test("a page that comes into view after its login was finished in another tab bl
     // The cookie of a finished login goes after a minute.
     stub.refusal = { status: 404, reason: "login_not_found" };
     await setHidden(page, false);
-    await page.locator("[data-state]").getByText("It was finished in another tab").waitFor();
+    await page
+      .locator("[data-state]")
+      .getByText("It was finished, perhaps in another tab")
+      .waitFor();
   }
 });
 

@@ -119,7 +119,7 @@ test("a page that cannot go on says why, in the person's language", async () => 
   const byQr = `${world.baseUrl}/w/b/${finished.loginId}`;
   for (const [says, response] of [
     [/mit einer anderen Identität geantwortet/, await hinted.jar.fetch(asked, languages)],
-    [/in einem anderen Tab abgeschlossen/, await page.jar.fetch(url, languages)],
+    [/abgeschlossen, vielleicht in einem anderen Tab/, await page.jar.fetch(url, languages)],
     // No button leads on from a browser that did not begin the login.
     [/Zeit ist abgelaufen\.\s+Gehen Sie zurück zur Website/, await openJar().fetch(url, languages)],
     // What was shared is not known here: the page does not say that nothing was.

@@ -61,7 +61,7 @@ const en = {
   restartedTitle: "Started again in another tab",
   restartedHint: "This page is out of date. Go on in the other tab.",
   overTitle: "This login has ended",
-  overHint: "It was finished in another tab, or its time is up.",
+  overHint: "It was finished, perhaps in another tab, or its time is up.",
   noCookieHint:
     "Your browser does not hold the cookie of this login. If it blocks cookies, allow them for this page. Then start again at the site you came from.",
   startAgain: "Start again",
@@ -153,7 +153,8 @@ const de: Record<TextKey, string> = {
   restartedTitle: "In einem anderen Tab neu begonnen",
   restartedHint: "Diese Seite ist überholt. Machen Sie im anderen Tab weiter.",
   overTitle: "Diese Anmeldung ist beendet",
-  overHint: "Sie wurde in einem anderen Tab abgeschlossen, oder ihre Zeit ist abgelaufen.",
+  overHint:
+    "Sie wurde abgeschlossen, vielleicht in einem anderen Tab, oder ihre Zeit ist abgelaufen.",
   noCookieHint:
     "Ihr Browser hat das Cookie dieser Anmeldung nicht. Falls er Cookies blockiert, erlauben Sie sie für diese Seite. Beginnen Sie dann bei der Website neu, von der Sie kommen.",
   startAgain: "Neu beginnen",
@@ -246,7 +247,7 @@ const fr: Record<TextKey, string> = {
   restartedTitle: "Recommencé dans un autre onglet",
   restartedHint: "Cette page n’est plus à jour. Poursuivez dans l’autre onglet.",
   overTitle: "Cette connexion est terminée",
-  overHint: "Elle s’est achevée dans un autre onglet, ou son temps est écoulé.",
+  overHint: "Elle s’est achevée, peut-être dans un autre onglet, ou son temps est écoulé.",
   noCookieHint:
     "Votre navigateur n’a pas le cookie de cette connexion. S’il bloque les cookies, autorisez-les pour cette page. Recommencez ensuite sur le site d’où vous venez.",
   startAgain: "Recommencer",
@@ -337,7 +338,7 @@ const it: Record<TextKey, string> = {
   restartedTitle: "Ricominciato in un’altra scheda",
   restartedHint: "Questa pagina non è più aggiornata. Continua nell’altra scheda.",
   overTitle: "Questo accesso è terminato",
-  overHint: "È stato completato in un’altra scheda oppure il tempo è scaduto.",
+  overHint: "È stato completato, forse in un’altra scheda, oppure il tempo è scaduto.",
   noCookieHint:
     "Il tuo browser non ha il cookie di questo accesso. Se blocca i cookie, consentili per questa pagina. Poi ricomincia dal sito da cui provieni.",
   startAgain: "Ricomincia",
@@ -427,7 +428,7 @@ const es: Record<TextKey, string> = {
   restartedTitle: "Empezado de nuevo en otra pestaña",
   restartedHint: "Esta página ya no está actualizada. Continúe en la otra pestaña.",
   overTitle: "Este inicio de sesión ha terminado",
-  overHint: "Se completó en otra pestaña o se acabó el tiempo.",
+  overHint: "Se completó, quizá en otra pestaña, o se acabó el tiempo.",
   noCookieHint:
     "Su navegador no tiene la cookie de este inicio de sesión. Si bloquea las cookies, permítalas para esta página. Después empiece de nuevo en el sitio del que viene.",
   startAgain: "Empezar de nuevo",
