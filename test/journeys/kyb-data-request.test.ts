@@ -389,6 +389,7 @@ await test("later approvals are for the fields that the first one fixed, and for
   await world.voteAs("alice", id, { item, optional: ["BUSINESS_DIRECTOR_COUNT"] });
   const other = await world.voteAs("bob", id, { optional: [] });
   assert.deepEqual(reasonOf(other), [422, "signature_wrong"]);
+  assert.match(String(other.body.error?.message), /another member may have decided/);
   const bobs = await world.findVote("bob", id);
   assert.equal((await world.voteAs("bob", id)).body["status"], "approved");
   await world.waitFor(id, "released");

@@ -1,4 +1,11 @@
-import { type Address, type BusinessRule, type Hex, hexOfBytes, type Hex32 } from "@svc/protocol";
+import {
+  type Address,
+  type BusinessRule,
+  type Hex,
+  hexOfBytes,
+  type Hex32,
+  parseSignature,
+} from "@svc/protocol";
 import type { Queryable } from "../../platform/database/db.ts";
 import { purgeInBatches } from "../../platform/database/purge.ts";
 import { workInTransactions } from "../../platform/database/work-in-batches.ts";
@@ -145,8 +152,18 @@ async function checkApproval(
   const hash = await hashOf(ctx, tx, { ballot, optional: vote.optional ?? [] });
   const { business, category, epoch, validUntil } = ballot;
   const approval = { chainId: ctx.chain.chainId, business, category, hash, epoch, validUntil };
-  if (!isApprovalOf(member, approval, vote.signature)) throw signatureWrong(vote.signature);
+  if (!isApprovalOf(member, approval, vote.signature)) throw wrongApproval(ballot, vote.signature);
   return hash;
+}
+
+/** Members may choose at the same time, and the second was shown that the choice is open. */
+function wrongApproval({ kind, hash }: Ballot, signature: string): Problem {
+  if (kind !== "data_request" || hash === null || parseSignature(signature) === null)
+    return signatureWrong(signature);
+  return new Problem("signature_wrong", {
+    message:
+      "the signature is over something else than this: another member may have decided which optional fields go; look at it again",
+  });
 }
 
 async function hashOf(
