@@ -104,6 +104,44 @@ await test("a founding of which the broker tells no status is refused", async ()
   fake.address = told;
 });
 
+await test("a founding whose answer was lost is the same one again, until it is told of, refused as known, or over", async () => {
+  broker.reset();
+  fake.reset();
+  let at = 1_000_000;
+  let status = 503;
+  const answer: typeof fetch = async (url, init) => {
+    const heard = await fetch(url, init);
+    const isLost = url === `${broker.url}${path}` && init?.method === "POST" && status !== 201;
+    return isLost ? new Response("{}", { status }) : heard;
+  };
+  const wallet = await walletOf("alice", [broker.url], { fetch: answer, now: async () => at });
+  const founder = { address: addressOf("alice"), name: "Alice", isVoting: true };
+  const plan = { name: "Alpine AG", environment: "live", members: [founder], rules: {} } as const;
+  fake.address = ({ salt, rules }) =>
+    addressOfBusiness({
+      factory,
+      salt: salt as Hex32,
+      charter: encodeCharter({ rules, members: [founder] } as unknown as Charter),
+    });
+  const found = async (name: string, as: number): Promise<void> => {
+    status = as;
+    const made = wallet.foundBusiness({ ...plan, name });
+    if (as === 201) await made;
+    else await refuses(made, "broker_refused");
+  };
+  await found("Alpine AG", 503);
+  await found("Alpine AG", 429);
+  await found("Other AG", 503);
+  await found("Alpine AG", 201);
+  await found("Alpine AG", 409);
+  await found("Alpine AG", 503);
+  at += 7 * 86_400 - 60;
+  await found("Alpine AG", 503);
+  const salts = fake.founded.map(({ salt }) => salt);
+  const kinds = salts.map((salt) => salts.indexOf(salt));
+  assert.deepEqual(kinds, [0, 0, 2, 0, 4, 5, 6]);
+});
+
 await test("a list that is too long or none is refused, and never passes for an empty one", async () => {
   broker.reset();
   const wallet = await walletOf("alice", [broker.url]);

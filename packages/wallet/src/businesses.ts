@@ -4,6 +4,7 @@ import {
   governanceActs,
   hexOfBytes,
   invitationDigest,
+  isHexOf,
   isRecord,
   parseAddress,
   type Address,
@@ -20,9 +21,11 @@ import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { readItems, readPages } from "./pages.ts";
 import { sayAct, sayFounding, sayProposal } from "./question.ts";
+import { getMended, hashedRecordKey, putRecord } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
-import { membersOf } from "./transport.ts";
+import type { StorageKey } from "./storage.ts";
+import { membersOf, refusalOfAnswer } from "./transport.ts";
 import { approveAgain, castVoteOn } from "./votes.ts";
 
 /** A business that this identity is a member of. */
@@ -117,6 +120,8 @@ export interface Proposed {
 /** Of a business a broker tells 20; each is said with all members, so that thousands would take minutes. */
 const proposalsMax = 100;
 const foundingSeconds = 7 * 86_400;
+/** A broker takes no founding whose end is nearer. */
+const foundingSecondsMin = 60;
 /**
  * A proposer signs before anybody was shown an end, so an approval that would count for longer than this is not given:
  * by then members have decided, or the proposal is over.
@@ -193,9 +198,10 @@ async function findMeant(
 }
 
 /**
- * Founds a business: signs the founder's own invitation and has the others invited.
+ * Founds a business: signs the founder's own invitation and has the others invited. Until an answer is heard the same
+ * plan is the same business, so that asking again after a lost one founds no second.
  *
- * @throws {WalletRefusal} unsupported without a broker, broker_refused
+ * @throws {WalletRefusal} unsupported without a broker, broker_refused, unreachable
  */
 export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Promise<Founded> {
   const [broker] = await ctx.brokers();
@@ -206,13 +212,18 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const { value: page } = await readPages(ctx, broker, list).next();
   const factory = factoryOf(page?.members["factories"], environment);
   const chainId = await chainIdOf(ctx, broker);
-  const salt = hexOfBytes(ctx.random(32));
-  const deadline = (await ctx.now()) + foundingSeconds;
+  const asked = { name, environment, members: members.map(wireMember), rules };
+  const key = hashedRecordKey("founding", ctx.identity.address, broker, JSON.stringify(asked));
+  const { salt, deadline } = await drawOnce(ctx, key);
   const digest = invitationDigest({ chainId, factory, salt, charter, deadline });
   const signature = await ctx.identity.sign(digest);
-  const body = { name, environment, members: members.map(wireMember), rules, salt, deadline };
-  const request = { path: "/w/businesses", body: { ...body, signature } };
-  const answer = await ctx.sessions.ask(broker, request, [201, 200]);
+  const path = "/w/businesses";
+  const body = { ...asked, salt, deadline, signature };
+  const answer = await ctx.sessions.call(broker, { path, body });
+  const isFounded = answer.status === 201 || answer.status === 200;
+  // Where an earlier answer was lost, any other refusal says nothing of what that call did.
+  if (isFounded || answer.status === 409) await ctx.storage.remove(key);
+  if (!isFounded) throw refusalOfAnswer(`${broker}${path}`, answer);
   const { invitationId, address, status } = membersOf(answer.text);
   const expected = addressOfBusiness({ factory, charter, salt });
   if (typeof invitationId !== "string" || typeof status !== "string" || address !== expected)
@@ -221,6 +232,23 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const founding = { business: { address, name }, charter: { rules, members, names } };
   const words = sayFounding(founding, status);
   return { invitationId, address, status, deadline, words };
+}
+
+const isHash = (value: unknown): value is Hex32 => isHexOf(value, 32);
+
+/** What makes a founding one of its own: kept while the broker may have it without this wallet having heard so. */
+async function drawOnce(
+  ctx: WalletContext,
+  key: StorageKey,
+): Promise<{ salt: Hex32; deadline: number }> {
+  const now = await ctx.now();
+  const kept = await getMended(ctx, key);
+  const { salt, deadline } = isRecord(kept) ? kept : {};
+  if (isHash(salt) && typeof deadline === "number" && deadline > now + foundingSecondsMin)
+    return { salt, deadline };
+  const drawn = { salt: hexOfBytes(ctx.random(32)), deadline: now + foundingSeconds };
+  await putRecord(ctx, key, drawn);
+  return drawn;
 }
 
 /**

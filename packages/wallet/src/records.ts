@@ -13,7 +13,7 @@ export interface RecordContext {
 }
 
 /** Kinds of records. They are personal data, so they are sealed with a key that only their identity can derive. */
-export type RecordFolder = "credential" | "history" | "shown" | "transaction" | "vote";
+export type RecordFolder = "credential" | "founding" | "history" | "shown" | "transaction" | "vote";
 
 /** A record with the key under which it is stored. */
 export interface StoredRecord {

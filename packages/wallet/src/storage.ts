@@ -7,6 +7,7 @@ export type StorageFolder =
   | "chain"
   | "claim"
   | "credential"
+  | "founding"
   | "history"
   | "identity"
   | "keys"
