@@ -21,11 +21,7 @@ async function listProposals(): Promise<unknown[]> {
 }
 
 async function propose(): Promise<string> {
-  const members = ["alice", "bob"].map((name) => ({
-    address: world.person(name).address,
-    name,
-    votingRights: true,
-  }));
+  const members = world.rosterOf(["alice", "bob"]);
   return world.govern("alice", { operation: "changeCharter", members }, { voters: [] });
 }
 

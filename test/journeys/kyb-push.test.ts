@@ -6,28 +6,14 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { hexOfBytes } from "@svc/protocol";
-import {
-  memoryStorage,
-  openIdentity,
-  openWallet,
-  type PushDevice,
-  WalletRefusal,
-} from "@svc/wallet";
+import { type PushDevice, WalletRefusal } from "@svc/wallet";
 import { lockBallot, restartBallot } from "../../service/src/kyb/ballot/ballot-store.ts";
 import { openKybWorld } from "../kyb-world.ts";
+import { openWalletAt } from "../wallet-at.ts";
 
 await using world = await openKybWorld();
 const { baseUrl } = world;
-const privateKey = hexOfBytes(world.person("carol").privateKey);
-const wallet = openWallet({
-  identity: await openIdentity({ kind: "private-key", privateKey }),
-  storage: memoryStorage(),
-  seededBrokers: [baseUrl],
-  fetch,
-  now: async () => world.ctx.clock.now(),
-  random: (length) => new Uint8Array(randomBytes(length)),
-});
+const { wallet } = await openWalletAt(world, { privateKey: world.person("carol").privateKey });
 
 /** The push service of a browser: it counts what comes for each device. */
 async function openPushService() {

@@ -147,12 +147,7 @@ test("the operator lists and shows businesses, and takes back the word for one",
 
 test("a suspended business is not verified, its members cannot vote; reinstated it is as before", async () => {
   const { address } = await world.found({ members: ["dora", "emil"] });
-  const members = ["dora"].map((name) => ({
-    address: world.person(name).address,
-    name,
-    votingRights: true,
-  }));
-  const request = { operation: "changeCharter", members };
+  const request = { operation: "changeCharter", members: world.rosterOf(["dora"]) };
   const id = await world.govern("dora", request, { business: address, voters: [] });
   const item = await world.findVote("dora", id);
   assert.equal((await svc("business", "suspend", address)).status, 0);

@@ -11,11 +11,7 @@ const { db } = world.ctx;
 /** A stranger makes alice a member of its own business, without asking, and has two questions for her there. */
 async function enrolAlice(stranger: string): Promise<string[]> {
   const business = await world.found({ members: [stranger], isVerified: false });
-  const members = [stranger, "alice"].map((name) => ({
-    address: world.person(name).address,
-    name,
-    votingRights: true,
-  }));
+  const members = world.rosterOf([stranger, "alice"]);
   const act = { operation: "changeCharter", members, rules: { governance: "UNANIMOUS" } };
   await world.govern(stranger, act, { business: business.address, voters: [stranger] });
   await world.until("alice is a member", async () => {

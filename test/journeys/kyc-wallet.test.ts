@@ -1,9 +1,7 @@
 // A merchant asks, a person decides in the wallet: over the real service, from the QR code's text to the order's status.
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { hexOfBytes } from "@svc/protocol";
-import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
+import type { Wallet } from "@svc/wallet";
 import { buyPackage, createApiKey } from "../../service/src/accounts/index.ts";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeTokens } from "../../service/src/kyc/orders.ts";
@@ -11,6 +9,7 @@ import { settleWithoutChain } from "../../service/src/credentials/test-credentia
 import { scanRequest } from "../kyc-world.ts";
 import { untilWritersEnd } from "../lock-waits.ts";
 import { type Identity, newIdentity, openWalletSession } from "../raw-wallet.ts";
+import { openWalletAt } from "../wallet-at.ts";
 import { openWorld } from "../world.ts";
 
 await using world = await openWorld();
@@ -28,16 +27,7 @@ interface Person extends Identity {
 
 async function openPerson(): Promise<Person> {
   const own = newIdentity();
-  const privateKey = hexOfBytes(own.privateKey);
-  const identity = await openIdentity({ kind: "private-key", privateKey });
-  const wallet = openWallet({
-    identity,
-    storage: memoryStorage(),
-    seededBrokers: [world.baseUrl],
-    fetch,
-    now: async () => ctx.clock.now(),
-    random: (length) => new Uint8Array(randomBytes(length)),
-  });
+  const { wallet } = await openWalletAt(world, { privateKey: own.privateKey });
   return { wallet, ...own };
 }
 

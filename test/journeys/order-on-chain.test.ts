@@ -1,12 +1,11 @@
 // An order over the whole service with its embedded chain: approved in the wallet, settled, confirmed, and its receipt
 // verified by a merchant who asks nobody but the chain.
 import assert from "node:assert/strict";
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { verifyReceipt } from "@svc/merchant";
-import { hexOfBytes, type Receipt } from "@svc/protocol";
-import { memoryStorage, openIdentity, openWallet } from "@svc/wallet";
+import type { Receipt } from "@svc/protocol";
 import {
   concat,
   encodeAbiParameters,
@@ -26,6 +25,7 @@ import { findCredential } from "../../service/src/credentials/credential-store.t
 import { announceInvalidated } from "../../service/src/kyc/index.ts";
 import { runVerb } from "../operator-verbs.ts";
 import { until } from "../patience.ts";
+import { openWalletAt } from "../wallet-at.ts";
 import { openWorld } from "../world.ts";
 
 await using world = await openWorld({ CHAIN: "on", SETTLEMENT_WINDOW_SECONDS: "0" });
@@ -38,18 +38,7 @@ const { kycPackage } = await buyPackage(
   "test",
 );
 const issuer = await getBuiltInIssuer(ctx, "demo", "live");
-const identity = await openIdentity({
-  kind: "private-key",
-  privateKey: hexOfBytes(randomBytes(32)),
-});
-const wallet = openWallet({
-  identity,
-  storage: memoryStorage(),
-  seededBrokers: [world.baseUrl],
-  fetch,
-  now: async () => ctx.clock.now(),
-  random: (length) => new Uint8Array(randomBytes(length)),
-});
+const { wallet, address } = await openWalletAt(world);
 
 async function ask<Data>(path: string, body?: object): Promise<Data> {
   const answer = await fetch(`${world.baseUrl}${path}`, {
@@ -63,7 +52,7 @@ async function ask<Data>(path: string, body?: object): Promise<Data> {
 }
 
 const { id: credentialId } = await issueCredential(ctx, issuer, {
-  user: identity.address,
+  user: address,
   document: "CONTACT",
   fields: [{ field: "EMAIL", data: "alice@example.com" }],
   expiresAt: ctx.clock.now() + 365 * 86_400,
@@ -76,7 +65,7 @@ await until("the credential is attested", async () => {
 const { link, referenceKey } = await ask<{ link: string; referenceKey: string }>(
   "/api/v2/kyc/qrcode",
   {
-    user: identity.address,
+    user: address,
     sourceKey: kycPackage.sourceKey,
     callback: "http://localhost:4999/hook",
     expiration: ctx.clock.now() + 600,
@@ -126,7 +115,7 @@ await test("an approved order is confirmed by the chain, with both hashes in its
 
 await test("the receipt is verified with the merchant's own anchors and the chain alone", async () => {
   const verified = await verifyReceipt(receipt, anchors);
-  assert.equal(verified.user, identity.address);
+  assert.equal(verified.user, address);
   const facts = verified.proved.map(({ fact }) => fact);
   for (const fact of ["consent", "attested", "live", "initiated", "confirmed"]) {
     assert.ok(facts.includes(fact as (typeof facts)[0]), fact);

@@ -2,11 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
-import { randomBytes } from "node:crypto";
-import { hexOfBytes } from "@svc/protocol";
-import { memoryStorage, openIdentity, openWallet } from "@svc/wallet";
 import { openGate, startAnvil } from "../anvil.ts";
 import { fundedKey } from "../chain-processes.ts";
+import { openWalletAt } from "../wallet-at.ts";
 import { openWorld } from "../world.ts";
 
 await using anvil = await startAnvil();
@@ -62,21 +60,10 @@ await test("a wallet pays also where the node has neither suggestions of fees no
       return { error: { code: -32_601, message: "the method does not exist" } };
     return "pass";
   });
-  const identity = await openIdentity({
-    kind: "private-key",
-    privateKey: hexOfBytes(randomBytes(32)),
-  });
-  const wallet = openWallet({
-    identity,
-    storage: memoryStorage(),
-    seededBrokers: [world.baseUrl],
-    fetch,
-    now: async () => Math.floor(Date.now() / 1000),
-    random: (length) => new Uint8Array(randomBytes(length)),
-  });
-  await anvil.rpc("anvil_setBalance", [identity.address, "0xde0b6b3a7640000"]);
+  const { wallet, address } = await openWalletAt(world);
+  await anvil.rpc("anvil_setBalance", [address, "0xde0b6b3a7640000"]);
   const receiver = `0x${"0b".repeat(20)}`;
-  const outcome = await wallet.approve(`svc:tx/${identity.address}?val=7&to=${receiver}`);
+  const outcome = await wallet.approve(`svc:tx/${address}?val=7&to=${receiver}`);
   assert.equal(outcome.kind, "shown");
   assert.equal(await anvil.rpc("eth_getBalance", [receiver, "latest"]), "0x7");
   gate.decide(() => "pass");

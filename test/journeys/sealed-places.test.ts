@@ -235,11 +235,7 @@ await test("approvals of members who are no more release nothing: those who are 
   const before = await loseKey();
   const id = await askAndApprove();
   const stay = ["alice", "carol"];
-  const roster = stay.map((name) => ({
-    address: world.person(name).address,
-    name,
-    votingRights: true,
-  }));
+  const roster = world.rosterOf(stay);
   const act = {
     operation: "changeCharter",
     members: roster,

@@ -1,28 +1,17 @@
 // A person's verified fields, from the issuer into the wallet and from there to another person, over the real service.
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { hexOfBytes } from "@svc/protocol";
-import { memoryStorage, openIdentity, openWallet, type Wallet } from "@svc/wallet";
+import type { Wallet } from "@svc/wallet";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
+import { openWalletAt } from "../wallet-at.ts";
 import { openWorld } from "../world.ts";
 
 await using world = await openWorld();
 const { ctx } = world;
 
 async function openPerson(relaysAnswers = false): Promise<Wallet & { address: string }> {
-  const privateKey = hexOfBytes(randomBytes(32));
-  const identity = await openIdentity({ kind: "private-key", privateKey });
-  const wallet = openWallet({
-    identity,
-    storage: memoryStorage(),
-    seededBrokers: [world.baseUrl],
-    fetch,
-    now: async () => ctx.clock.now(),
-    random: (length) => new Uint8Array(randomBytes(length)),
-    relaysAnswers,
-  });
-  return { ...wallet, address: identity.address };
+  const { wallet, address } = await openWalletAt(world, { relaysAnswers });
+  return { ...wallet, address };
 }
 
 const holder = await openPerson();
