@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
+import { clusterParent } from "../../../test/cluster-parent.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
 import { freePort } from "../../../test/world.ts";
 import { parseConfig } from "../platform/config/config.ts";
@@ -18,7 +18,7 @@ import { runCommandLine } from "./index.ts";
 import { callCommandLine } from "./test-call.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
-const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
+const directory = mkdtempSync(join(clusterParent, "svc-cli-"));
 // As root the embedded database runs as another user, who has to pass through here.
 chmodSync(directory, 0o711);
 using cleanup = new DisposableStack();
