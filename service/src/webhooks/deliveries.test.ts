@@ -216,7 +216,11 @@ await test("what an attempt makes room for while claims are under way is claimed
   assert.ok(claims > 2);
 });
 
-await test("a client domain whose endpoints hang takes half of what the others leave, and holds up nobody else", async () => {
+/** Has one process deliver for client domains whose endpoints hang, one after the other, and then for one that answers. */
+async function deliverBesideHanging(
+  names: readonly string[],
+  { count, bounds, ...given }: { count: number; bounds?: { underWayMax: number }; body?: string },
+): Promise<[host: string, hanging: number][]> {
   const { outbound, db } = ctx;
   const receiver = await webhooks.openReceiver();
   const hanging = Promise.withResolvers<Awaited<ReturnType<typeof outbound.send>>>();
@@ -227,12 +231,12 @@ await test("a client domain whose endpoints hang takes half of what the others l
     hung.set(hostname, (hung.get(hostname) ?? 0) + 1);
     return hanging.promise;
   };
-  const sender = webhooks.openSender({ outbound: { ...outbound, send } }, { underWayMax: 64 });
-  for (const name of ["one", "two", "three"]) {
+  const sender = webhooks.openSender({ outbound: { ...outbound, send } }, bounds);
+  for (const name of names) {
     const clientDomainId = randomUUID();
     await insertClientDomain(db, clientDomainId);
-    const events = Array.from({ length: 100 }, (_, index) =>
-      webhooks.event({ url: `https://${name}.example/${index}`, clientDomainId }),
+    const events = Array.from({ length: count }, (_, index) =>
+      webhooks.event({ url: `https://${name}.example/${index}`, clientDomainId, ...given }),
     );
     await webhooks.enqueue(...events);
     await sender.pump();
@@ -242,58 +246,28 @@ await test("a client domain whose endpoints hang takes half of what the others l
     response.end();
     delivered.resolve();
   });
-  await webhooks.enqueue(webhooks.event({ url: receiver.url }));
+  await webhooks.enqueue(webhooks.event({ url: receiver.url, ...given }));
   await sender.pump();
   await delivered.promise;
-  assert.deepEqual(
-    [...hung],
-    [
-      ["one.example", 32],
-      ["two.example", 16],
-      ["three.example", 8],
-    ],
-  );
   hanging.resolve({ kind: "failed", reason: "timeout" });
+  return [...hung];
+}
+
+await test("a client domain whose endpoints hang takes half of what the others leave, and holds up nobody else", async () => {
+  const wish = { count: 100, bounds: { underWayMax: 64 } };
+  assert.deepEqual(await deliverBesideHanging(["one", "two", "three"], wish), [
+    ["one.example", 32],
+    ["two.example", 16],
+    ["three.example", 8],
+  ]);
 });
 
 await test("a client domain whose endpoints hang takes half of the large bodies that the others leave, and holds up nobody else", async () => {
-  const { outbound, db } = ctx;
-  const receiver = await webhooks.openReceiver();
-  const hanging = Promise.withResolvers<Awaited<ReturnType<typeof outbound.send>>>();
-  const hung = new Map<string, number>();
-  const send: typeof outbound.send = async (request) => {
-    const { hostname } = new URL(request.url);
-    if (request.url.startsWith(receiver.url)) return outbound.send(request);
-    hung.set(hostname, (hung.get(hostname) ?? 0) + 1);
-    return hanging.promise;
-  };
-  const sender = webhooks.openSender({ outbound: { ...outbound, send } });
   const body = JSON.stringify({ image: "x".repeat(largeBytes) });
-  for (const name of ["one", "two"]) {
-    const clientDomainId = randomUUID();
-    await insertClientDomain(db, clientDomainId);
-    const events = Array.from({ length: 20 }, (_, index) =>
-      webhooks.event({ url: `https://${name}.example/${index}`, clientDomainId, body }),
-    );
-    await webhooks.enqueue(...events);
-    await sender.pump();
-  }
-  const delivered = Promise.withResolvers<void>();
-  receiver.setAnswer((_request, response) => {
-    response.end();
-    delivered.resolve();
-  });
-  await webhooks.enqueue(webhooks.event({ url: receiver.url, body }));
-  await sender.pump();
-  assert.deepEqual(
-    [...hung],
-    [
-      ["one.example", 8],
-      ["two.example", 4],
-    ],
-  );
-  await delivered.promise;
-  hanging.resolve({ kind: "failed", reason: "timeout" });
+  assert.deepEqual(await deliverBesideHanging(["one", "two"], { count: 20, body }), [
+    ["one.example", 8],
+    ["two.example", 4],
+  ]);
 });
 
 await test("a resend restarts the schedule, while the number of attempts continues", async () => {
