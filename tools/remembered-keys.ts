@@ -11,8 +11,11 @@ import { remember } from "./remembered.ts";
 
 export * from "node:crypto";
 
-/** More than are in use in a database at a time: one that signs and its successor, and what they signed before. */
-const keysTotal = 4;
+/**
+ * More than are in use in a database at a time (one that signs and its successor, and what they signed before), even where
+ * keys of another database are made in between.
+ */
+const keysTotal = 8;
 const make = promisify(generate);
 let made = 0;
 
