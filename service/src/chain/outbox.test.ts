@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, test } from "node:test";
+import { test } from "node:test";
 import { addressOfPrivateKey } from "@svc/protocol";
-import { startAnvil } from "../../../test/anvil.ts";
+import { type Anvil, startAnvil } from "../../../test/anvil.ts";
 import {
   handOverRegistry,
   openInstallation,
@@ -14,15 +14,6 @@ import { RpcError } from "./node.ts";
 import { workOutbox } from "./outbox.ts";
 import { signDue } from "./sign.ts";
 import { forgetBytes } from "./transaction-store.ts";
-
-await using anvil = await startAnvil();
-let beginning: unknown;
-beforeEach(async () => (beginning = await anvil.rpc("evm_snapshot")));
-afterEach(async () => {
-  await anvil.rpc("anvil_dropAllTransactions");
-  await anvil.rpc("evm_revert", [beginning]);
-  await anvil.setAutomine(true);
-});
 
 /** One run of the outbox in which whoever is told fails. */
 const workInVain = async ({ ctx }: SettlingProcess): Promise<void> => {
@@ -42,12 +33,13 @@ const statusesOf = async ({ ctx }: SettlingProcess): Promise<string[]> => {
 };
 
 /** Initiations of the settlement contract that the chain holds. */
-const settledOn = async ({ chain }: SettlingProcess): Promise<number> => {
+const settledOn = async (anvil: Anvil, { chain }: SettlingProcess): Promise<number> => {
   const filter = { fromBlock: "0x0", address: chain.contracts.settlement };
   return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
 };
 
-await test("when the handler that is told fails, nothing is marked and it is told again", async () => {
+test("when the handler that is told fails, nothing is marked and it is told again", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   await anvil.setAutomine(false);
@@ -62,7 +54,8 @@ await test("when the handler that is told fails, nothing is marked and it is tol
   assert.equal(process.done.length, 1);
 });
 
-await test("when the handler that is told fails, what the node dropped is sent again all the same", async () => {
+test("when the handler that is told fails, what the node dropped is sent again all the same", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   await anvil.setAutomine(false);
@@ -75,13 +68,14 @@ await test("when the handler that is told fails, what the node dropped is sent a
   installation.advance(15);
   await workInVain(process);
   await anvil.mine();
-  assert.equal(await settledOn(process), 2);
+  assert.equal(await settledOn(anvil, process), 2);
   installation.advance(4);
   await process.work();
   assert.equal(process.done.length, 2);
 });
 
-await test("what the account cannot pay for, or the node cannot try, waits unsigned, and none of that counts as a refusal of the chain", async () => {
+test("what the account cannot pay for, or the node cannot try, waits unsigned, and none of that counts as a refusal of the chain", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   await anvil.setAutomine(false);
@@ -113,7 +107,8 @@ await test("what the account cannot pay for, or the node cannot try, waits unsig
   assert.deepEqual(await statusesOf(process), ["sent"], "its receipt decides");
 });
 
-await test("the bytes of what is long final are forgotten, its hash and outcome stay, and newer bytes stay", async () => {
+test("the bytes of what is long final are forgotten, its hash and outcome stay, and newer bytes stay", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   const { db } = process.ctx;
@@ -139,7 +134,8 @@ await test("the bytes of what is long final are forgotten, its hash and outcome 
   assert.deepEqual(await db.query(kept), [{ ...before, isForgotten: true, isRawForgotten: true }]);
 });
 
-await test("what another process signs between a look and the lock is signed once, with no alarm, and 32 wait for the chain at most", async () => {
+test("what another process signs between a look and the lock is signed once, with no alarm, and 32 wait for the chain at most", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();
   await using other = await installation.openProcess();
@@ -180,7 +176,8 @@ await test("what another process signs between a look and the lock is signed onc
   assert.deepEqual(rows, expected);
 });
 
-await test("what had no room beside 32 in flight is signed in the run that finds these final", async () => {
+test("what had no room beside 32 in flight is signed in the run that finds these final", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   await anvil.setAutomine(false);
@@ -193,7 +190,8 @@ await test("what had no room beside 32 in flight is signed in the run that finds
   assert.deepEqual([process.done.length, inFlight.length], [32, 2]);
 });
 
-await test("what another process marks final between a look and its end is announced by that one alone", async () => {
+test("what another process marks final between a look and its end is announced by that one alone", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   await using other = await installation.openProcess();
@@ -222,7 +220,8 @@ await test("what another process marks final between a look and its end is annou
   assert.deepEqual([other.done.length, told], [1, []]);
 });
 
-await test("a nonce that a foreign transaction no longer has is filled, also where 32 wait above it", async () => {
+test("a nonce that a foreign transaction no longer has is filled, also where 32 wait above it", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   const { operator } = process.chain;
@@ -242,10 +241,11 @@ await test("a nonce that a foreign transaction no longer has is filled, also whe
   installation.advance(4);
   await process.work();
   assert.equal(process.done.length, 32);
-  assert.equal(await settledOn(process), 32);
+  assert.equal(await settledOn(anvil, process), 32);
 });
 
-await test("what the node refuses waits with an alarm that says why, and is outbid only where its fee is low", async () => {
+test("what the node refuses waits with an alarm that says why, and is outbid only where its fee is low", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   const { db, chain } = process.ctx;
@@ -285,7 +285,8 @@ await test("what the node refuses waits with an alarm that says why, and is outb
   assert.equal(process.done.length, 1);
 });
 
-await test("what waits is outbid only within the day's cap, with an alarm of its own where no day has room for that", async () => {
+test("what waits is outbid only within the day's cap, with an alarm of its own where no day has room for that", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using rich = await installation.openProcess();
   await using poor = await installation.openProcess({ CHAIN_SPEND_CAP: "0.000000001" });
@@ -319,7 +320,8 @@ await test("what waits is outbid only within the day's cap, with an alarm of its
   assert.equal(await formsOf(), 2);
 });
 
-await test("a node that suggests no tip and has pruned the state of final blocks serves as well", async () => {
+test("a node that suggests no tip and has pruned the state of final blocks serves as well", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "2" });
   await using process = await installation.openProcess();
   const { node } = process.chain;
@@ -348,7 +350,8 @@ await test("a node that suggests no tip and has pruned the state of final blocks
   );
 });
 
-await test("what a former operator's account sent is sent again as it is, since nobody signs for that account any more", async () => {
+test("what a former operator's account sent is sent again as it is, since nobody signs for that account any more", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   const key = "22".repeat(32);
   const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
@@ -383,7 +386,8 @@ await test("what a former operator's account sent is sent again as it is, since 
   );
 });
 
-await test("a gap below what a former operator's account sent is nobody's to fill: another account's nonces close none", async () => {
+test("a gap below what a former operator's account sent is nobody's to fill: another account's nonces close none", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   const key = "22".repeat(32);
   const heir = addressOfPrivateKey(Buffer.from(key, "hex"));
@@ -413,7 +417,8 @@ await test("a gap below what a former operator's account sent is nobody's to fil
   );
 });
 
-await test("a block that comes while the chain is read counts already, where one is enough", async () => {
+test("a block that comes while the chain is read counts already, where one is enough", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   await anvil.setAutomine(false);
@@ -436,7 +441,8 @@ await test("a block that comes while the chain is read counts already, where one
   assert.equal(process.done.length, 1);
 });
 
-await test("a transaction gets a quarter more gas than the node estimates, and no more than one may have", async () => {
+test("a transaction gets a quarter more gas than the node estimates, and no more than one may have", async () => {
+  await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
   await anvil.setAutomine(false);
