@@ -30,10 +30,10 @@ const wanted =
 const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).toSorted();
 /**
  * Processes that share the files out, each taking the next when it is free. Each loads the service and warms up once, so
- * they are few: with 24 of them the tests of the service took half as much CPU time again. With 4 of them two processors
- * stood still for an eighth of the time, with 6 no less time passed than with 5.
+ * they are few: with 24 of them the tests of the service took half as much CPU time again. With 5 of them two processors
+ * stood still for a ninth of the time, with 6 for a twentieth, and 7 took longer than 6.
  */
-const groupsTotal = 5;
+const groupsTotal = 6;
 /** Tests make much that is soon garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
