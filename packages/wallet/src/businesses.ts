@@ -221,8 +221,8 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const body = { ...asked, salt, deadline, signature };
   const answer = await ctx.sessions.call(broker, { path, body });
   const isFounded = answer.status === 201 || answer.status === 200;
-  // Where an earlier answer was lost, any other refusal says nothing of what that call did.
-  if (isFounded || answer.status === 409) await ctx.storage.remove(key);
+  // A limit or an outage says nothing of what an earlier call did whose answer was lost; any other answer does.
+  if (answer.status < 500 && answer.status !== 429) await ctx.storage.remove(key);
   if (!isFounded) throw refusalOfAnswer(`${broker}${path}`, answer);
   const { invitationId, address, status } = membersOf(answer.text);
   const expected = addressOfBusiness({ factory, charter, salt });
