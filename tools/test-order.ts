@@ -1,7 +1,7 @@
 // In which order a run begins its test files. Pure.
 
-/** Files that take long, mostly by waiting: for browsers, and for processes that they start and kill. */
-const longest = /^(?:contracts|test\/(?:browser|faults|journeys|races))\//;
+/** Files that take long: they open whole worlds, and wait for browsers and for processes that they start and kill. */
+const longest = /^(?:contracts|test|tools)\//;
 
 /** Neighbours by name wait for the same things, so they are begun far from each other: by the golden ratio, in any number. */
 function scatter(all: readonly string[]): string[] {
@@ -17,7 +17,7 @@ function scatter(all: readonly string[]): string[] {
  */
 export function spread(all: readonly string[]): string[] {
   const long = scatter(all.filter((file) => longest.test(file)));
-  const short = all.filter((file) => !longest.test(file));
+  const short = scatter(all.filter((file) => !longest.test(file)));
   const step = Math.floor((short.length * 2) / 3 / Math.max(long.length, 1));
   const mixed = long.flatMap((file, at) => [file, ...short.slice(at * step, (at + 1) * step)]);
   return [...mixed, ...short.slice(long.length * step)];
