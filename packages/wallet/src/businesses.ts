@@ -21,7 +21,7 @@ import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { readItems, readPages } from "./pages.ts";
 import { sayAct, sayFounding, sayProposal } from "./question.ts";
-import { getMended, hashedRecordKey, putRecord } from "./records.ts";
+import { addRecord, getMended, hashedRecordKey } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
 import type { StorageKey } from "./storage.ts";
@@ -243,12 +243,19 @@ async function drawOnce(
 ): Promise<{ salt: Hex32; deadline: number }> {
   const now = await ctx.now();
   const kept = await getMended(ctx, key);
-  const { salt, deadline } = isRecord(kept) ? kept : {};
-  if (isHash(salt) && typeof deadline === "number" && deadline > now + foundingSecondsMin)
-    return { salt, deadline };
+  const earlier = readDrawn(kept, now);
+  if (earlier !== null) return earlier;
+  if (kept !== null) await ctx.storage.remove(key);
   const drawn = { salt: hexOfBytes(ctx.random(32)), deadline: now + foundingSeconds };
-  await putRecord(ctx, key, drawn);
-  return drawn;
+  // Another call with the same plan may have drawn meanwhile.
+  return readDrawn(await addRecord(ctx, key, drawn), now) ?? drawn;
+}
+
+function readDrawn(kept: unknown, now: number): { salt: Hex32; deadline: number } | null {
+  const { salt, deadline } = isRecord(kept) ? kept : {};
+  const isUsable =
+    isHash(salt) && typeof deadline === "number" && deadline > now + foundingSecondsMin;
+  return isUsable ? { salt, deadline } : null;
 }
 
 /**
