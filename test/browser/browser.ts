@@ -41,10 +41,13 @@ export async function openBrowser(): Promise<Browser & AsyncDisposable> {
     return chromium.launch({ ...options, channel: "chrome" });
   const home = await unpackedBrowser();
   // What its processes share, each frame too, it writes to the disk else: a twentieth of its CPU time.
-  const { bavail, bsize } = await statfs("/dev/shm");
+  const hasRoom = await statfs("/dev/shm").then(
+    ({ bavail, bsize }) => bavail * bsize >= sharedMemoryBytes,
+    () => false,
+  );
   return chromium.launch({
     ...options,
-    ...(bavail * bsize < sharedMemoryBytes ? {} : { ignoreDefaultArgs: [diskSwitch] }),
+    ...(hasRoom && { ignoreDefaultArgs: [diskSwitch] }),
     executablePath: join(home, "chromium"),
     env: {
       HOME: home,
