@@ -115,9 +115,14 @@ export async function openClock(
   };
 }
 
+/** How far the time of this installation has been moved forward, in seconds. */
+export async function readMovedSeconds(db: Queryable): Promise<number> {
+  return store.readOffsetSeconds(db);
+}
+
 /** Whether the time of this installation has ever been moved. */
 export async function isClockMoved(db: Queryable): Promise<boolean> {
-  return (await store.readOffsetSeconds(db)) !== 0;
+  return (await readMovedSeconds(db)) !== 0;
 }
 
 const everyJobPayload = "every job";

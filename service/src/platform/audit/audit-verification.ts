@@ -1,5 +1,6 @@
 import { type AuditContext, type ChainEnd, isSealed, linkHash, sealLink } from "./audit-chain.ts";
 import * as store from "./audit-store.ts";
+import { readMovedSeconds } from "../clock.ts";
 import type { Queryable } from "../database/db.ts";
 import { equalBytes } from "../cryptography/mac.ts";
 
@@ -50,7 +51,9 @@ export async function verifyAudit(
   return ctx.db.transaction(async (tx) => {
     await store.useSnapshot(tx);
     const { head, checkpoint, horizon } = await store.getChainState(tx);
-    const walk = startWalk(ctx, checkpoint);
+    // Whoever has not heard of a move yet writes the time from before it.
+    const backdatedMax = backdatedSeconds + (await readMovedSeconds(tx));
+    const walk = startWalk(ctx, { end: checkpoint, backdatedMax });
     if (!isSealed(ctx, "checkpoint", checkpoint))
       addFault(walk, "checkpoint_wrong", { position: checkpoint.position, entryId: null });
     await walkLinks(tx, walk, onChecked);
@@ -74,13 +77,15 @@ export async function verifyAudit(
 interface Walk {
   readonly ctx: AuditContext;
   readonly faults: AuditFault[];
+  /** By how many seconds an entry may be older than one before it. */
+  readonly backdatedMax: number;
   end: ChainEnd;
   latestAt: number;
   checked: number;
 }
 
-function startWalk(ctx: AuditContext, checkpoint: ChainEnd): Walk {
-  return { ctx, faults: [], end: checkpoint, latestAt: 0, checked: 0 };
+function startWalk(ctx: AuditContext, from: Pick<Walk, "end" | "backdatedMax">): Walk {
+  return { ctx, faults: [], ...from, latestAt: 0, checked: 0 };
 }
 
 function addFault(walk: Walk, kind: AuditFault["kind"], where: Omit<AuditFault, "kind">): void {
@@ -115,7 +120,7 @@ function checkLink(walk: Walk, link: store.LinkedEntry): void {
   else if (entry === null) addFault(walk, "entry_deleted", where);
   else if (isNext && !equalBytes(linkHash(walk.end, entry), link.hash))
     addFault(walk, "entry_edited", where);
-  if (entry !== null && entry.at < walk.latestAt - backdatedSeconds)
+  if (entry !== null && entry.at < walk.latestAt - walk.backdatedMax)
     addFault(walk, "entry_inserted", where);
   walk.latestAt = Math.max(walk.latestAt, entry?.at ?? 0);
   walk.end = { position, hash: link.hash };
