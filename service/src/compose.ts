@@ -213,7 +213,7 @@ export async function openContext(
   const notifications = stack.use(
     isBrief ? noNotifications : await openNotifications(db, { onFault }),
   );
-  const clock = stack.use(await openClock(db, notifications));
+  const clock = stack.use(await openClock(db, notifications, { isBrief }));
   const random = createRandom();
   const seal = createSeal(config.masterKeys ?? [readOrMakeDevelopmentKey(config.dataDirectory)]);
   const keys = await openInstallationKeys({ db, seal, clock, random });

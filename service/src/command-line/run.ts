@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { openContext } from "../compose.ts";
-import { isClockRight } from "../platform/clock.ts";
 import { type Config, parseConfig } from "../platform/config/config.ts";
 import { isOutage } from "../platform/database/db.ts";
 import { describeStartFault, firstFault } from "../platform/process/start-fault.ts";
@@ -142,8 +141,6 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
       await using ctx = await openContext(config, { ...options, isBrief: true });
       const { commitsTotal } = ctx.db;
       try {
-        if (!(await isClockRight(ctx.db, ctx.clock)))
-          terminal.err(`svc ${verb.name}: ${wrongClock}\n`);
         return await work(ctx);
       } catch (error) {
         if (!isOutage(error) || ctx.db.commitsTotal === commitsTotal) throw error;
@@ -158,9 +155,6 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
     progress: progressOf(verb, terminal),
   };
 }
-
-const wrongClock =
-  "this machine's clock differs from the database's by more than 2 s, and so do times that it writes";
 
 const progressMs = 1000;
 

@@ -47,8 +47,8 @@ test("an advance reaches every process with one notification", async () => {
   const events = new EventEmitter();
   const here = stack.use(await openNotifications(one, { onFault }));
   const there = stack.use(await openNotifications(two, { onFault }));
-  const first = stack.use(await openClock(one, here, machine));
-  const second = stack.use(await openClock(two, observed(there, events), machine));
+  const first = stack.use(await openClock(one, here, { machine }));
+  const second = stack.use(await openClock(two, observed(there, events), { machine }));
   assert.deepEqual([first.now(), second.now()], [1_700_000_000, 1_700_000_000]);
 
   const handled = once(events, "handled");
@@ -67,7 +67,7 @@ test("an advance reaches every process with one notification", async () => {
   await again;
   assert.equal(second.now(), 1_700_086_402);
 
-  const late = stack.use(await openClock(one, here, machine));
+  const late = stack.use(await openClock(one, here, { machine }));
   assert.equal(late.now(), 1_700_086_402);
 });
 
@@ -116,7 +116,7 @@ test("of two readings of the offset at once the newer one holds, and one that fa
     return [{ offset_seconds: answer }] as never[];
   };
   const machine = { nowMs: () => 0, elapsedMs: () => 0 };
-  await using clock = await openClock({ ...one, query }, notifications, machine);
+  await using clock = await openClock({ ...one, query }, notifications, { machine });
   const older = Promise.withResolvers<void>();
   gates.push(older, Promise.withResolvers());
   gates[1]?.resolve();
@@ -154,7 +154,7 @@ function openMachine() {
 test("time never runs back, nor stands still, while the machine's clock is set back and forth", async () => {
   await using notifications = await openNotifications(one, { onFault });
   const machine = openMachine();
-  await using clock = await openClock(one, notifications, machine);
+  await using clock = await openClock(one, notifications, { machine });
   let last = clock.nowMs();
   // Steps as by a bad time server, of up to an hour, with a look at the time every 100 ms.
   for (let round = 0; round < 2_000; round += 1) {
@@ -169,7 +169,7 @@ test("time never runs back, nor stands still, while the machine's clock is set b
 test("a clock that is set back is caught up with at half speed, one that is set forward at once", async () => {
   await using notifications = await openNotifications(one, { onFault });
   const machine = openMachine();
-  await using clock = await openClock(one, notifications, machine);
+  await using clock = await openClock(one, notifications, { machine });
   const before = clock.nowMs();
   machine.set(-10_000);
   assert.deepEqual([clock.nowMs() - before, clock.leadMs()], [0, 10_000]);
@@ -241,7 +241,7 @@ test("a process is right within 2 s of the database, ahead or behind, by its own
 test("less than a second of distance is none, and the database's time follows the rest", async () => {
   await using notifications = await openNotifications(one, { onFault });
   const machine = { nowMs: () => 1_700_000_000_000, elapsedMs: () => 0 };
-  await using clock = await openClock(one, notifications, machine);
+  await using clock = await openClock(one, notifications, { machine });
   const distances = [999, 1000, -999, -1500].map((ms) => {
     clock.noteAhead?.(ms);
     return clock.nowMs() - databaseNowMs(clock);

@@ -11,8 +11,8 @@ export interface Clock {
   now(): number;
   nowMs(): number;
   /**
-   * Milliseconds by which it is ahead of the machine's clock because that was set back; absent for a clock without a
-   * machine.
+   * Milliseconds by which it is ahead of the machine's clock because that was set back or is wrong; absent for a clock
+   * without a machine.
    */
   leadMs?(): number;
   /** Milliseconds by which it is ahead of the database's clock, as last measured; absent if nobody measures that. */
@@ -73,12 +73,19 @@ function forwardOnly(machine: Machine, offsetMs: () => number) {
   return { nowMs, leadMs: () => nowMs() - Math.floor(machineMs()) };
 }
 
-/** Follows the shared offset. `machine` is replaced in tests of clock faults only. */
+/**
+ * Follows the shared offset.
+ *
+ * @param options.isBrief true for a process that ends soon: where its machine's clock is wrong, it goes by the
+ * database's, as measured once
+ * @param options.machine replaced in tests of clock faults only
+ */
 export async function openClock(
   db: Db,
   notifications: Notifications,
-  machine: Machine = thisMachine,
+  { isBrief = false, machine = thisMachine }: { isBrief?: boolean; machine?: Machine } = {},
 ): Promise<SharedClock> {
+  const correctionMs = isBrief ? await measureCorrection(db, machine) : 0;
   let offsetMs = 0;
   const listeners = new Set<MoveListener>();
   const read = async (everyJob: boolean): Promise<void> => {
@@ -96,7 +103,7 @@ export async function openClock(
   };
   const unsubscribe = await notifications.subscribe(channel, refresh);
   await refresh();
-  const { nowMs, leadMs } = forwardOnly(machine, () => offsetMs);
+  const { nowMs, leadMs } = forwardOnly(machine, () => offsetMs + correctionMs);
   let aheadMs = 0;
   return {
     nowMs,
@@ -106,7 +113,7 @@ export async function openClock(
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    leadMs,
+    leadMs: () => leadMs() + correctionMs,
     aheadMs: () => aheadMs,
     noteAhead(ms) {
       aheadMs = Math.abs(ms) < skewToleranceMs ? 0 : ms;
@@ -118,6 +125,11 @@ export async function openClock(
 /** How far the time of this installation has been moved forward, in seconds. */
 export async function readMovedSeconds(db: Queryable): Promise<number> {
   return store.readOffsetSeconds(db);
+}
+
+async function measureCorrection(db: Queryable, machine: Machine): Promise<number> {
+  const skewMs = await clockSkewMs(db, () => machine.nowMs());
+  return Math.abs(skewMs) <= skewLimitMs ? 0 : -Math.round(skewMs);
 }
 
 /** Whether the time of this installation has ever been moved. */
