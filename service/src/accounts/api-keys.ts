@@ -98,7 +98,10 @@ async function insertKey(ctx: Ctx, given: NewKey, actor: string): Promise<ShownA
 async function refuseTooMany(tx: Queryable, organizationId: string): Promise<void> {
   await lockOrganization(tx, organizationId);
   const live = await store.listLiveApiKeys(tx, organizationId);
-  if (live.length >= keysMax) throw new Problem("too_many");
+  if (live.length >= keysMax)
+    throw new Problem("too_many", {
+      message: `an organization has at most ${keysMax} live API keys; revoke one first`,
+    });
 }
 
 function scopeOf(key: Pick<NewKey, "organizationId" | "clientDomainId">): Record<string, unknown> {

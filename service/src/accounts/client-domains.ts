@@ -45,7 +45,10 @@ export async function createDomain(
   await ctx.db.transaction(async (tx) => {
     const organizationId = await lockOrganization(tx, given.organizationId);
     const known = await store.listDomains(tx, organizationId);
-    if (known.length >= domainsMax) throw new Problem("too_many");
+    if (known.length >= domainsMax)
+      throw new Problem("too_many", {
+        message: `an organization has at most ${domainsMax} client domains`,
+      });
     const isNew = await store.insertDomain(tx, {
       id,
       organizationId,

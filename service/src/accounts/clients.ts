@@ -57,7 +57,10 @@ export async function createClient(
     const domain = await lockClientDomain(tx, clientDomainId);
     const settings = checkClientSettings({ ...clientDefaults, ...chosen }, policyOf(ctx, domain));
     await refuseForeignAudiences(ctx, tx, { clientId: id, domain, added: settings.audiences });
-    if ((await store.countClients(tx, domain.id)) >= clientsMax) throw new Problem("too_many");
+    if ((await store.countClients(tx, domain.id)) >= clientsMax)
+      throw new Problem("too_many", {
+        message: `a client domain has at most ${clientsMax} clients; disable one first`,
+      });
     const createdAt = ctx.clock.now();
     await store.insertClient(tx, {
       id,

@@ -29,19 +29,24 @@ const makeDomain = async (at: number) =>
 const clientDomainId = (await makeDomain(0)).id;
 const userOf = (at: number): string => `0x${String(at).padStart(40, "0")}`;
 
-/** How many of these calls succeed; each other one is refused because there are too many. */
-async function countMade(calls: number, make: (at: number) => Promise<unknown>): Promise<number> {
+/** How many of these calls succeed; each other one is told how many there may be. */
+async function countMade(
+  calls: number,
+  bound: string,
+  make: (at: number) => Promise<unknown>,
+): Promise<number> {
   const made = await Promise.allSettled(Array.from({ length: calls }, async (_, at) => make(at)));
   for (const each of made)
     if (each.status === "rejected") {
       assert.ok(each.reason instanceof Problem, String(each.reason));
-      assert.equal(each.reason.reason, "too_many");
+      assert.deepEqual([each.reason.reason, each.reason.message], ["too_many", bound]);
     }
   return made.filter(({ status }) => status === "fulfilled").length;
 }
 
 await test("an organization has at most 100 client domains", async () => {
-  assert.equal(await countMade(103, async (at) => makeDomain(at + 1)), 99);
+  const bound = "an organization has at most 100 client domains";
+  assert.equal(await countMade(103, bound, async (at) => makeDomain(at + 1)), 99);
   assert.equal((await listDomains(ctx, organizationId)).length, 100);
 });
 
@@ -49,28 +54,31 @@ await test("a client domain has at most 100 clients, and room for another when o
   const given = { clientDomainId, name: "Shop", authenticationMethod: "none" } as const;
   const redirectUris = ["https://shop-0.example.com/callback"];
   const make = async () => createClient(ctx, { ...given, redirectUris }, "cli");
-  assert.equal(await countMade(104, make), 100);
+  const bound = "a client domain has at most 100 clients; disable one first";
+  assert.equal(await countMade(104, bound, make), 100);
   const [first] = await listClients(ctx, clientDomainId);
   await disableClient(ctx, first?.id ?? "", "cli");
-  assert.equal(await countMade(2, make), 1);
+  assert.equal(await countMade(2, bound, make), 1);
 });
 
 await test("an organization has at most 100 live keys, and room for another when one is revoked", async () => {
   const make = async () => createApiKey(ctx, { clientDomainId, name: "backend" }, "cli");
-  assert.equal(await countMade(104, make), 100);
+  const bound = "an organization has at most 100 live API keys; revoke one first";
+  assert.equal(await countMade(104, bound, make), 100);
   const [first] = await listApiKeys(ctx, organizationId);
   await revokeApiKey(ctx, first?.id ?? "", "cli");
-  assert.equal(await countMade(2, make), 1);
+  assert.equal(await countMade(2, bound, make), 1);
 });
 
 await test("an organization has at most 200 members, who can still get other roles", async () => {
   const add = async (at: number, role = "viewer") =>
     addMember(ctx, { organizationId, user: userOf(at), role }, "cli");
   await add(0, "owner");
-  assert.equal(await countMade(203, async (at) => add(at + 1)), 199);
+  const bound = "an organization has at most 200 members; remove one first";
+  assert.equal(await countMade(203, bound, async (at) => add(at + 1)), 199);
   const [, other] = await listMembers(ctx, organizationId);
   const user = other?.user ?? "";
   await addMember(ctx, { organizationId, user, role: "developer" }, "cli");
   await removeMember(ctx, { organizationId, user }, "cli");
-  assert.equal(await countMade(2, async (at) => add(at + 1000)), 1);
+  assert.equal(await countMade(2, bound, async (at) => add(at + 1000)), 1);
 });

@@ -102,7 +102,10 @@ export async function addMember(
     const known = members.find((member) => member.user === user);
     // This also means that the first member has to be an owner.
     refuseOwnerless(members, { user, role });
-    if (known === undefined && members.length >= membersMax) throw new Problem("too_many");
+    if (known === undefined && members.length >= membersMax)
+      throw new Problem("too_many", {
+        message: `an organization has at most ${membersMax} members; remove one first`,
+      });
     const member = { user, role, createdAt: known?.createdAt ?? ctx.clock.now() };
     await store.upsertMember(tx, id, member);
     await ctx.audit.record(tx, {

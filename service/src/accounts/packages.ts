@@ -68,7 +68,9 @@ export async function buyPackage(
     // Purchases of one domain wait for each other, so that the limit and the money are checked one after the other.
     await lockDomain(tx, domain.id);
     if ((await store.listPackages(tx, domain.id)).length >= packagesMax)
-      throw new Problem("too_many");
+      throw new Problem("too_many", {
+        message: `a client domain has at most ${packagesMax} packages`,
+      });
     const purse = { organizationId: domain.organizationId, environment: domain.environment };
     if (given.priceRappen > 0n) {
       const amountRappen = given.priceRappen;

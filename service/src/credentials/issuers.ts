@@ -128,7 +128,9 @@ export async function createIssuerKey(
   await ctx.db.transaction(async (tx) => {
     await store.lockIssuer(tx, issuer.id);
     if ((await store.listIssuerKeys(tx, issuer.id)).length >= keysMax)
-      throw new Problem("too_many");
+      throw new Problem("too_many", {
+        message: `an issuer has at most ${keysMax} live keys; revoke one first`,
+      });
     await store.insertIssuerKey(tx, { ...key, mac: ctx.keys.mac("issuer-key", made.text) });
     const details = { issuerId: issuer.id, name: key.name };
     await ctx.audit.record(tx, { actor, action: "issuer-key.create", subject: key.id, details });
