@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { DatabaseError } from "pg";
+import { RpcError } from "../../chain/node.ts";
 import { openContext } from "../../compose.ts";
 import { ConfigError, parseConfig } from "../config/config.ts";
 import { openTestDatabase } from "../database/test-database.ts";
@@ -114,6 +115,12 @@ test("a directory that cannot be made is not taken for a database that is away",
     describeStartFault(fault),
     `ENOENT: no such file or directory, mkdir '${missing}': look at DATA_DIR`,
   );
+});
+
+test("of a node or signer that answers with an error of its own words the settings are named that lead there", () => {
+  const said = describeStartFault(new RpcError(404, "no such route"));
+  const settings = "the chain's node or the remote signer refuses (CHAIN_RPC_URL, SIGNER_URL)";
+  assert.equal(said, `${settings}: no such route`);
 });
 
 test("a fault that was foreseen is told as it says, in one line", () => {

@@ -41,6 +41,9 @@ export function describeStartFault(thrown: unknown): string | null {
   if (code === "EADDRINUSE") return sayPortInUse(error);
   const message = error.message.replaceAll(/\s*\n\s*/g, " ");
   if (error instanceof ConfigError || foreseenNames.has(error.name)) return message;
+  // The answer is the other's own, and may be any text.
+  if (error.name === "RpcError")
+    return `the chain's node or the remote signer refuses (CHAIN_RPC_URL, SIGNER_URL): ${message}`;
   if (syscall === "listen") return `${message}: choose another HOST or PORT`;
   if (syscall === "mkdir") return `${message}: look at DATA_DIR`;
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
