@@ -211,6 +211,14 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
   clock.onMoved(resolve);
   const moved = await json("clock advance 3600");
   assert.ok(Number(moved["now"]) >= before + 3600);
+  const { items } = (await json("audit list --about installation")) as {
+    items?: Record<string, unknown>[];
+  };
+  const [act] = items ?? [];
+  assert.deepEqual(
+    [act?.["actor"], act?.["action"], act?.["details"]],
+    ["cli", "clock.advance", { seconds: 3600, offsetSeconds: moved["offsetSeconds"] }],
+  );
   assert.ok(await everyJobAsked, "deletions that are due are done, whenever their jobs ran last");
   const organization = await json("organization create --name", "Later AG");
   assert.ok(Number(organization["createdAt"]) >= before + 3600);

@@ -12,7 +12,7 @@ import { parseUuid } from "../platform/ids.ts";
 import { watchStopSignal } from "../platform/process/stop-signal.ts";
 import { tellUnhandledFault } from "../platform/process/unhandled-fault.ts";
 import { exampleIds } from "./example-ids.ts";
-import { BadNews, dryRun, UsageError, type Verb, wholeNumber } from "./verb.ts";
+import { actor, BadNews, dryRun, UsageError, type Verb, wholeNumber } from "./verb.ts";
 
 const changedTrail = "the audit trail was changed";
 
@@ -120,10 +120,14 @@ export const installationVerbs: readonly Verb[] = [
       if (seconds < 1) throw new UsageError("seconds must be at least 1");
       refuseClock(shell.config);
       return shell.withContext(async (ctx) => {
-        const offsetSeconds = await ctx.db.transaction(async (tx) =>
+        const offsetSeconds = await ctx.db.transaction(async (tx) => {
           // A deletion may be due now although the job that looks for it, once an hour, is not.
-          advanceClock(tx, seconds, { everyJob: true }),
-        );
+          const moved = await advanceClock(tx, seconds, { everyJob: true });
+          const details = { seconds, offsetSeconds: moved };
+          const entry = { actor, action: "clock.advance", subject: "installation", details };
+          await ctx.audit.record(tx, entry);
+          return moved;
+        });
         return { now: Math.floor(Date.now() / 1000) + offsetSeconds, offsetSeconds };
       });
     },
