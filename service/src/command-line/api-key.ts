@@ -1,6 +1,6 @@
 import { createApiKey, createManagementKey, listApiKeys, revokeApiKey } from "../accounts/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, inContext, UsageError, type Verb } from "./verb.ts";
+import { actor, inContext, keyIdOf, UsageError, type Verb } from "./verb.ts";
 
 export const apiKeyVerbs: readonly Verb[] = [
   {
@@ -50,8 +50,9 @@ export const apiKeyVerbs: readonly Verb[] = [
     ],
     example: "api-key revoke 4kQz81LmXw0T",
     run: inContext(async (ctx, input) => {
-      await revokeApiKey(ctx, input.text("key"), actor);
-      return { revoked: input.text("key") };
+      const id = keyIdOf(input);
+      await revokeApiKey(ctx, id, actor);
+      return { revoked: id };
     }),
   },
 ];

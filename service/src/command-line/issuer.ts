@@ -8,7 +8,7 @@ import {
   revokeIssuerKey,
 } from "../credentials/index.ts";
 import { exampleIds } from "./example-ids.ts";
-import { actor, dryRun, inContext, timeOf, type Verb } from "./verb.ts";
+import { actor, dryRun, inContext, keyIdOf, timeOf, type Verb } from "./verb.ts";
 
 const issuer = { value: "uuid", required: true, description: "The issuer." } as const;
 
@@ -70,8 +70,9 @@ export const issuerVerbs: readonly Verb[] = [
     parameters: [{ name: "key", description: "Its id: the 12 characters after svc_issuer_." }],
     example: "issuer key revoke 4kQz81LmXw0T",
     run: inContext(async (ctx, input) => {
-      await revokeIssuerKey(ctx, input.text("key"), actor);
-      return { revoked: input.text("key") };
+      const id = keyIdOf(input);
+      await revokeIssuerKey(ctx, id, actor);
+      return { revoked: id };
     }),
   },
   {

@@ -145,6 +145,11 @@ await test("issuers and their keys are listed, keys revoked, and trust is taken 
   const { out } = await call(`issuer key list --issuer ${issuer.id} --json`);
   assert.deepEqual(idsOf(JSON.parse(out) as Item[]), [key.id]);
   assert.ok(!out.includes(String(key["key"])));
+  for (const verb of ["issuer key revoke", "api-key revoke"])
+    assert.match(
+      await refusal(`${verb} ${String(key["key"])}`),
+      /: key must be its id: the 12 char/,
+    );
   assert.deepEqual(await json(`issuer key revoke ${key.id}`), { revoked: key.id });
   assert.deepEqual(await many(`issuer key list --issuer ${issuer.id}`), []);
   const times = await refusal(`issuer distrust ${issuer.id} --from yesterday`);

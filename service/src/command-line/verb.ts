@@ -86,6 +86,14 @@ export function inContext(work: (ctx: Ctx, input: Input) => Promise<unknown>): V
   return async (shell, input) => shell.withContext(async (ctx) => work(ctx, input));
 }
 
+/** Reads the id of a key. Whoever has found a key that leaked has all of its text. @throws {UsageError} */
+export function keyIdOf(input: Input): string {
+  const id = input.text("key");
+  if (id.startsWith("svc_"))
+    throw new UsageError("key must be its id: the 12 characters after the second underscore");
+  return id;
+}
+
 /** Reads a whole number of at most 9 digits. @throws {UsageError} */
 export function wholeNumber(name: string, text: string): number {
   if (!/^\d{1,9}$/.test(text))
