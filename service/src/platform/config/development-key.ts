@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { flushDirectory, writeFlushed } from "../process/durable-file.ts";
 
 const keyBytes = 32;
 const keyFile = "master.key";
@@ -14,23 +15,37 @@ const keyFile = "master.key";
  */
 export function readOrMakeDevelopmentKey(directory: string): string {
   const path = join(directory, keyFile);
-  const known = readKey(path);
-  if (known !== null) return known;
+  const known = readKey(path) ?? makeKey(directory, path);
+  removeDrafts(directory);
+  return known;
+}
+
+/**
+ * Flushed to the disk before anything is sealed with it: a database that survives a power cut is of no use without its
+ * key.
+ */
+function makeKey(directory: string, path: string): string {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   // Written to a draft and linked into place: processes that start at the same time find a complete key or none, and
   // one of them wins.
-  const draft = join(directory, `${keyFile}.${randomUUID()}`);
-  writeFileSync(draft, `${randomBytes(keyBytes).toString("hex")}\n`, { flag: "wx", mode: 0o600 });
+  const draft = `${path}.${randomUUID()}`;
+  writeFlushed(draft, `${randomBytes(keyBytes).toString("hex")}\n`, "wx");
   try {
     linkSync(draft, path);
   } catch (error) {
-    if (!isCode(error, "EEXIST")) throw error;
-  } finally {
-    unlinkSync(draft);
+    // Without its draft, too, somebody else has won.
+    if (!isCode(error, "EEXIST") && !isCode(error, "ENOENT")) throw error;
   }
+  flushDirectory(directory);
   const made = readKey(path);
   if (made === null) throw new Error(`${path} vanished while it was made`);
   return made;
+}
+
+/** What is left of starts that were killed: other keys, or copies of this one. */
+function removeDrafts(directory: string): void {
+  for (const name of readdirSync(directory))
+    if (/^master\.key\.[0-9a-f-]{36}$/.test(name)) rmSync(join(directory, name), { force: true });
 }
 
 /**
