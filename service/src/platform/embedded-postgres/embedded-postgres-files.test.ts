@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import files, { mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { removeLeftovers } from "./embedded-postgres-files.ts";
+import { createDirectory, removeLeftovers } from "./embedded-postgres-files.ts";
 
 /** Makes files in `directory` for 0.3 s as fast as it can, or until that is gone, and says when the first is there. */
 const writer = (directory: string): string => `
@@ -31,4 +32,21 @@ test("what a killed start left behind is removed while its initdb still writes t
   await removeLeftovers({ directory, data: join(directory, "data"), account: null });
   assert.deepEqual(await readdir(directory), []);
   await ended;
+});
+
+test("nobody else can write into a directory while it is made, whatever the umask", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
+  t.after(async () => rm(directory, { recursive: true, force: true }));
+  const before = process.umask(0);
+  t.after(() => process.umask(before));
+  // As if somebody looked before it comes to that.
+  const later = t.mock.method(files, "chmod", async () => undefined);
+  syncBuiltinESMExports();
+  await createDirectory(join(directory, "parent", "postgres"));
+  later.mock.restore();
+  syncBuiltinESMExports();
+  for (const path of ["parent", "parent/postgres"]) {
+    const { mode } = await stat(join(directory, path));
+    assert.equal(mode & 0o022, 0, path);
+  }
 });

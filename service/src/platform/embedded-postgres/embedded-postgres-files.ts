@@ -127,15 +127,18 @@ async function findLocation(directory: string): Promise<string | null> {
   return readIfPresent(join(directory, "location"));
 }
 
-/** Creates `path`, passable for everyone, and missing parents; parents that exist are not loosened. */
+/**
+ * Creates `path`, passable for everyone, and missing parents; parents that exist are not loosened. Nobody else can write
+ * there for a moment either, whatever the umask is.
+ */
 async function createPassable(path: string): Promise<void> {
   const parent = dirname(path);
-  const first = await mkdir(parent, { recursive: true });
+  const first = await mkdir(parent, { recursive: true, mode: 0o755 });
   if (first !== undefined) {
     for (let each = parent; each.length >= first.length; each = dirname(each))
       await chmod(each, 0o755);
   }
-  await mkdir(path, { recursive: true });
+  await mkdir(path, { recursive: true, mode: 0o711 });
   await chmod(path, 0o711);
 }
 
