@@ -3,12 +3,14 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import files, { type FileHandle, open } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { mock, test } from "node:test";
@@ -53,6 +55,17 @@ await test("a value is on the disk with its name, and so are the folders that we
   const second = await syncedBy(async () => storage.put("vote/one", "2"));
   for (const path of ["wallet/vote", "wallet/vote/one.json"])
     assert.ok(second.has(await inodeOf(join(directory, path))), path);
+  const deep = fileStorage(join(directory, "made", "too", "wallet"));
+  const third = await syncedBy(async () => deep.put("vote/one", "1"));
+  for (const path of ["", "made", "made/too", "made/too/wallet"])
+    assert.ok(third.has(await inodeOf(join(directory, path))), path);
+});
+
+await test("what was removed does not come back after a power cut", async () => {
+  await storage.put("broker/one", "https://broker.example 1");
+  const synced = await syncedBy(async () => storage.remove("broker/one"));
+  assert.ok(synced.has(await inodeOf(join(home, "broker"))));
+  await fileStorage(join(directory, "nowhere")).remove("broker/one");
 });
 
 await test("a disk that is full keeps what was there, and nothing half written", async () => {
@@ -69,7 +82,7 @@ await test("a disk that is full keeps what was there, and nothing half written",
   assert.equal(await storage.get("vote/one"), "2");
 });
 
-await test("an identity that is removed leaves no draft of itself, and drafts of others stay", async () => {
+await test("an identity that is removed or sealed anew leaves no draft of itself, and drafts of others stay", async () => {
   for (const name of ["mine", "mine-too"]) await storage.add(`identity/${name}`, "sealed");
   const folder = join(home, "identity");
   const digits = "11111111-1111-4111-8111-111111111111";
@@ -77,6 +90,9 @@ await test("an identity that is removed leaves no draft of itself, and drafts of
   for (const draft of [`mine.json.${digits}`, other]) writeFileSync(join(folder, draft), "sealed");
   await storage.remove("identity/mine");
   assert.deepEqual(readdirSync(folder).toSorted(), ["mine-too.json", other]);
+  // A call that was killed may have left what an earlier passphrase opens.
+  await storage.put("identity/mine-too", "sealed anew");
+  assert.deepEqual(readdirSync(folder), ["mine-too.json"]);
   // Any other draft may be what a process is writing right now.
   await storage.add("keys/one", "1");
   const draft = join(home, "keys", `one.json.${digits}`);
@@ -99,6 +115,44 @@ await test("a new file is on the disk with its name", async () => {
   mkdirSync(dirname(path));
   const synced = await syncedBy(async () => writeNewFile(path, "sealed"));
   for (const each of [path, dirname(path)]) assert.ok(synced.has(await inodeOf(each)), each);
+});
+
+/** Does something on a file system that refuses a call. */
+async function refusing(
+  name: "link" | "rm",
+  code: string,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  const refused = mock.method(files, name, async () => {
+    throw Object.assign(new Error(`${code}: ${name}`), { code });
+  });
+  syncBuiltinESMExports();
+  try {
+    await work();
+  } finally {
+    refused.mock.restore();
+    syncBuiltinESMExports();
+  }
+}
+
+await test("what is written stands where the disk does not let go of the draft", async () => {
+  await refusing("rm", "EROFS", async () => {
+    assert.equal(await storage.add("claim/stays", "1"), "1");
+    await writeNewFile(join(directory, "stays"), "sealed");
+  });
+});
+
+await test("a backup can be written where there are no links, and never over a file", async () => {
+  const folder = join(directory, "stick");
+  const path = join(folder, "backup");
+  mkdirSync(folder);
+  await refusing("link", "EPERM", async () => {
+    await writeNewFile(path, "sealed");
+    await assert.rejects(writeNewFile(path, "another"), { code: "EEXIST" });
+  });
+  assert.deepEqual(readdirSync(folder), ["backup"]);
+  assert.equal(readFileSync(path, "utf8"), "sealed");
+  assert.equal(statSync(path).mode & 0o777, 0o600);
 });
 
 await test("what a killed process left half written goes with the next write, and what another writes now stays", async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { chmod, link, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { StorageKey, WalletStorage } from "../storage.ts";
-import { syncFolder, writeDraft } from "./new-file.ts";
+import { dropDraft, syncFolder, writeDraft } from "./new-file.ts";
 
 /**
  * Keeps each value in a file of its own, `<directory>/<key>.json`: mode 0600 in directories of mode 0700, written to a
@@ -21,6 +21,7 @@ export function fileStorage(directory: string): WalletStorage {
     async put(key, text) {
       const path = pathOf(key);
       await rename(await addDraft(directory, path, text), path);
+      if (isIdentity(key)) await removeDrafts(path);
       await syncFolder(dirname(path));
     },
     async add(key, text) {
@@ -36,17 +37,14 @@ export function fileStorage(directory: string): WalletStorage {
         await syncFolder(dirname(path));
         return added ? text : ((await get(key)) ?? text);
       } finally {
-        await rm(draft, { force: true });
+        await dropDraft(draft);
       }
     },
     async remove(key) {
       const path = pathOf(key);
       await rm(path, { force: true });
-      // A draft of an identity may be opened by somebody who has its passphrase. Drafts of other values may belong to a
-      // process that is writing right now.
-      if (!key.startsWith("identity/")) return;
-      for (const draft of await listDrafts(dirname(path)))
-        if (draft.startsWith(`${path}.`)) await rm(draft, { force: true });
+      if (isIdentity(key)) await removeDrafts(path);
+      await unless("ENOENT", undefined, syncFolder(dirname(path)));
     },
     async list(folder) {
       const names = await unless("ENOENT", [], readdir(join(directory, folder)));
@@ -55,6 +53,17 @@ export function fileStorage(directory: string): WalletStorage {
         .map((name) => `${folder}/${name.slice(0, -".json".length)}` as const);
     },
   };
+}
+
+/**
+ * The drafts of these values go with what they were for: somebody who has an earlier passphrase may open them. Drafts of
+ * other values may belong to a process that is writing right now.
+ */
+const isIdentity = (key: StorageKey): boolean => key.startsWith("identity/");
+
+async function removeDrafts(path: string): Promise<void> {
+  for (const draft of await listDrafts(dirname(path)))
+    if (draft.startsWith(`${path}.`)) await rm(draft, { force: true });
 }
 
 /** A draft that is older than this was left by a process that was killed. */
@@ -72,13 +81,21 @@ async function addDraft(directory: string, path: string, text: string): Promise<
 async function makeFolder(directory: string, folder: string): Promise<void> {
   const parent = dirname(directory);
   // The data directory may be the service's, whose database runs under another user that has to pass through it.
-  await mkdir(parent, { recursive: true, mode: 0o711 });
+  const outer = await mkdir(parent, { recursive: true, mode: 0o711 });
   const made = await mkdir(folder, { recursive: true, mode: 0o700 });
   await chmod(directory, 0o700);
-  if (made === undefined) return;
-  await syncFolder(directory);
-  // Only folders that have a new entry: the wallet may not have the right to list the data directory.
-  if (made !== folder) await syncFolder(parent);
+  await syncAbove(folder, made);
+  await syncAbove(parent, outer);
+}
+
+/**
+ * Flushes the folders that have a new entry, from that of `made` up to that of the first one that was made on the way. The
+ * wallet may not have the right to list what lies above the data directory.
+ */
+async function syncAbove(made: string, first: string | undefined): Promise<void> {
+  if (first === undefined) return;
+  for (let each = made; each.length >= first.length; each = dirname(each))
+    await unless("EACCES", undefined, syncFolder(dirname(each)));
 }
 
 async function removeOldDrafts(folder: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { link, open, rm } from "node:fs/promises";
+import { link, open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
@@ -12,12 +12,33 @@ export async function writeNewFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
     await writeDraft(draft, text);
-    // A link, unlike a rename, fails if the file exists already.
-    await link(draft, path);
+    await putInPlace(draft, path);
     await syncFolder(dirname(path));
   } finally {
-    await rm(draft, { force: true });
+    await dropDraft(draft);
   }
+}
+
+/** What a file system without links answers, such as that of a USB stick. */
+const noLinkCodes = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
+
+async function putInPlace(draft: string, path: string): Promise<void> {
+  try {
+    // A link, unlike a rename, fails if the file exists already.
+    await link(draft, path);
+  } catch (error) {
+    const isNoLink =
+      error instanceof Error && "code" in error && noLinkCodes.has(String(error.code));
+    if (!isNoLink) throw error;
+    // An empty file takes the name, or fails to.
+    await (await open(path, "wx", 0o600)).close();
+    await rename(draft, path);
+  }
+}
+
+/** Removes a draft; if the disk does not let it go, what was done, or the fault, stands all the same. */
+export async function dropDraft(path: string): Promise<void> {
+  await rm(path, { force: true }).catch(() => undefined);
 }
 
 /** Writes a file under a name that nobody else uses, flushed to the disk. */
@@ -27,7 +48,7 @@ export async function writeDraft(path: string, text: string): Promise<void> {
     await file.writeFile(text);
     await file.sync();
   } catch (error) {
-    await rm(path, { force: true });
+    await dropDraft(path);
     throw error;
   } finally {
     await file.close();
