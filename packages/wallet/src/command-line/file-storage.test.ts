@@ -72,14 +72,23 @@ await test("a disk that is full keeps what was there, and nothing half written",
   const handle = await open(directory, "r");
   const prototype = Object.getPrototypeOf(handle) as FileHandle;
   await handle.close();
-  const full = mock.method(prototype, "sync", async () => {
-    throw new Error("ENOSPC: no space left on device");
+  let isForFolders = false;
+  const full = mock.method(prototype, "sync", async function (this: FileHandle) {
+    if (!isForFolders || (await this.stat()).isDirectory())
+      throw new Error("ENOSPC: no space left on device");
   });
-  await assert.rejects(storage.put("vote/one", "3"), /ENOSPC/);
+  await assert.rejects(storage.put("vote/one", "3"), /ENOSPC: .*'.*one\.json/);
   await assert.rejects(storage.add("vote/full", "3"), /ENOSPC/);
-  full.mock.restore();
   assert.deepEqual(readdirSync(join(home, "vote")), ["one.json"]);
   assert.equal(await storage.get("vote/one"), "2");
+  // Then it is there, and whoever is told of the fault has to know.
+  isForFolders = true;
+  const fault = /^Error: vote\/\w+ is written, .*: ENOSPC: .* '.*vote'$/;
+  await assert.rejects(storage.put("vote/one", "3"), fault);
+  await assert.rejects(storage.add("vote/told", "3"), fault);
+  full.mock.restore();
+  assert.equal(await storage.get("vote/one"), "3");
+  await storage.remove("vote/told");
 });
 
 await test("an identity that is removed or sealed anew leaves no draft of itself, and drafts of others stay", async () => {
@@ -90,9 +99,21 @@ await test("an identity that is removed or sealed anew leaves no draft of itself
   for (const draft of [`mine.json.${digits}`, other]) writeFileSync(join(folder, draft), "sealed");
   await storage.remove("identity/mine");
   assert.deepEqual(readdirSync(folder).toSorted(), ["mine-too.json", other]);
-  // A call that was killed may have left what an earlier passphrase opens.
-  await storage.put("identity/mine-too", "sealed anew");
+  // A call that was killed may have left what an earlier passphrase opens; one that was as far only now is refused.
+  const { rename } = files;
+  const waiting = mock.method(files, "rename", async (from: string, to: string) => {
+    waiting.mock.restore();
+    syncBuiltinESMExports();
+    await storage.put("identity/mine-too", "sealed anew");
+    await rename(from, to);
+  });
+  syncBuiltinESMExports();
+  await assert.rejects(storage.put("identity/mine-too", "late"), {
+    code: "invalid_input",
+    message: "identity/mine-too was changed meanwhile: nothing was written",
+  });
   assert.deepEqual(readdirSync(folder), ["mine-too.json"]);
+  assert.equal(await storage.get("identity/mine-too"), "sealed anew");
   // Any other draft may be what a process is writing right now.
   await storage.add("keys/one", "1");
   const draft = join(home, "keys", `one.json.${digits}`);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { chmod, link, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { WalletRefusal } from "../refusal.ts";
 import type { StorageKey, WalletStorage } from "../storage.ts";
 import { dropDraft, syncFolder, writeDraft } from "./new-file.ts";
 
@@ -20,9 +21,14 @@ export function fileStorage(directory: string): WalletStorage {
     get,
     async put(key, text) {
       const path = pathOf(key);
-      await rename(await addDraft(directory, path, text), path);
+      const draft = await addDraft(directory, path, text);
+      try {
+        await putInPlace(key, rename(draft, path));
+      } finally {
+        await dropDraft(draft);
+      }
       if (isIdentity(key)) await removeDrafts(path);
-      await syncFolder(dirname(path));
+      await confirm(key, path);
     },
     async add(key, text) {
       const path = pathOf(key);
@@ -32,9 +38,9 @@ export function fileStorage(directory: string): WalletStorage {
         const added = await unless(
           "EEXIST",
           false,
-          link(draft, path).then(() => true),
+          putInPlace(key, link(draft, path)).then(() => true),
         );
-        await syncFolder(dirname(path));
+        await confirm(key, path);
         return added ? text : ((await get(key)) ?? text);
       } finally {
         await dropDraft(draft);
@@ -64,6 +70,27 @@ const isIdentity = (key: StorageKey): boolean => key.startsWith("identity/");
 async function removeDrafts(path: string): Promise<void> {
   for (const draft of await listDrafts(dirname(path)))
     if (draft.startsWith(`${path}.`)) await rm(draft, { force: true });
+}
+
+/** @throws {WalletRefusal} if the draft is gone: another call has changed the same value, and removed its drafts */
+async function putInPlace(key: StorageKey, work: Promise<void>): Promise<void> {
+  const isDone = await unless(
+    "ENOENT",
+    false,
+    work.then(() => true),
+  );
+  if (!isDone)
+    throw new WalletRefusal("invalid_input", `${key} was changed meanwhile: nothing was written`);
+}
+
+/** Flushes the name of what is in place: who is told of a fault must not believe that the earlier value still is. */
+async function confirm(key: StorageKey, path: string): Promise<void> {
+  try {
+    await syncFolder(dirname(path));
+  } catch (cause) {
+    const fault = cause instanceof Error ? cause.message : "";
+    throw new Error(`${key} is written, and may be lost in a power cut: ${fault}`, { cause });
+  }
 }
 
 /** A draft that is older than this was left by a process that was killed. */

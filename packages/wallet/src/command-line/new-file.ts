@@ -49,7 +49,7 @@ export async function writeDraft(path: string, text: string): Promise<void> {
     await file.sync();
   } catch (error) {
     await dropDraft(path);
-    throw error;
+    throw nameFile(error, path);
   } finally {
     await file.close();
   }
@@ -60,7 +60,15 @@ export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r");
   try {
     await handle.sync();
+  } catch (error) {
+    throw nameFile(error, folder);
   } finally {
     await handle.close();
   }
+}
+
+/** Calls by a handle do not say of which file they fail. */
+function nameFile(error: unknown, path: string): unknown {
+  if (error instanceof Error) error.message += ` '${path}'`;
+  return error;
 }
