@@ -50,13 +50,27 @@ const entriesMax = 1000;
  * @returns the key of the entry, so that it can be replaced by what is known later
  */
 export async function recordHistory(ctx: RecordContext, entry: HistoryEntry): Promise<StorageKey> {
+  const added = placeOf(ctx, entry);
+  await recordAt(ctx, added, entry);
+  return added;
+}
+
+/** A key for an entry that is not there yet. */
+export function placeOf(ctx: RecordContext, entry: HistoryEntry): StorageKey {
   // Sorting by name sorts by time; the rest of the name keeps two entries of the same second apart.
   const unique = entry.txHash ?? hexOfBytes(ctx.random(8));
   const name = `${String(entry.at).padStart(12, "0")}_${unique.slice(2, 18)}`;
-  const added = recordKey("history", ctx.identity.address, name);
-  await addRecord(ctx, added, entry);
+  return recordKey("history", ctx.identity.address, name);
+}
+
+/** As `recordHistory`, at a key that was drawn before; an entry that is there stays. */
+export async function recordAt(
+  ctx: RecordContext,
+  place: StorageKey,
+  entry: HistoryEntry,
+): Promise<void> {
+  await addRecord(ctx, place, entry);
   await dropOldest(ctx);
-  return added;
 }
 
 export function savedEntryOf({ key, value }: StoredRecord): SavedEntry {

@@ -308,7 +308,7 @@ await test("the same vote again sends the same bytes, and a different vote is re
   assert.equal(fake.votes.length, 2);
 });
 
-await test("a vote is in the history once, from before it is sent, however it or its answer is lost", async () => {
+await test("a vote is in the history once, from before it is sent, however it, its answer or its call is lost", async () => {
   for (const [vote, arrives, before, after] of [
     ["approve", true, "sent", "approved"],
     ["approve", false, "sent", "approved"],
@@ -317,17 +317,26 @@ await test("a vote is in the history once, from before it is sent, however it or
   ] as const) {
     broker.reset();
     fake.reset();
-    let isLost = true;
+    let [isKilled, isLost] = [true, true];
     const losing: typeof fetch = async (url, init) => {
       const loses = isLost && url === `${broker.url}/w/votes/01J`;
       if (loses && arrives) await fetch(url, init);
       if (loses) throw new TypeError("lost");
       return fetch(url, init);
     };
-    const wallet = await walletOf("alice", [broker.url], { fetch: losing });
+    const kept = memoryStorage();
+    const list: typeof kept.list = async (folder) => {
+      if (isKilled && folder === "vote") throw new TypeError("killed");
+      return kept.list(folder);
+    };
+    const parts = { fetch: losing, storage: { ...kept, list } };
+    const wallet = await walletOf("alice", [broker.url], parts);
     put(dataRequest);
-    await refuses(wallet.vote("01J", { vote }), "unreachable");
     const entries = async () => (await wallet.history()).map(({ id, outcome }) => [id, outcome]);
+    await assert.rejects(wallet.vote("01J", { vote }), /killed/);
+    assert.deepEqual(await entries(), []);
+    isKilled = false;
+    await refuses(wallet.vote("01J", { vote }), "unreachable");
     assert.deepEqual(await entries(), [["01J", before]]);
     isLost = false;
     await wallet.vote("01J", { vote });

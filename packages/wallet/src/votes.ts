@@ -13,7 +13,7 @@ import { ConcernsRefusal, type Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { signDecline } from "./decline.ts";
 import type { HistoryEntry } from "./history.ts";
-import { recordHistory } from "./history.ts";
+import { placeOf, recordAt } from "./history.ts";
 import type { GovernanceItem, InboxItem, InboxKind, InvitationItem } from "./inbox-item.ts";
 import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
@@ -141,9 +141,8 @@ export async function castVoteOn(
       ? await refuse(ctx, found)
       : await approve(ctx, { broker, item: readable(item), decision });
   const expiresAt = item?.expiresAt ?? (await ctx.now());
-  // Written before the vote is sent: a broker that accepts it could prevent an entry that is written only after its
-  // answer.
-  const noted = (await findNoted(ctx, id, body)) ?? (await note(ctx, found, decision));
+  const entry = await entryOf(ctx, found, decision);
+  const noted = (await findNoted(ctx, id, body)) ?? { place: placeOf(ctx, entry), entry };
   const business = item?.business.address ?? null;
   const vote = { broker, kind, business, expiresAt, body, noted };
   return outcomeOf(ctx, { id, vote, answer: await send(ctx, id, vote) });
@@ -254,8 +253,9 @@ type Answer = Readonly<Record<string, unknown>>;
 
 async function send(ctx: WalletContext, id: string, vote: SentVote): Promise<Answer> {
   const { broker, body, noted } = vote;
-  // Stored before it is sent: whatever happens then, the same vote can be sent again.
+  // Stored before it is sent: whatever happens then, the same vote can be sent again, and has one entry in the history.
   await keepVote(ctx, id, vote);
+  if (noted !== null) await note(ctx, noted);
   const path = `/w/votes/${encodeURIComponent(id)}`;
   const answer = await ctx.sessions.ask(broker, { path, body });
   if (noted !== null) await putRecord(ctx, noted.place, noted.entry);
@@ -344,11 +344,11 @@ async function findNoted(
   return noted as unknown as Noted;
 }
 
-async function note(ctx: WalletContext, found: FoundItem, decision: Decision): Promise<Noted> {
-  const entry = await entryOf(ctx, found, decision);
-  const isApproval = decision.vote === "approve";
-  const place = await recordHistory(ctx, isApproval ? { ...entry, outcome: "sent" } : entry);
-  return { place, entry };
+/** Before the vote is sent: a broker that accepts it could prevent an entry that is written only after its answer. */
+async function note(ctx: WalletContext, { place, entry }: Noted): Promise<void> {
+  if ((await getMended(ctx, place)) !== null) return;
+  const isApproval = entry.outcome === "approved";
+  await recordAt(ctx, place, isApproval ? { ...entry, outcome: "sent" } : entry);
 }
 
 function keyOfVote({ identity }: RecordContext, id: string): StorageKey {
