@@ -7,6 +7,11 @@ export interface DirectoryLock {
   release(): void;
 }
 
+/** The lock cannot be taken, as on a full disk; the message says why. */
+class DirectoryLockFault extends Error {
+  override name = "DirectoryLockFault";
+}
+
 /** SQLITE_BUSY: somebody else holds the file lock. */
 const busy = 5;
 
@@ -20,14 +25,17 @@ export function lockDirectory(directory: string): DirectoryLock | null {
   // SQLite would only say that it cannot open a file.
   accessSync(directory, constants.W_OK);
   const file = join(directory, "lock");
-  const database = new DatabaseSync(file, { timeout: 0 });
+  let database: DatabaseSync | undefined;
   try {
+    const opened = new DatabaseSync(file, { timeout: 0 });
+    database = opened;
     chmodSync(file, 0o600);
-    database.exec("begin exclusive");
+    opened.exec("begin exclusive");
+    return { release: () => opened.close() };
   } catch (error) {
-    database.close();
-    if (error instanceof Error && "errcode" in error && error.errcode === busy) return null;
-    throw error;
+    database?.close();
+    if (!(error instanceof Error && "errcode" in error)) throw error;
+    if (error.errcode === busy) return null;
+    throw new DirectoryLockFault(`${file} cannot be locked: ${error.message}`, { cause: error });
   }
-  return { release: () => database.close() };
 }

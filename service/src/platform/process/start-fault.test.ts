@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -10,6 +10,7 @@ import { RpcError } from "../../chain/node.ts";
 import { openContext } from "../../compose.ts";
 import { ConfigError, parseConfig } from "../config/config.ts";
 import { openTestDatabase } from "../database/test-database.ts";
+import { lockDirectory } from "./directory-lock.ts";
 import { describeStartFault } from "./start-fault.ts";
 
 const unreachable = "the database cannot be reached (DATABASE_URL)";
@@ -48,6 +49,21 @@ for (const [message, code] of [
       `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`,
     );
   });
+
+test("of a directory that cannot be locked, as on a full disk, the file is named", () => {
+  const directory = mkdtempSync(join(tmpdir(), "svc-test-"));
+  const file = join(directory, "lock");
+  mkdirSync(file);
+  try {
+    lockDirectory(directory);
+    assert.fail("it was locked");
+  } catch (error) {
+    const said = `${file} cannot be locked: unable to open database file`;
+    assert.equal(describeStartFault(error), said);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
 
 test("of a database that others keep busy it is not said that it cannot be reached", () => {
   const message = "canceling statement due to lock timeout";

@@ -8,7 +8,7 @@ import { isOutage, isReadOnly } from "../database/db.ts";
  */
 const foreseenNames = new Set(
   [
-    ["EmbeddedChainFault", "EmbeddedPostgresFault", "EmbeddedPostgresInUse"],
+    ["DirectoryLockFault", "EmbeddedChainFault", "EmbeddedPostgresFault", "EmbeddedPostgresInUse"],
     ["NodeAway", "OtherVersion", "SealBroken", "TableInUse", "UnfitDatabase", "WrongChain"],
   ].flat(),
 );
