@@ -1,4 +1,4 @@
-import { open, rename } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /** Writes a new file beside the old one, flushes it to the disk, and only then replaces the old one. Mode 0600. */
@@ -11,6 +11,16 @@ export async function writeDurably(path: string, text: string): Promise<void> {
     await file.close();
   }
   await rename(`${path}.new`, path);
+  await flushDirectoryOf(path);
+}
+
+/** Removes a file, if it is there, so that it stays removed after a power cut. */
+export async function removeDurably(path: string): Promise<void> {
+  await rm(path, { force: true });
+  await flushDirectoryOf(path);
+}
+
+async function flushDirectoryOf(path: string): Promise<void> {
   const parent = await open(dirname(path), "r");
   try {
     await parent.sync();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { applyEvent, type OrderEvent, type OrderState } from "@svc/merchant";
 
-import { writeDurably } from "./durable-file.ts";
+import { removeDurably, writeDurably } from "./durable-file.ts";
 import { openWatches } from "./watches.ts";
 
 /**
@@ -52,7 +52,7 @@ export async function openOrders(directory: string): Promise<Orders> {
   };
 
   const forget = async ({ referenceKey, user }: OrderState): Promise<void> => {
-    await rm(join(directory, `${referenceKey}.json`), { force: true });
+    await removeDurably(join(directory, `${referenceKey}.json`));
     orders.delete(referenceKey);
     watches.wake(user);
   };
