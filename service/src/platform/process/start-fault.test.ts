@@ -50,6 +50,12 @@ for (const [message, code] of [
     );
   });
 
+test("of a full disk it is said where to look, although the system names no file", () => {
+  const message = "ENOSPC: no space left on device, write";
+  const fault = Object.assign(new Error(message), { code: "ENOSPC", syscall: "write" });
+  assert.equal(describeStartFault(fault), `${message}: look at DATA_DIR`);
+});
+
 test("of a directory that cannot be locked, as on a full disk, the file is named", () => {
   const directory = mkdtempSync(join(tmpdir(), "svc-test-"));
   const file = join(directory, "lock");

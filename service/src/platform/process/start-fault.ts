@@ -45,7 +45,9 @@ export function describeStartFault(thrown: unknown): string | null {
   if (error.name === "RpcError")
     return `the chain's node or the remote signer refuses (CHAIN_RPC_URL, SIGNER_URL): ${message}`;
   if (syscall === "listen") return `${message}: choose another HOST or PORT`;
-  if (syscall === "mkdir") return `${message}: look at DATA_DIR`;
+  // Of a full disk the system does not always say in which file.
+  const isFull = (code === "ENOSPC" || code === "EDQUOT") && !("path" in error);
+  if (syscall === "mkdir" || isFull) return `${message}: look at DATA_DIR`;
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
   if (typeof code === "string" && refusalCodes.test(code))
     return `the database refuses (DATABASE_URL): ${message}`;
