@@ -4,6 +4,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { ConfigError } from "@svc/service/config";
 import { readJson, writeJson } from "./json-file.ts";
 
 test("a file of the demo is whole after a power cut too, and what a killed start left goes with the next write", (t) => {
@@ -27,4 +28,6 @@ test("a file of the demo is whole after a power cut too, and what a killed start
   assert.deepEqual(done, [statSync(path).ino, "renamed", statSync(directory).ino]);
   assert.deepEqual(readdirSync(directory), ["demo.json"]);
   assert.deepEqual(readJson(path), { apiKey: "key" });
+  writeFileSync(path, "");
+  assert.throws(() => readJson(path), ConfigError, "it is told in one line");
 });

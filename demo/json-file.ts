@@ -1,11 +1,23 @@
 // The demo's own files: only the user who started it can read them.
 import { existsSync, readFileSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
+import { ConfigError } from "@svc/service/config";
 import { flushDirectory, writeFlushed } from "@svc/service/durable-file";
 
-/** @returns null if there is no such file */
+/**
+ * @returns null if there is no such file
+ * @throws {ConfigError} if it holds something else
+ */
 export function readJson(path: string): unknown {
-  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
+  if (!existsSync(path)) return null;
+  const text = readFileSync(path, "utf8");
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ConfigError(
+      `${path} is damaged: bring it back from a copy, or move DATA_DIR away to begin anew`,
+    );
+  }
 }
 
 /**
