@@ -131,16 +131,25 @@ await test("folders are their owner's alone, but others may pass through the dat
   assert.deepEqual(modes, [0o711, 0o700, 0o700, 0o600]);
 });
 
-await test("a new file is on the disk with its name", async () => {
+await test("a new file is on the disk with its name, or not there", async () => {
   const path = join(directory, "new", "backup");
   mkdirSync(dirname(path));
   const synced = await syncedBy(async () => writeNewFile(path, "sealed"));
   for (const each of [path, dirname(path)]) assert.ok(synced.has(await inodeOf(each)), each);
+  const handle = await open(directory, "r");
+  const prototype = Object.getPrototypeOf(handle) as FileHandle;
+  const failing = mock.method(prototype, "sync", async function (this: FileHandle) {
+    if ((await this.stat()).isDirectory()) throw new Error("EIO: i/o error");
+  });
+  await assert.rejects(writeNewFile(`${path}-2`, "sealed"), /EIO/);
+  failing.mock.restore();
+  await handle.close();
+  assert.deepEqual(readdirSync(dirname(path)), ["backup"]);
 });
 
 /** Does something on a file system that refuses a call. */
 async function refusing(
-  name: "link" | "rm",
+  name: "link" | "rename" | "rm",
   code: string,
   work: () => Promise<unknown>,
 ): Promise<void> {
@@ -171,6 +180,11 @@ await test("a backup can be written where there are no links, and never over a f
     await writeNewFile(path, "sealed");
     await assert.rejects(writeNewFile(path, "another"), { code: "EEXIST" });
   });
+  await refusing("rename", "EIO", async () =>
+    refusing("link", "EPERM", async () => {
+      await assert.rejects(writeNewFile(`${path}-2`, "sealed"), { code: "EIO" });
+    }),
+  );
   assert.deepEqual(readdirSync(folder), ["backup"]);
   assert.equal(readFileSync(path, "utf8"), "sealed");
   assert.equal(statSync(path).mode & 0o777, 0o600);

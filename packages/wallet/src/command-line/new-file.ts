@@ -13,7 +13,7 @@ export async function writeNewFile(path: string, text: string): Promise<void> {
   try {
     await writeDraft(draft, text);
     await putInPlace(draft, path);
-    await syncFolder(dirname(path));
+    await undoUnless(path, syncFolder(dirname(path)));
   } finally {
     await dropDraft(draft);
   }
@@ -32,11 +32,21 @@ async function putInPlace(draft: string, path: string): Promise<void> {
     if (!isNoLink) throw error;
     // An empty file takes the name, or fails to.
     await (await open(path, "wx", 0o600)).close();
-    await rename(draft, path);
+    await undoUnless(path, rename(draft, path));
   }
 }
 
-/** Removes a draft; if the disk does not let it go, what was done, or the fault, stands all the same. */
+/** Removes the file again if it cannot be completed. */
+async function undoUnless(path: string, completed: Promise<void>): Promise<void> {
+  try {
+    await completed;
+  } catch (error) {
+    await dropDraft(path);
+    throw error;
+  }
+}
+
+/** Removes a file; if the disk does not let it go, what was done, or the fault, stands all the same. */
 export async function dropDraft(path: string): Promise<void> {
   await rm(path, { force: true }).catch(() => undefined);
 }
