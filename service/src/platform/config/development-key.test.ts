@@ -36,7 +36,7 @@ void test("the development key is on the disk before anything can be sealed with
   );
 });
 
-void test("no copy of a key stays that a start left behind when it was killed", () => {
+void test("no copy of a key stays that a start left behind when it was killed", (t) => {
   const data = mkdtempSync(join(directory, "killed-"));
   const leave = (): void =>
     writeFileSync(join(data, "master.key.11111111-1111-4111-8111-111111111111"), "another\n");
@@ -44,6 +44,17 @@ void test("no copy of a key stays that a start left behind when it was killed", 
   const key = readOrMakeDevelopmentKey(data);
   assert.deepEqual(readdirSync(data), ["master.key"]);
   leave();
+  const kept = t.mock.method(fs, "rmSync", () => {
+    throw new Error("EROFS: read-only file system");
+  });
+  syncBuiltinESMExports();
+  assert.equal(
+    readOrMakeDevelopmentKey(data),
+    key,
+    "a disk that is read only has the key all the same",
+  );
+  kept.mock.restore();
+  syncBuiltinESMExports();
   assert.equal(readOrMakeDevelopmentKey(data), key);
   assert.deepEqual(readdirSync(data), ["master.key"]);
 });

@@ -42,10 +42,16 @@ function makeKey(directory: string, path: string): string {
   return made;
 }
 
-/** What is left of starts that were killed: other keys, or copies of this one. */
+/** What is left of starts that were killed: other keys, or copies of this one. No start fails for it. */
 function removeDrafts(directory: string): void {
-  for (const name of readdirSync(directory))
-    if (/^master\.key\.[0-9a-f-]{36}$/.test(name)) rmSync(join(directory, name), { force: true });
+  for (const name of readdirSync(directory)) {
+    if (!/^master\.key\.[0-9a-f-]{36}$/.test(name)) continue;
+    try {
+      rmSync(join(directory, name), { force: true });
+    } catch {
+      // As in a directory that is read only; a later start may remove it.
+    }
+  }
 }
 
 /**
