@@ -82,8 +82,8 @@ function writeErrorsReference(): string {
     "wait up to ten seconds. What goes beyond is answered 429.",
     "",
     'OAuth endpoints and `/userinfo` answer `{ "error": .., "error_description": .. }` instead, with the codes of RFC 6749,',
-    "6750, 8707, 9126 and 9449 and of OpenID Connect Core; 429 and 503 are `temporarily_unavailable` there. 429 carries `Retry-After`, and so does",
-    "`unavailable`. Scripts read them, with `Retry-After` and `X-Request-Id`, from the origins of the client's own redirect URIs at the token, revocation",
+    "6750, 8707, 9126 and 9449 and of OpenID Connect Core; 429 and 503 are `temporarily_unavailable` there. 429 carries `Retry-After`, and so do",
+    "`unavailable` and `chain_unavailable`. Scripts read them, with `Retry-After` and `X-Request-Id`, from the origins of the client's own redirect URIs at the token, revocation",
     "and userinfo endpoints; that a call names no client or an unknown one, or cannot be read, from those of any client.",
   ]);
 }

@@ -17,7 +17,8 @@ export const remedies: Readonly<Record<Reason, string>> = {
   forbidden: "call from a page of `BASE_URL` or `WALLET_ORIGIN`, at the host of `BASE_URL`",
   rate_limited: "wait as long as `Retry-After` says",
   unavailable: "try again; after a lost answer with the same `Idempotency-Key`",
-  chain_unavailable: "try again; only identities that are contracts need the chain here",
+  chain_unavailable:
+    "try again; identities that are contracts and proposals of members need the chain",
   internal: "give the operator the `requestId`, which the log has too",
   key_not_found: "`svc key list`",
   organization_not_found: "`svc organization list`",

@@ -429,6 +429,7 @@ test("503: nothing that only the chain knows is proposed while its node is away,
     for (answer of [...faults, ...told]) {
       const refused = await world.walletCall("petra", "POST", path, { body });
       assert.deepEqual(reasonOf(refused), [503, "chain_unavailable"], body.operation);
+      assert.equal(refused.headers.get("retry-after"), "1");
     }
   }
   away.mock.restore();

@@ -173,7 +173,7 @@ export interface ProblemOptions {
 }
 
 /** What is away mostly comes back within seconds, and another process may answer at once. */
-const unavailableHeaders = { "retry-after": "1" };
+const unavailableHeaders = { headers: { "retry-after": "1" } };
 
 /** A refusal that is sent to the caller in the error envelope of decisions section 1. */
 export class Problem extends Error {
@@ -185,7 +185,7 @@ export class Problem extends Error {
     super(options.message ?? table[reason][1]);
     this.reason = reason;
     this.status = table[reason][0];
-    this.options = reason === "unavailable" ? { headers: unavailableHeaders, ...options } : options;
+    this.options = this.status === 503 ? { ...unavailableHeaders, ...options } : options;
   }
 }
 
