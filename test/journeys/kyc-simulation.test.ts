@@ -11,6 +11,7 @@ import {
   createDomain,
   isAcquainted,
 } from "../../service/src/accounts/index.ts";
+import { simulate } from "../../service/src/kyc/index.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { runVerb } from "../operator-verbs.ts";
 import { actsOn } from "../audited-acts.ts";
@@ -129,6 +130,20 @@ for (const [play, reason] of [
 
 test("wrong data is played for an order where everything is optional", async () => {
   const order = await ask({ fields: [], optionalFields: ["EMAIL"] });
+  assert.equal((await svc("simulate", "wrong-data", order)).value["status"], 422);
+  assert.equal((await statusOf(order))["failureReason"], "INVALID_CONFIRM_DATA");
+});
+
+test("wrong data is played to the end of an order after a play that broke off, and is told of as done", async () => {
+  const order = await ask({ fields: ["IDCARD_DOB", "PHONE"] });
+  let calls = 0;
+  const breaking: typeof fetch = async (...call) => {
+    if ((calls += 1) > 3) throw new TypeError("the connection broke");
+    return fetch(...call);
+  };
+  const playing = simulate({ ...world.ctx, fetch: breaking }, order, "wrong-data");
+  await assert.rejects(playing, /no service answers/);
+  assert.equal((await statusOf(order))["status"], "PENDING");
   assert.equal((await svc("simulate", "wrong-data", order)).value["status"], 422);
   assert.equal((await statusOf(order))["failureReason"], "INVALID_CONFIRM_DATA");
 });
