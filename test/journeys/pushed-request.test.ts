@@ -188,7 +188,32 @@ test("a client that demands pushed requests logs people in by them, and its sess
   const silently = { prompt: "none" };
   const direct = authorizationUrl(world.baseUrl, client, pkce, silently);
   assert.ok((await answerTo(direct)).includes("error"));
-  assert.ok((await answerTo(await push(client, { changed: silently }))).includes("code"));
+  const url = await push(client, { changed: silently });
+  assert.ok((await answerTo(url)).includes("code"));
+  assert.equal((await jar.fetch(url)).status, 400, "used up");
+});
+
+test("a pushed request whose login does not begin is not used up, and opens that login when it is tried again", async (t) => {
+  const jar = openJar();
+  const opened = await load(jar, await push(world.client));
+  await approveByQr(world.baseUrl, opened, newIdentity());
+  await finish(world.baseUrl, opened);
+  const page = await push(world.client);
+  const silent = await push(world.client, { changed: { prompt: "none" } });
+  const locationOf = async (url: string): Promise<string> =>
+    (await jar.fetch(url)).headers.get("location") ?? "";
+  const { db } = world.ctx;
+  const transaction = db.transaction.bind(db);
+  const failing = t.mock.method(db, "transaction", (async (work) =>
+    transaction(async (tx) => {
+      await work(tx);
+      throw new Error("the process was killed");
+    })) as typeof transaction);
+  assert.equal((await jar.fetch(page)).status, 500);
+  assert.match(await locationOf(silent), /error=server_error/);
+  failing.mock.restore();
+  assert.notEqual((await load(jar, page)).loginId, "");
+  assert.match(await locationOf(silent), /[?&]code=/);
 });
 
 test("a request that names two pushed requests is refused and uses up neither", async () => {

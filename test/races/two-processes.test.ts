@@ -206,21 +206,27 @@ test("of two claims, redemptions or refreshes that meet at one row the first alo
 
 test("of two browsers with one pushed request, or two wallets with one box, that meet at its row the first alone gets it", async () => {
   const { client } = world;
-  const { challenge } = makePkce();
-  const { search } = new URL(authorizationUrl(world.baseUrl, client, { challenge }));
-  const pushed = await fetch(`${world.baseUrl}/oauth2/par`, {
-    method: "POST",
-    headers: { authorization: basicOf(client) },
-    body: new URLSearchParams(search),
-  });
-  const { request_uri = "" } = (await pushed.json()) as { request_uri?: string };
-  const query = new URLSearchParams({ client_id: client.id, request_uri }).toString();
-  const opened = await oneAfterTheOther(
-    sql`select from pushed_request where client_id = ${client.id} for update`,
-    async () => fetch(`${world.baseUrl}/oauth2/auth?${query}`),
-    async () => fetch(`${other.url}/oauth2/auth?${query}`),
-  );
-  assert.deepEqual(opened, [200, 400]);
+  const { page } = await logIn(world.baseUrl, client, newIdentity());
+  for (const [prompt, first] of [
+    ["login", 200],
+    ["none", 303],
+  ] as const) {
+    const { challenge } = makePkce();
+    const { search } = new URL(authorizationUrl(world.baseUrl, client, { challenge }, { prompt }));
+    const pushed = await fetch(`${world.baseUrl}/oauth2/par`, {
+      method: "POST",
+      headers: { authorization: basicOf(client) },
+      body: new URLSearchParams(search),
+    });
+    const { request_uri = "" } = (await pushed.json()) as { request_uri?: string };
+    const query = new URLSearchParams({ client_id: client.id, request_uri }).toString();
+    const opened = await oneAfterTheOther(
+      sql`select from pushed_request where client_id = ${client.id} for update`,
+      async () => page.jar.copy().fetch(`${world.baseUrl}/oauth2/auth?${query}`),
+      async () => page.jar.copy().fetch(`${other.url}/oauth2/auth?${query}`),
+    );
+    assert.deepEqual(opened, [first, 400], prompt);
+  }
 
   const identity = newIdentity();
   const session = await openWalletSession(world.baseUrl, identity);

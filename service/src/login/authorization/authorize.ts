@@ -15,7 +15,7 @@ import { attemptCookies, sessionSecretHash } from "../attempt/browser-cookies.ts
 import { type AuthorizationRequest, getOnce, firstValueOf } from "./authorization-request.ts";
 import { businessLoginSeconds } from "../business/business-login.ts";
 import type { LoginContext } from "../login-context.ts";
-import { pushedIdOf, takePushedRequest } from "./pushed-request.ts";
+import { beginOnce, findPushedRequest, pushedIdOf, refusePushed } from "./pushed-request.ts";
 import { type FoundSession, findSession } from "../session/session-store.ts";
 import { judgeRequest } from "./judged-request.ts";
 import { isBusinessScope, withoutRefresh } from "./scope.ts";
@@ -64,7 +64,6 @@ export async function authorize(
   browser: BrowserCall,
 ): Promise<AuthorizeOutcome> {
   const client = await getClientOf(ctx, form);
-  // Before a pushed request is used up, so that a caller who has to wait can try again with the same one.
   await limitClient(ctx, client, browser.address);
   const { given, pushed } = await resolvePushed(ctx, form);
   const isPushed = pushed.pushedId !== undefined;
@@ -75,6 +74,8 @@ export async function authorize(
     return await answer(ctx, { client: current, request: { ...request, ...pushed } }, browser);
   } catch (error) {
     const known = oauthProblemOf(error);
+    // As if it had been found to be used before.
+    if (known?.code === "invalid_request_uri") throw known;
     // A person can read the page that says so, and try again.
     if (!(error instanceof OAuthProblem) && !request.prompt.includes("none")) throw error;
     const fault = known ?? new OAuthProblem("server_error", "something failed here");
@@ -110,13 +111,8 @@ async function resolvePushed(
   if (firstValueOf(form, "request_uri") === undefined) return { given: form, pushed: {} };
   const pushedId = pushedIdOf(getOnce(form, "request_uri"));
   if (pushedId === null) return { given: form, pushed: {} };
-  const given = await takePushedRequest(ctx, pushedId, firstValueOf(form, "client_id") ?? "");
-  if (given === null)
-    throw new OAuthProblem(
-      "invalid_request_uri",
-      "this pushed request is unknown, used or expired; go back and start again",
-    );
-  return { given, pushed: { pushedId } };
+  const given = await findPushedRequest(ctx, pushedId, firstValueOf(form, "client_id") ?? "");
+  return given === null ? refusePushed() : { given, pushed: { pushedId } };
 }
 
 async function getClientOf(ctx: LoginContext, given: Form): Promise<Client> {
@@ -213,7 +209,7 @@ async function answerFromSession(
   const now = ctx.clock.now();
   const loginId = randomId(ctx.random, 16);
   const code = makeCode(ctx.random, loginId);
-  const isAnswered = await store.insertAnsweredAttempt(ctx.db, {
+  const answered = {
     id: loginId,
     clientId: client.id,
     request: { ...request, scope: withoutRefresh(request.scope), wantsRefresh: false },
@@ -226,7 +222,10 @@ async function answerFromSession(
     now,
     codeSha256: code.sha256,
     codeExpiresAt: now + ctx.config.codeLifetimeSeconds,
-  });
+  };
+  const isAnswered = await beginOnce(ctx, request, async (tx) =>
+    store.insertAnsweredAttempt(tx, answered),
+  );
   if (!isAnswered) return null;
   return { kind: "redirect", location: codeLocation(request, ctx.config.baseUrl, code.text) };
 }
@@ -244,7 +243,10 @@ async function startAttempt(
     request,
     restarts: 0,
   };
-  await store.insertAttempt(ctx.db, attempt);
+  await beginOnce(ctx, request, async (tx) => {
+    await store.insertAttempt(tx, attempt);
+    return true;
+  });
   ctx.recent.put(attempt);
   return { kind: "page", attempt, client, cookies: fresh.cookies };
 }

@@ -15,15 +15,21 @@ export async function insertPushed(db: Queryable, pushed: PushedRow): Promise<vo
     values (${pushed.id}, ${pushed.clientId}, ${JSON.stringify(pushed.parameters)}, ${pushed.expiresAt})`);
 }
 
-/** Takes a pushed request out; nobody gets it twice. */
-export async function takePushed(
+/** The parameters of a pushed request that was not used. */
+export async function findPushed(
   db: Queryable,
   id: string,
   { clientId, now }: { clientId: string; now: number },
 ): Promise<Form | null> {
   const [row] = await db.query<{ parameters: Form }>(sql`
-    delete from pushed_request where id = ${id} and client_id = ${clientId} and expires_at > ${now} returning parameters`);
+    select parameters from pushed_request where id = ${id} and client_id = ${clientId} and expires_at > ${now}`);
   return row?.parameters ?? null;
+}
+
+/** Uses a pushed request up. False where it was used already. */
+export async function deletePushed(db: Queryable, id: string): Promise<boolean> {
+  const rows = await db.query(sql`delete from pushed_request where id = ${id} returning id`);
+  return rows.length === 1;
 }
 
 export const purgePushed = purgeOf({

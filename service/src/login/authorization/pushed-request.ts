@@ -1,8 +1,9 @@
 import type { Client } from "../../accounts/index.ts";
+import type { Queryable } from "../../platform/database/db.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { parameterNames } from "./authorization-parameters.ts";
-import { firstValueOf } from "./authorization-request.ts";
+import { type AuthorizationRequest, firstValueOf } from "./authorization-request.ts";
 import { checkDpopProof, refuseReplayedProof } from "../token/dpop.ts";
 import { judgeRequest } from "./judged-request.ts";
 import type { LoginContext } from "../login-context.ts";
@@ -67,11 +68,37 @@ export function pushedIdOf(uri: string): string | null {
   return uri.startsWith(uriPrefix) && uri.length <= 200 ? uri.slice(uriPrefix.length) : null;
 }
 
-/** The parameters that were pushed under this id, once; null for anything else. */
-export async function takePushedRequest(
+/** The parameters that were pushed under this id, until a login begins with them; null for anything else. */
+export async function findPushedRequest(
   ctx: LoginContext,
   id: string,
   clientId: string,
 ): Promise<Form | null> {
-  return store.takePushed(ctx.db, id, { clientId, now: ctx.clock.now() });
+  return store.findPushed(ctx.db, id, { clientId, now: ctx.clock.now() });
+}
+
+/**
+ * Begins a login, and uses up the pushed request that it comes from, if any, in the same transaction.
+ *
+ * @param begin resolves to false where it writes nothing
+ * @throws {OAuthProblem} where the pushed request was used meanwhile; then nothing has begun
+ */
+export async function beginOnce(
+  { db }: LoginContext,
+  { pushedId }: AuthorizationRequest,
+  begin: (tx: Queryable) => Promise<boolean>,
+): Promise<boolean> {
+  if (pushedId === undefined) return begin(db);
+  return db.transaction(async (tx) => {
+    if (!(await begin(tx))) return false;
+    return (await store.deletePushed(tx, pushedId)) || refusePushed();
+  });
+}
+
+/** Whatever the reason, the browser has to begin anew. */
+export function refusePushed(): never {
+  throw new OAuthProblem(
+    "invalid_request_uri",
+    "this pushed request is unknown, used or expired; go back and start again",
+  );
 }
