@@ -154,7 +154,7 @@ test("a database drops the connection that holds the chain as soon as any other 
   assert.deepEqual(await session.query(read), ofPool);
 });
 
-test("what a node would refuse never enters the journal", async () => {
+test("what a node would refuse never enters the journal, and what is mined meanwhile does not count twice", async (t) => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
   await using node = await openEmbeddedChain(ctx);
@@ -195,6 +195,35 @@ test("what a node would refuse never enters the journal", async () => {
   await node.submit([await sign(1, { ...creation(1), gas: 53_006n })]);
   await node.submit([await sign(2, { accessList, gas: 25_300n })]);
   await settled(node, 2n);
+
+  const key: Hex = `0x${"11".repeat(32)}`;
+  const pay = await openPurse(ctx, key);
+  await node.submit([await sign(3, { to: privateKeyToAccount(key).address, value: 10n })]);
+  await node.submit([await sign(4)]);
+  await settled(node, 3n);
+  const [read, mined] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const second = await ctx.db.transaction(async (tx) => {
+    // No block is decided meanwhile.
+    await tx.query(sql`lock table embedded_block in share mode`);
+    await node.submit([await pay(0, { value: 6n })]);
+    const query = ctx.db.query.bind(ctx.db);
+    const reading = t.mock.method(ctx.db, "query", (async (statement) => {
+      const rows = await query(statement);
+      if (!statement.text.includes('as "openWei"')) return rows;
+      reading.mock.restore();
+      read.resolve();
+      await mined.promise;
+      return rows;
+    }) as typeof query);
+    const raw = await pay(1, { value: 4n });
+    const submitted = node.submit([raw]);
+    await read.promise;
+    return { submitted };
+  });
+  await settled(node, 9n);
+  mined.resolve();
+  await second.submitted;
+  await settled(node, 13n);
 });
 
 test("what only the owner of the chain may write goes through the connection that has the lock", async (t) => {

@@ -176,7 +176,14 @@ class EmbeddedChain implements ChainNode {
     const known = await store.readSigner(db, transaction.signer, transaction.hash);
     if (known.isKnown) return;
     const balanceWei = await this.#balanceOf(transaction.signer);
-    checkTurn(transaction, { ...known, balanceWei });
+    try {
+      checkTurn(transaction, { ...known, balanceWei });
+    } catch (error) {
+      // What was mined since the journal was read counted twice: as open, and as gone from the balance.
+      const { openWei } = await store.readSigner(db, transaction.signer, transaction.hash);
+      if (openWei < known.openWei) return this.#admit(raw);
+      throw error;
+    }
     if (await store.insertTransaction(db, transaction, clock.now())) return;
     // The nonce was taken since it was checked, perhaps by these very bytes.
     const after = await store.readSigner(db, transaction.signer, transaction.hash);
