@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { disableClient } from "../../service/src/accounts/index.ts";
 import type { Jar } from "../cookie-jar.ts";
-import { authorizationUrl, logIn, makePkce, postToken } from "../login-flow.ts";
+import { authorizationUrl, basicOf, logIn, makePkce, postToken } from "../login-flow.ts";
 import { until } from "../patience.ts";
 import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
@@ -49,11 +49,13 @@ test("a browser that is still logged in is listed when its tokens are over, and 
   assert.ok(session && token && session.at <= token.at, "a session begins before its tokens");
   assert.deepEqual({ ...session, id: "", at: 0 }, { ...token, id: "", at: 0 });
   assert.equal(await silently(page.jar), "code");
-  assert.equal(await end(await openWalletSession(world.baseUrl, bob), session?.id), 404);
+  const stranger = await openWalletSession(world.baseUrl, bob);
+  assert.equal(await end(stranger, session?.id), 404);
   assert.equal(await end(wallet, session?.id), 200);
   assert.equal(await silently(page.jar), "login_required");
   assert.deepEqual(await listed(wallet), []);
-  assert.equal(await end(wallet, session?.id), 404);
+  assert.equal(await end(wallet, session?.id), 200, "a repeat");
+  assert.equal(await end(stranger, session?.id), 404);
 });
 
 test("tokens that were not refreshed for 30 days are no login any more", async () => {
@@ -126,9 +128,27 @@ test("the end of a login by its user is on record, once", async () => {
   await logIn(world.baseUrl, world.client, frank);
   const wallet = await openWalletSession(world.baseUrl, frank);
   const [login] = await listed(wallet);
-  await end(wallet, login?.id);
-  await end(wallet, login?.id);
+  for (let times = 0; times < 2; times += 1) assert.equal(await end(wallet, login?.id), 200);
   const text = "select actor, subject from audit_entry where action = 'login.end' and subject = $1";
   const entries = await world.ctx.db.query({ name: "", text, values: [login?.id] });
   assert.deepEqual(entries, [{ actor: frank.address, subject: login?.id }]);
+});
+
+test("a login whose tokens alone have ended is not told of as ended while its browser is logged in", async () => {
+  const { client, baseUrl } = world;
+  const heidi = newIdentity();
+  const { tokens } = await logIn(baseUrl, client, heidi);
+  const wallet = await openWalletSession(baseUrl, heidi);
+  const [login] = await listed(wallet);
+  const headers = { authorization: basicOf(client) };
+  const body = new URLSearchParams({ token: tokens.access_token });
+  assert.equal(
+    (await fetch(`${baseUrl}/oauth2/revoke`, { method: "POST", headers, body })).status,
+    200,
+  );
+  const [session] = await listed(wallet);
+  assert.notEqual(session?.id, login?.id);
+  assert.equal(await end(wallet, login?.id), 404);
+  assert.equal(await end(wallet, session?.id), 200);
+  assert.equal(await end(wallet, login?.id), 200);
 });

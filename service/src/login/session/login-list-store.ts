@@ -64,6 +64,16 @@ export async function findLoginOf(
   return login ?? null;
 }
 
+/** Whether this was a login of the user that has ended, and its session with it. */
+export async function wasLoginOf(db: Queryable, user: string, id: string): Promise<boolean> {
+  const rows = await db.query(sql`
+    select from token_family left join session on session.id = session_id
+    where token_family.id = ${id} and token_family.user_address = ${user} and (session.id is null or ended_at is not null)
+    union all
+    select from session where id = ${id} and user_address = ${user} and ended_at is not null`);
+  return rows.length > 0;
+}
+
 /** Revokes a family alone. Back-channel logout follows from a session's end. */
 export async function revokeFamily(db: Queryable, id: string, now: number): Promise<boolean> {
   const rows = await db.query(sql`

@@ -70,12 +70,15 @@ function parseCursor(cursor: string): { createdAt: number; id: string } {
   return { createdAt: Number(createdAt), id };
 }
 
-/** Ends a login of this user with its session and everything that came from that session. False when there is none. */
+/**
+ * Ends a login of this user with its session and everything that came from that session. One that has ended stays as it
+ * is: a wallet whose answer is lost asks again. False when there is none.
+ */
 export async function endLogin(ctx: LoginContext, user: Address, id: string): Promise<boolean> {
   return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now();
     const found = await store.findLoginOf(tx, user, { id, now });
-    if (found === null) return false;
+    if (found === null) return store.wasLoginOf(tx, user, id);
     // The session first, as everywhere: whoever locks the family before it can meet a logout that comes the other way.
     const isSessionEnded = found.sessionId !== null && (await endSession(tx, found.sessionId, now));
     const isEnded = isSessionEnded || (await store.revokeFamily(tx, id, now));
