@@ -15,8 +15,8 @@ export interface IssuerCall {
   /** For one try, answer included. Default 10,000. */
   timeoutMs?: number;
   /**
-   * It is sent once more if no whole answer came and no more time has passed. A status is an answer, 5xx included.
-   * Default 0.
+   * It is sent once more if no whole answer came and no more time has passed. A status is an answer, 5xx included, but for
+   * those of a gateway that got none. Default 0.
    */
   repeatWithinMs?: number;
 }
@@ -47,16 +47,21 @@ interface Exchange {
   text: string;
 }
 
+/** What a gateway answers where the broker behind it gave it no answer: it may have ended in the middle of the call. */
+const unanswered: ReadonlySet<number> = new Set([502, 504]);
+
 async function exchange(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
   const { repeatWithinMs = 0, ...once } = call;
   // Time also passes while the machine sleeps, and for a `fetch` that heeds no signal.
   const beganMs = Date.now();
+  const isInTime = () => Date.now() - beganMs < repeatWithinMs;
   try {
-    return await attempt(send, once);
+    const answer = await attempt(send, once);
+    if (!unanswered.has(answer.status) || !isInTime()) return answer;
   } catch (cause) {
-    if (Date.now() - beganMs < repeatWithinMs) return exchange(send, once);
-    throw unreachable(cause);
+    if (!isInTime()) throw unreachable(cause);
   }
+  return exchange(send, once);
 }
 
 async function attempt(send: typeof fetch, call: IssuerCall): Promise<Exchange> {

@@ -76,6 +76,8 @@ const brokenOff = () =>
 const losses: Record<string, () => Promise<Response>> = {
   "does not come": async () => Promise.reject(lost),
   "breaks off": async () => brokenOff(),
+  "does not reach a gateway": async () => new Response("<html>", { status: 502 }),
+  "comes too late for a gateway": async () => new Response("<html>", { status: 504 }),
 };
 for (const [how, lose] of Object.entries(losses)) {
   test(`a refresh whose answer ${how} is made once more with the same token`, async () => {
@@ -89,6 +91,15 @@ for (const [how, lose] of Object.entries(losses)) {
     );
   });
 }
+
+test("a gateway that gets no answer to either try of a refresh is a broker that is away", async () => {
+  const answers = [502, 502, 200];
+  const down: typeof fetch = async (url, init) =>
+    isToken(url) ? new Response("<html>", { status: answers.shift() ?? 200 }) : fetch(url, init);
+  const refused = open(down).refresh(login.refreshToken ?? "", { subject });
+  await assert.rejects(refused, { code: "issuer_unreachable" });
+  assert.deepEqual(answers, [200]);
+});
 
 test("both tries of a refresh end within the broker's grace, and there is no third", async (context) => {
   const { refreshToken = "" } = login;
