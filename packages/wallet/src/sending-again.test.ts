@@ -54,7 +54,9 @@ await test("an answer that a broker cannot take, or may have taken, is sent agai
   const [first, ...more] = broker.received.filter((each) => each.path === path);
   assert.deepEqual(more, [first, first]);
   assert.equal(await approve([503, 503, 503]), 503);
+  assert.equal(await approve([502, 504]), 200, "a gateway got no answer");
   assert.equal(await approve([500]), 500, "that is no fault that passes");
+  assert.deepEqual(pausesMs.splice(4), [1000, 5000]);
   assert.deepEqual(pausesMs, [1000, 5000, 1000, 5000]);
   // It takes eight seconds to say so: after the second time nobody waits on.
   const sent = () => broker.received.filter((each) => each.path === path).length;
