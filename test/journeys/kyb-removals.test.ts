@@ -148,11 +148,15 @@ test("approvals of before a removal began do not count after it: their act has a
   const removal = { operation: "startRemoval", member: world.person("xenia").address };
   const removing = await world.govern("vilma", removal, { business: address });
   assert.ok((await world.inboxOf("xenia")).every((each) => each.id !== removing));
+  const shown = await world.findVote("wim", id);
   await world.voteAs("wim", removing);
   const item = await world.until("the vote is collected anew", async () => {
     const found = await world.findVote("wim", id);
     return found["nonce"] === 1 ? found : null;
   });
+  const late = await world.voteAs("wim", id, { item: shown });
+  assert.equal(late.status, 422);
+  assert.match(late.body.error?.message ?? "", /another act .* first, .*; look at it again/);
   const open = await world.reachProposal("wim", strict, "open");
   assert.deepEqual([open["needed"], open["approvals"]], [3, 0], "by the stricter rule still");
   assert.equal((await world.voteAs("wim", id, { item })).body["status"], "open");

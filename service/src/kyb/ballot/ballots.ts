@@ -156,13 +156,18 @@ async function checkApproval(
   return hash;
 }
 
-/** Members may choose at the same time, and the second was shown that the choice is open. */
+/** What may have changed since it was shown, where its epoch stays the same. */
+const doubts: { readonly [each in BallotKind]?: string } = {
+  data_request: "another member may have decided which optional fields go",
+  governance: "another act of the members may have come first, and this one has another number now",
+};
+
 function wrongApproval({ kind, hash }: Ballot, signature: string): Problem {
-  if (kind !== "data_request" || hash === null || parseSignature(signature) === null)
+  const doubt = doubts[kind];
+  if (doubt === undefined || hash === null || parseSignature(signature) === null)
     return signatureWrong(signature);
   return new Problem("signature_wrong", {
-    message:
-      "the signature is over something else than this: another member may have decided which optional fields go; look at it again",
+    message: `the signature is over something else than this: ${doubt}; look at it again`,
   });
 }
 
