@@ -324,6 +324,11 @@ export async function propose(
     // A proposal that the wallet refuses must not stay open at the broker. A broker that lies may keep it, but without
     // this member's approval.
     await retractProposal(ctx, business, proposalId).catch(() => undefined);
+    if (found === null)
+      throw new WalletRefusal(
+        "not_found",
+        "what was proposed does not wait for this identity's vote any more: look at the business again",
+      );
     throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
   }
   const { status } = await castVoteOn(ctx, found, { vote: "approve" });

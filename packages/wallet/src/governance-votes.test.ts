@@ -143,6 +143,21 @@ await test("a broker that asks for another vote than was proposed gets no approv
   assert.deepEqual([fake.proposed.length, fake.retracted, fake.votes], [1, ["p"], []]);
 });
 
+await test("a proposal that is over before its proposer votes is told of as over, and of no other vote", async () => {
+  await fresh();
+  const decided: typeof fetch = async (url, init) => {
+    const answer = await fetch(url, init);
+    if (answer.url.endsWith("/proposals")) fake.items = [];
+    return answer;
+  };
+  const wallet = await walletOf("alice", [broker.url], { fetch: decided });
+  const own = await wallet.chooseBusiness(business);
+  const successor: Address = `0x${"5c".repeat(20)}`;
+  const proposed = wallet.propose(own, { operation: "moveTo", successor });
+  await refuses(proposed, "not_found", /look at the business again/);
+  assert.deepEqual([fake.retracted, fake.votes], [["p"], []]);
+});
+
 await test("a proposer, who is shown no end of the vote, approves for 30 days at most", async () => {
   const successor: Address = `0x${"5c".repeat(20)}`;
   const month = 30 * 86_400;
