@@ -68,11 +68,18 @@ export async function simulate(
   else if (play === "revoke") await revoke(ctx, order, user);
   else {
     const { status, message } = await answer(ctx, { order, user, play });
-    if (status !== (play === "wrong-data" ? 422 : 200))
+    const isTaken = play === "wrong-data" ? await hasMismatched(ctx, order) : status === 200;
+    if (!isTaken)
       throw new Problem("simulation_refused", { message: `the service refuses it: ${message}` });
     return { referenceKey, play, status };
   }
   return { referenceKey, play };
+}
+
+/** Whether wrong data has ended the order, also if that was before: a play whose answer was lost is made again. */
+async function hasMismatched({ db }: Pick<Ctx, "db">, order: Order): Promise<boolean> {
+  const now = await findOrder(db, order.referenceKey);
+  return now?.attempt === order.attempt && now.failureReason === steps.mismatched.failureReason;
 }
 
 async function expire(ctx: Ctx, order: Order): Promise<void> {
@@ -126,8 +133,8 @@ async function answer(
     return post(ctx, connection, { error: "access_denied", id, svcID, signature });
   }
   const opened = await send(ctx, `${connection}/open`, {});
-  if (!opened.ok) return read(ctx, opened);
-  const object = await opened.text();
+  if (opened.status !== 200) return read(ctx, opened);
+  const object = opened.text;
   // If nothing is required, sharing nothing would be a refusal, so optional names are shared.
   const names = order.required.length > 0 ? order.required : link.offered;
   const fields = chosenFields(names, user);
@@ -211,25 +218,39 @@ async function post(ctx: SimulationContext, url: string, body: object): Promise<
 
 const answerWithinMs = 30_000;
 
-async function send(ctx: SimulationContext, url: string, body: object): Promise<Response> {
+interface Answered {
+  readonly status: number;
+  readonly text: string;
+}
+
+async function send(ctx: SimulationContext, url: string, body: object): Promise<Answered> {
   try {
-    return await ctx.fetch(url, {
+    const response = await ctx.fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(answerWithinMs),
     });
+    return { status: response.status, text: await response.text() };
   } catch {
     throw noService(ctx);
   }
 }
 
 /** A proxy has words of its own while the service is away. @throws {Problem} unavailable */
-async function read(ctx: SimulationContext, answered: Response): Promise<Said> {
-  const body: unknown = await answered.json().catch(() => null);
+function read(ctx: SimulationContext, { status, text }: Answered): Said {
+  const body = parseJson(text);
   if (!isRecord(body)) throw noService(ctx);
   const { error } = body;
-  return { status: answered.status, message: isRecord(error) ? String(error["message"]) : "" };
+  return { status, message: isRecord(error) ? String(error["message"]) : "" };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 function noService({ config }: SimulationContext): Problem {
