@@ -46,8 +46,12 @@ for (const [message, code, status] of failures) {
     assert.equal(toldBy(await ask("none")).get("error"), "login_required");
     using _ = failWith(message);
     assert.equal(toldBy(await ask("none")).get("error"), code);
-    const shown = await ask("login");
-    assert.equal(shown.status, status);
-    assert.match(await shown.text(), /<h1/);
+    const headers = { cookie: `svc_session=${"A".repeat(43)}` };
+    const leaving = fetch(`${world.baseUrl}/oauth2/sessions/logout`, { headers });
+    for (const shown of [await ask("login"), await leaving]) {
+      assert.equal(shown.status, status);
+      assert.equal(shown.headers.get("retry-after"), status === 503 ? "1" : null);
+      assert.match(await shown.text(), /<h1/);
+    }
   });
 }

@@ -109,5 +109,8 @@ function showError(ctx: TokenContext, error: unknown, call: LogoutCall): Fastify
     requestId: request.id,
     logoutUrl: logoutPath,
   });
-  return reply.code(status).headers(pageHeaders()).send(page);
+  return reply
+    .code(status)
+    .headers({ ...problem?.options.headers, ...pageHeaders() })
+    .send(page);
 }
