@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { openBrowser } from "./browser.ts";
-import { hearStream } from "./hearing.ts";
+import { hearStream, listenForAnswer } from "./hearing.ts";
 import { type LoginStub, openLoginStub } from "./login-stub.ts";
 import { setHidden } from "./qr-page.ts";
 
@@ -50,6 +50,63 @@ test("a page asks at once when the machine has a network again, not when its nex
   stub.refusal = null;
   await page.evaluate('dispatchEvent(new Event("online"))');
   await notice.waitFor({ state: "hidden", timeout: 10_000 });
+});
+
+/** A page of which no question is answered any more: each fails, or is swallowed. */
+async function openUnheard(stub: LoginStub, how: "refused" | "swallowed") {
+  const page = await openPage(stub);
+  await page.clock.install({ time: Date.now() });
+  await page.reload();
+  await hearStream(page, stub);
+  const answered = await listenForAnswer(page);
+  await page.route(/\/status/, async (route) => (how === "refused" ? route.abort() : undefined));
+  return Object.assign(page, { answered });
+}
+
+test("a service that does not answer keeps nobody waiting on a code that is over, and what it says later counts", async () => {
+  for (const [how, later] of [
+    ["refused", "approved"],
+    ["refused", "waiting"],
+    ["swallowed", "failed"],
+  ] as const) {
+    await using stub = await openLoginStub();
+    await using page = await openUnheard(stub, how);
+    await page.clock.runFor(121_000);
+    await page.clock.runFor(3000);
+    await page.getByRole("heading", { name: "The time is up" }).waitFor();
+    assert.equal(await page.locator("[data-qr]").count(), 0);
+    const button = page.getByRole("button", { name: "Start again" });
+    await button.focus();
+    stub.tell({ kind: later, failure: "expired", canRestart: true });
+    await page.unroute(/\/status/);
+    await page.clock.runFor(20_000);
+    if (later === "approved") await page.waitForURL(`${stub.url}/callback?code=1`);
+    else if (later === "waiting") await page.locator("[data-qr]").waitFor();
+    else {
+      await page.answered();
+      assert.ok(await button.evaluate((each) => each.matches(":focus")), "it is told twice");
+    }
+  }
+});
+
+test("a page that nobody answers says within half a minute that it has no connection", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openUnheard(stub, "swallowed");
+  await page.clock.runFor(20_000);
+  await page.clock.runFor(10_000);
+  await page.locator("[data-offline]").waitFor();
+});
+
+test("an approved login asks for its code for as long as it is kept, and says that it has no connection", async () => {
+  await using stub = await openLoginStub();
+  await using page = await openUnheard(stub, "refused");
+  stub.finishes = [502, 502, 502, 502, `${stub.url}/callback?code=1`];
+  stub.tell({ kind: "approved" });
+  await page.locator("[data-offline]").waitFor();
+  for (let tries = 1; page.url() !== `${stub.url}/callback?code=1`; tries += 1) {
+    assert.ok(tries < 30);
+    await page.clock.runFor(5000);
+  }
 });
 
 const claimed = { kind: "claimed", digits: "07", identity: "0x52ab…19fe" } as const;

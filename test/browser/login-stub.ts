@@ -130,7 +130,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     else if (pathname.endsWith("/finish")) finish(response);
     else if (pathname === "/callback")
       response.writeHead(200, { "content-type": "text/html" }).end("<title>shop</title>");
-    else if (pathname === "/oauth2/auth" || request.method === "POST")
+    else if (pathname === "/oauth2/auth" || pathname.startsWith("/oauth2/login/"))
       response.writeHead(200, pageHeaders({ leadsTo: url })).end(renderLoginPage(stub.view));
     else response.writeHead(404).end();
   }

@@ -5,7 +5,11 @@
  */
 import { encodeQR } from "qr";
 
-/** @typedef {"waiting" | "opened" | "claimed" | "gathering" | "approved" | "finished" | "failed"} Kind */
+/**
+ * As the service names it; `lapsed` where nobody has said yet how it ended.
+ *
+ * @typedef {"waiting" | "opened" | "claimed" | "gathering" | "lapsed" | "approved" | "finished" | "failed"} Kind
+ */
 /**
  * What the service tells about the login. No authorization code travels here.
  *
@@ -21,13 +25,26 @@ const stepMs = 4000;
 const quietZone = 4;
 /** The service answers a long poll after 25 s. */
 const answerTimeoutMs = 40_000;
+/** It answers any other question at once; a slow network takes seconds. */
+const promptTimeoutMs = 10_000;
+/** So long after its time a login that was approved in time can still be finished. */
+const graceMs = 120_000;
 const retryMsMax = 10_000;
 /** A stream says the state at once, and then every 15 s that it lives. One that a proxy holds back fails in silence. */
 const firstWordMs = 3000;
 const silenceMsMax = 20_000;
 /** A wall clock that goes so far from ours was set, or ours stood still while the machine slept. */
 const clocksApartMsMax = 1000;
-const order = ["waiting", "opened", "claimed", "gathering", "approved", "finished", "failed"];
+const order = [
+  "waiting",
+  "opened",
+  "claimed",
+  "gathering",
+  "lapsed",
+  "approved",
+  "finished",
+  "failed",
+];
 
 const root = find(document, "[data-login]");
 /** @type {Page} */
@@ -94,7 +111,7 @@ function leftMs() {
 
 /** Once a second while the login is open: the time left, and the next code when its step comes. */
 function tick() {
-  if (isEnded()) return;
+  if (isEnded() || kind === "lapsed") return;
   void compareClocks();
   showTimeLeft();
   if (kind === "waiting" && !page.isStatic) drawStep(Math.floor(serverNowMs() / stepMs));
@@ -160,9 +177,18 @@ function pathOf(matrix) {
 
 /** The time is up by our clock; what the service says counts, because it may have been approved in the last moment. */
 async function expire() {
-  const status = await ask("").catch(() => null);
-  apply(status ?? { kind: "failed", failure: "expired" });
+  const status = await ask("", { withinMs: firstWordMs }).catch(() => null);
+  if (status !== null) apply(status);
+  else if (!isEnded()) lapse();
   setTimeout(tick, 1000);
+}
+
+/** Nobody can use the code any more. How the login ended is asked for on. */
+function lapse() {
+  kind = "lapsed";
+  find(root, "[data-contested]").hidden = true;
+  showFailed({ failure: "expired" });
+  pollInstead();
 }
 
 // What happens to the login.
@@ -217,7 +243,8 @@ function wake() {
   unfollow();
   if (isEnded()) return;
   if (kind === "waiting" && !page.isStatic) drawStep(Math.floor(serverNowMs() / stepMs));
-  void ask("").then(apply, () => {});
+  // A poll begins with that question.
+  if (streamFaults < 2) void ask("").then(apply, () => {});
   follow();
 }
 
@@ -225,16 +252,17 @@ async function poll() {
   polling.abort();
   const round = (polling = new AbortController());
   let retryMs = 500;
-  let isLost = false;
+  // Whoever waits for news learns late that there is no connection, or that it is back.
+  let isLost = true;
   while (!round.signal.aborted && !isEnded()) {
     try {
-      // Whoever waits for news hears for long that there is no connection when it is back.
-      const status = await ask(isLost || !isHeld ? "" : `?after=${known()}`, round.signal);
+      const status = await ask(isLost ? "" : `?after=${known()}`, { isOver: round.signal });
       isLost = false;
       retryMs = 500;
       apply(status);
     } catch {
       if (round.signal.aborted) return;
+      if (leftMs() < -graceMs) return apply({ kind: "failed", failure: "expired" });
       isLost = true;
       showOffline(true);
       await pause(retryMs);
@@ -251,14 +279,12 @@ function known() {
 
 /**
  * @param {string} query empty for an answer at once
- * @param {AbortSignal} [isOver] when nobody waits for the answer any more
+ * @param {{ isOver?: AbortSignal, withinMs?: number }} [options] `isOver` when nobody waits for the answer any more
  * @returns {Promise<Status>}
  */
-async function ask(query, isOver) {
-  const asking = new AbortController();
-  const end = () => asking.abort();
-  setTimeout(end, answerTimeoutMs);
-  isOver?.addEventListener("abort", end);
+async function ask(query, { isOver, withinMs } = {}) {
+  const asking = endingWithin(withinMs ?? (query === "" ? promptTimeoutMs : answerTimeoutMs));
+  isOver?.addEventListener("abort", () => asking.abort());
   const response = await fetch(`${path}/status${query}`, {
     headers: { accept: "application/json" },
     cache: "no-store",
@@ -293,7 +319,12 @@ async function reasonOf(response) {
 
 /** @param {Status} status */
 function apply(status) {
-  if (isEnded() || order.indexOf(status.kind) < order.indexOf(kind)) return;
+  if (isEnded()) return;
+  if (order.indexOf(status.kind) < order.indexOf(kind)) {
+    // It is open after all, and that is what its page shows.
+    if (kind === "lapsed") location.replace(path);
+    return;
+  }
   if (status.contested) find(root, "[data-contested]").hidden = false;
   if (status.kind === kind) return;
   kind = status.kind;
@@ -337,17 +368,21 @@ function showFailed({ failure = "over", canRestart = true }) {
 /** The code comes in this answer alone, to the browser that holds the cookie. */
 async function finish() {
   show(templateOf("approved"));
-  for (const waitMs of [0, 1000, 3000]) {
-    await pause(waitMs);
+  for (let retryMs = 1000; ; retryMs = Math.min(2 * retryMs, retryMsMax)) {
     const response = await fetch(`${path}/finish`, {
       method: "POST",
       headers: { accept: "application/json" },
+      // Late is better than never: the code comes once.
+      signal: endingWithin(answerTimeoutMs).signal,
     }).catch(() => null);
     // One that breaks off is asked for again: the next says where the person can go.
     const answer = response?.ok ? await response.json().catch(() => null) : null;
     if (answer !== null) return location.replace(answer.location);
     if (response !== null && response.status < 500 && (await reasonOf(response)) !== "")
       return giveUp();
+    if (leftMs() < -graceMs) return showFailed({});
+    showOffline(true);
+    await pause(retryMs);
   }
 }
 
@@ -376,6 +411,8 @@ function show(panel) {
   const place = find(root, "[data-state]");
   const hadFocus = place.contains(document.activeElement);
   showOffline(false);
+  // What was taken for sure is not told again when the service says it.
+  if (place.textContent === panel.textContent) return;
   place.replaceChildren(panel);
   showTimeLeft();
   const heading = find(place, "h2");
@@ -399,7 +436,7 @@ function show(panel) {
  */
 function showOffline(isOffline) {
   const notice = find(root, "[data-offline]");
-  if (notice.hidden !== isOffline) return;
+  if (notice.hidden !== isOffline || (isOffline && kind === "lapsed")) return;
   notice.hidden = !isOffline;
   find(document, "[data-status]").textContent = isOffline ? notice.textContent : "";
 }
@@ -413,6 +450,13 @@ function find(parent, selector) {
   const element = parent.querySelector(selector);
   if (element === null) throw new Error(`no ${selector}`);
   return /** @type {HTMLElement} */ (element);
+}
+
+/** @param {number} ms after which a question is given up */
+function endingWithin(ms) {
+  const asking = new AbortController();
+  setTimeout(() => asking.abort(), ms);
+  return asking;
 }
 
 /** @param {number} ms */
