@@ -146,6 +146,16 @@ test("what is said of a second wallet goes with the identity of which it speaks"
   }
 });
 
+test("the title of every state sets a name from right to left apart, whichever state came first", async () => {
+  for (const state of [{ kind: "waiting" }, { ...claimed, contested: false }] as const) {
+    await using stub = await openLoginStub({ clientName: "מוסך (Garage)", state });
+    await using page = await openPage(stub);
+    stub.tell({ kind: "failed", failure: "expired" });
+    await page.getByRole("heading", { name: "The time is up" }).waitFor();
+    assert.equal(await page.title(), "The time is up – Log in to \u2068מוסך (Garage)\u2069");
+  }
+});
+
 test("marks stacked on one letter of a name stay out of the column beside it", async () => {
   const clientName = `A${"\u0301\u0332\u0488\u0316\u0323".repeat(16)}lpine`;
   await using stub = await openLoginStub({ clientName });

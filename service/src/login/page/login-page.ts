@@ -17,7 +17,7 @@ import { type PageSlots, renderFromSkeleton } from "./page-skeleton.ts";
 import type { LoginView } from "./login-view.ts";
 import { assetPaths } from "./page-assets.ts";
 import { renderPage } from "./page-layout.ts";
-import { drawn, foreign, markup, say, type Markup } from "./page-markup.ts";
+import { drawn, foreign, foreignPlain, markup, say, type Markup } from "./page-markup.ts";
 
 /**
  * The QR page of decisions section 2. It works without its script; with the script the code rotates and the outcome
@@ -65,7 +65,7 @@ function renderWhole(view: LoginView, slots: PageSlots): string {
 /** Tabs and histories show its beginning, and a screen reader begins with it: the state comes first. */
 function titleOf({ locale, clientName, state }: LoginView): Markup {
   const heading = headingOf(state);
-  const title = say(locale, "title", { client: clientName });
+  const title = say(locale, "title", { client: foreignPlain(clientName) });
   return heading === null ? title : markup`${say(locale, heading)} – ${title}`;
 }
 

@@ -96,6 +96,15 @@ export function foreign(name: string): Markup {
   return markup`<bdi translate="no">${name}</bdi>`;
 }
 
+/** The blocks that Unicode keeps for scripts that run from right to left. */
+const rightToLeft =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+/** The same where no element can be. Only for names that need it: the marks are boxes in the title bar of an old desktop. */
+export function foreignPlain(name: string): Markup {
+  return rightToLeft.test(name) ? markup`\u2068${name}\u2069` : markup`${name}`;
+}
+
 /** What a link of ours may never start with; a registered redirect URI may have a scheme of its own (RFC 8252). */
 const executable = /^\s*(?:javascript|data|vbscript|blob|file):/i;
 

@@ -162,6 +162,22 @@ test("the title of a page begins with the heading of its state", () => {
   }
 });
 
+/** As a waiting page spells it. */
+const inCodes = (text: string): string =>
+  text.replaceAll(/[^ -~]/gu, (each) => `&#${each.codePointAt(0)};`);
+
+test("a title sets a name from right to left apart from its own words, and leaves others as they are", () => {
+  for (const [clientName, shownName] of [
+    ["מוסך (Garage)", "\u2068מוסך (Garage)\u2069"],
+    ["Łódź Książki", "Łódź Książki"],
+  ] as const)
+    assert.ok(
+      renderLoginPage({ ...waiting, clientName }).includes(
+        `<title>Log in to ${inCodes(shownName)}</title>`,
+      ),
+    );
+});
+
 test("every state has a way on that works without a script", () => {
   for (const view of views) {
     const page = renderLoginPage(view);

@@ -55,6 +55,11 @@ const path = `/oauth2/login/${page.loginId}`;
 let serverAheadMs = page.nowMs - arrivedMs();
 let wallAheadMs = Date.now() - performance.now();
 let isAsking = false;
+/** What the title ends with in every state. */
+const titleEnd =
+  page.kind === "waiting"
+    ? document.title
+    : document.title.slice(`${find(root, "h2").textContent} – `.length);
 
 /** @type {Kind} */
 let kind = page.kind;
@@ -416,7 +421,7 @@ function show(panel) {
   place.replaceChildren(panel);
   showTimeLeft();
   const heading = find(place, "h2");
-  document.title = `${heading.textContent} – ${find(root, "h1").textContent}`;
+  document.title = `${heading.textContent} – ${titleEnd}`;
   // The focus on the heading says it already.
   const said = "h2 ~ p:not(.hint, .back, .left, .pulse)";
   const spoken = [...(hadFocus ? [] : [heading]), ...place.querySelectorAll(said)];
