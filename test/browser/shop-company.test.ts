@@ -140,17 +140,24 @@ test("a company registers and signs, and its page follows by itself", async () =
   await page.getByText(transactionHash).waitFor();
 });
 
-test("a page goes on following when the shop had too much to do, or was away", async () => {
+test("a page goes on following when the shop had too much to do, was away, or was not heard", async () => {
   await using page = await openPage({}, /status of (?:429|503)/);
   await page.clock.install();
   const refuseOnce = async (path: string, status: number) =>
     page.route(path, async (route) => route.fulfill({ status }), { times: 1 });
   const refused = async (status: number) =>
     page.waitForResponse((response) => response.status() === status);
+  await page.route("**/company/changes?*", async () => undefined, { times: 1 });
   await refuseOnce("**/company/changes?*", 503);
   const [question, drawing] = [refused(503), refused(429)];
   await logIn(page);
   await question;
+  const swallowed = page.waitForRequest("**/company/changes?*");
+  await page.clock.runFor(5_000);
+  await swallowed;
+  const given = page.waitForEvent("requestfailed");
+  await page.clock.runFor(40_000);
+  await given;
   await page.clock.runFor(5_000);
   await refuseOnce("**/company", 429);
   await release();

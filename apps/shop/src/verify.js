@@ -16,9 +16,14 @@ async function follow() {
   }
 }
 
+/** The shop answers a question after 25 s; one that a network swallowed never ends by itself. */
+const answerTimeoutMs = 40_000;
+
 /** A server that has too much to do, or is just starting, is one that did not answer. */
 async function ask(url) {
-  const response = await fetch(url);
+  const asking = new AbortController();
+  setTimeout(() => asking.abort(), answerTimeoutMs);
+  const response = await fetch(url, { signal: asking.signal });
   if (response.status === 429 || response.status >= 500) throw new Error("the shop is busy");
   return response;
 }
