@@ -62,9 +62,9 @@ test("the page draws each step's code by itself, and a camera can read it", asyn
   const clockMs = Date.now();
   await using page = await openPage(stub, { clockMs });
   await page.clock.pauseAt(clockMs + 60_000);
-  const callsBefore = stub.calls.length;
   await page.reload();
   await heardFirstWord(stub, page);
+  const callsBefore = stub.calls.length;
   const step = stepOf(await codeOf(page));
   for (let rounds = 1; rounds <= 3; rounds++) {
     await page.clock.runFor(4000);
