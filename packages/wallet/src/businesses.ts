@@ -201,19 +201,23 @@ async function findMeant(
  * Founds a business: signs the founder's own invitation and has the others invited. Until an answer is heard the same
  * plan is the same business, so that asking again after a lost one founds no second.
  *
+ * @param options.keeps it stays the same business until `forgetFounding`, for a caller who has yet to tell a person
  * @throws {WalletRefusal} unsupported without a broker, broker_refused, unreachable
  */
-export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Promise<Founded> {
-  const [broker] = await ctx.brokers();
-  if (broker === undefined) throw new WalletRefusal("unsupported", "this wallet knows no broker");
+export async function foundBusiness(
+  ctx: WalletContext,
+  plan: FoundingPlan,
+  { keeps }: { readonly keeps?: true } = {},
+): Promise<Founded> {
+  const broker = await foundingBroker(ctx);
   const { name, environment, members } = plan;
-  const rules = rulesOf(plan);
+  const asked = wireFounding(plan);
+  const { rules } = asked;
   const charter = encodeCharter({ rules, members });
   const { value: page } = await readPages(ctx, broker, list).next();
   const factory = factoryOf(page?.members["factories"], environment);
   const chainId = await chainIdOf(ctx, broker);
-  const asked = { name, environment, members: members.map(wireMember), rules };
-  const key = hashedRecordKey("founding", ctx.identity.address, broker, JSON.stringify(asked));
+  const key = keyOfFounding(ctx, broker, plan);
   const { salt, deadline } = await drawOnce(ctx, key);
   const digest = invitationDigest({ chainId, factory, salt, charter, deadline });
   const signature = await ctx.identity.sign(digest);
@@ -222,7 +226,8 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const answer = await ctx.sessions.call(broker, { path, body });
   const isFounded = answer.status === 201 || answer.status === 200;
   // A limit or an outage says nothing of what an earlier call did whose answer was lost; any other answer does.
-  if (answer.status < 500 && answer.status !== 429) await ctx.storage.remove(key);
+  if (answer.status < 500 && answer.status !== 429 && !(isFounded && keeps === true))
+    await ctx.storage.remove(key);
   if (!isFounded) throw refusalOfAnswer(`${broker}${path}`, answer);
   const { invitationId, address, status } = membersOf(answer.text);
   const expected = addressOfBusiness({ factory, charter, salt });
@@ -233,6 +238,25 @@ export async function foundBusiness(ctx: WalletContext, plan: FoundingPlan): Pro
   const words = sayFounding(founding, status);
   return { invitationId, address, status, deadline, words };
 }
+
+/** From now on the same plan is another business. @throws {WalletRefusal} unsupported without a broker */
+export async function forgetFounding(ctx: WalletContext, plan: FoundingPlan): Promise<void> {
+  await ctx.storage.remove(keyOfFounding(ctx, await foundingBroker(ctx), plan));
+}
+
+async function foundingBroker(ctx: WalletContext): Promise<string> {
+  const [broker] = await ctx.brokers();
+  if (broker === undefined) throw new WalletRefusal("unsupported", "this wallet knows no broker");
+  return broker;
+}
+
+function wireFounding(plan: FoundingPlan) {
+  const { name, environment, members } = plan;
+  return { name, environment, members: members.map(wireMember), rules: rulesOf(plan) };
+}
+
+const keyOfFounding = ({ identity }: WalletContext, broker: string, plan: FoundingPlan) =>
+  hashedRecordKey("founding", identity.address, broker, JSON.stringify(wireFounding(plan)));
 
 const isHash = (value: unknown): value is Hex32 => isHexOf(value, 32);
 

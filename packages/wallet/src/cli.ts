@@ -18,9 +18,11 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 process.exitCode = await runCommandLine(process.argv.slice(2), {
-  out(text, isToldOnce = false) {
+  async out(text, isToldOnce = false) {
     isLossTold = isToldOnce;
-    process.stdout.write(text);
+    return new Promise((resolve) => {
+      process.stdout.write(text, (error) => resolve(error === null || error === undefined));
+    });
   },
   err: (text) => process.stderr.write(text),
   isWatched: process.stderr.isTTY,

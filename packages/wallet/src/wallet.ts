@@ -15,6 +15,7 @@ import { listBrokers } from "./brokers.ts";
 import {
   abandonBusiness,
   chooseBusiness,
+  forgetFounding,
   foundBusiness,
   listBusinesses,
   propose,
@@ -129,8 +130,12 @@ export interface Wallet {
   businesses(): Promise<readonly OwnBusiness[]>;
   /** The business that is meant: the named one, or else the only one in which this identity votes. */
   chooseBusiness(named?: Address): Promise<OwnBusiness>;
-  /** Founds a business; the others find their invitations in their inbox. */
-  foundBusiness(plan: FoundingPlan): Promise<Founded>;
+  /**
+   * Founds a business; the others find their invitations in their inbox. The same plan again is another business, with
+   * `keeps` only after `forgetFounding`: until then nobody may have been told of the first.
+   */
+  foundBusiness(plan: FoundingPlan, options?: { readonly keeps?: true }): Promise<Founded>;
+  forgetFounding(plan: FoundingPlan): Promise<void>;
   /** Says what an act of governance does, one statement per line, before anybody is asked. */
   sayProposed(business: OwnBusiness, proposal: Proposal): Promise<readonly string[]>;
   /** Puts an act of governance to the members, and approves it. */
@@ -196,7 +201,8 @@ export function openWallet({ seededBrokers, ...given }: WalletParts): Wallet {
     vote: async (id, decision) => castVote(ctx, id, decision),
     businesses: async () => listBusinesses(ctx),
     chooseBusiness: async (named) => chooseBusiness(ctx, named),
-    foundBusiness: async (plan) => foundBusiness(ctx, plan),
+    foundBusiness: async (plan, options) => foundBusiness(ctx, plan, options),
+    forgetFounding: async (plan) => forgetFounding(ctx, plan),
     sayProposed: async (business, proposal) => sayProposed(ctx, business, proposal),
     propose: async (business, proposal) => propose(ctx, business, proposal),
     abandonBusiness: async (business) => abandonBusiness(ctx, business),

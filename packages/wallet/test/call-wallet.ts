@@ -12,11 +12,18 @@ export interface Transcript {
 export async function callWallet(
   args: readonly string[],
   dataDirectory: string,
-  { isWatched = false, passphrase }: { isWatched?: boolean; passphrase?: string } = {},
+  {
+    isWatched = false,
+    isCut = false,
+    passphrase,
+  }: { isWatched?: boolean; isCut?: boolean; passphrase?: string } = {},
 ): Promise<Transcript> {
   const written = { out: "", err: "" };
   const status = await runCommandLine(args, {
-    out: (part) => (written.out += part),
+    async out(part) {
+      if (!isCut) written.out += part;
+      return !isCut;
+    },
     err: (part) => (written.err += part),
     isWatched,
     environment: { dataDirectory, passphrase },

@@ -3,7 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, test } from "node:test";
-import { businessCategory, businessFieldNames, encodeCharter } from "@svc/protocol";
+import {
+  businessCategory,
+  businessFieldNames,
+  encodeCharter,
+  type Charter,
+  type Hex32,
+} from "@svc/protocol";
 import { callWallet, valueOf } from "../../test/call-wallet.ts";
 import {
   audience,
@@ -225,6 +231,25 @@ await test("whoever proposed something takes it back by its id", async () => {
   const said = valueOf(await wallet("business", "retract", "03J"));
   assert.deepEqual(said, { proposalId: "03J", status: "retracted" });
   assert.deepEqual(fake.retracted, ["03J"]);
+});
+
+await test("the same plan is the same business until somebody was told of it", async () => {
+  const told = fake.address;
+  const founder = { address: addressOf("alice"), isVoting: true };
+  fake.address = ({ salt: drawn, rules }) =>
+    addressOfBusiness({
+      factory,
+      salt: drawn as Hex32,
+      charter: encodeCharter({ rules, members: [founder] } as unknown as Charter),
+    });
+  const args = ["business", "create", "--name", "Alpine AG", "--as", "alice"];
+  for (const isCut of [true, true, false, false]) await callWallet(args, directory, { isCut });
+  const salts = fake.founded.map((each) => each["salt"]);
+  assert.deepEqual(
+    salts.map((each) => salts.indexOf(each)),
+    [0, 0, 0, 3],
+  );
+  fake.address = told;
 });
 
 await test("a founder ends its founding by the address", async () => {

@@ -235,13 +235,17 @@ async function create(home: Home, input: Input): Promise<Reply> {
   if (environment !== "live" && environment !== "sandbox")
     throw new UsageError("--environment is live or sandbox");
   const rules = readRules(input);
-  const founded = await withWallet(home, input, async (wallet) => {
+  return withWallet(home, input, async (wallet) => {
     const { address } = wallet;
     const own = { address, name: input.optional("as") ?? shortAddress(address), isVoting: true };
     const members = await readRoster(home, input, [own]);
-    return wallet.foundBusiness({ name, environment, members, rules });
+    const plan = { name, environment, members, rules } as const;
+    const founded = await wallet.foundBusiness(plan, { keeps: true });
+    return {
+      value: { ...founded, words: founded.words.join("\n") },
+      told: async () => wallet.forgetFounding(plan),
+    };
   });
-  return { value: { ...founded, words: founded.words.join("\n") } };
 }
 
 async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply> {

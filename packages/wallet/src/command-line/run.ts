@@ -29,8 +29,11 @@ export const verbs: readonly Verb[] = [
 
 /** What a call runs in: where it writes to, and what its environment holds. */
 export interface Shell {
-  /** @param isToldOnce true if the text cannot be shown again to somebody who did not read it */
-  out(text: string, isToldOnce?: boolean): void;
+  /**
+   * @param isToldOnce true if the text cannot be shown again to somebody who did not read it
+   * @returns whether it was written
+   */
+  out(text: string, isToldOnce?: boolean): Promise<boolean>;
   err(text: string): void;
   /** Whether a person reads `err` as it is written. Programs count on one line, which is about the outcome. */
   readonly isWatched: boolean;
@@ -53,7 +56,7 @@ export async function runCommandLine(given: readonly string[], shell: Shell): Pr
   try {
     const input = parseInput(verb, args.slice(wordsOf(verb).length));
     if (input.flag("help")) {
-      shell.out(helpOf(verb));
+      await shell.out(helpOf(verb));
       return 0;
     }
     const home = openHome(shell.environment, {
@@ -62,8 +65,9 @@ export async function runCommandLine(given: readonly string[], shell: Shell): Pr
         if (shell.isWatched) say(line);
       },
     });
-    const { value, isToldOnce, status = 0, line } = await verb.run(home, input);
-    shell.out(`${jsonOf(value)}\n`, isToldOnce);
+    const { value, isToldOnce, told: tell, status = 0, line } = await verb.run(home, input);
+    const isWritten = await shell.out(`${jsonOf(value)}\n`, isToldOnce);
+    if (isWritten) await tell?.();
     for (const each of line === undefined ? told : [[line, ...told].join("; ")]) say(each);
     return status;
   } catch (error) {
@@ -108,11 +112,11 @@ function findVerb(args: readonly string[]): Verb | null {
   return fitting.toSorted((a, b) => b.name.length - a.name.length)[0] ?? null;
 }
 
-function answerWithoutVerb(args: readonly string[], shell: Shell): number {
+async function answerWithoutVerb(args: readonly string[], shell: Shell): Promise<number> {
   const words = args.filter((arg, at) => !arg.startsWith("-") && !takesValue(args[at - 1]));
   const below = verbs.filter((verb) => words.every((word, at) => wordsOf(verb)[at] === word));
   if (below.length > 0 && args.includes("--help")) {
-    shell.out(listVerbs(below));
+    await shell.out(listVerbs(below));
     return 0;
   }
   const given = shownText(words.join(" ").slice(0, 100));

@@ -31,6 +31,8 @@ export interface Reply {
   readonly value: unknown;
   /** True if the value contains words that are shown only once, so that a closed pipe counts as a failure. */
   readonly isToldOnce?: boolean;
+  /** Called once the value is written: whoever was not told may ask again. */
+  readonly told?: () => Promise<void>;
   /** 1: refused by the other side, as `line` says; 2: the digits of the page are needed. */
   readonly status?: 1 | 2;
   /** One line on standard error. */
