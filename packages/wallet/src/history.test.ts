@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { openFakeBroker } from "../test/fake-broker.ts";
+import { digits, loginId, openFakeBroker } from "../test/fake-broker.ts";
 import { deadline, from, issue, now, serveFields } from "../test/fake-fields.ts";
 import { accepting, addressOf, refuses, walletOf } from "../test/test-wallet.ts";
 import { type HistoryEntry, memoryStorage } from "./index.ts";
@@ -94,6 +94,36 @@ await test("a refusal whose answer is lost is in the history all the same", asyn
     (await wallet.history()).map(({ action, outcome }) => [action, outcome]),
     [["request", "declined"]],
   );
+});
+
+await test("what a broker asks has one entry for the same answer, however often a person gives it", async () => {
+  broker.reset();
+  const storage = memoryStorage();
+  const wallet = await walletOf("alice", [broker.url], { storage, now: async () => now });
+  const path = `/w/l/${loginId}`;
+  broker.answers.set(path, { status: 500, body: {} });
+  const approving = { code: digits };
+  await wallet.approve(broker.qrLink(), approving);
+  const [sent, ...more] = await wallet.history();
+  assert.deepEqual([sent?.outcome, more], ["sent", []]);
+  const later = await walletOf("alice", [broker.url], { storage, now: async () => now + 5 });
+  await later.approve(broker.qrLink(), approving);
+  broker.answers.delete(path);
+  for (let times = 0; times < 2; times += 1) {
+    await later.approve(broker.qrLink(), approving);
+    assert.deepEqual(await later.history(), [{ ...sent, outcome: "approved" }]);
+  }
+  // A refusal is another answer, and what others ask may be answered any number of times.
+  broker.answers.set(path, { status: 500, body: {} });
+  for (let times = 0; times < 2; times += 1) await later.decline(broker.qrLink());
+  for (let times = 0; times < 2; times += 1) await later.approve("svc:sign?data=0x6869&type=qr");
+  const outcomes = (await later.history()).map(({ action, outcome }) => `${action} ${outcome}`);
+  assert.deepEqual(outcomes.toSorted(), [
+    "login approved",
+    "login declined",
+    "sign approved",
+    "sign approved",
+  ]);
 });
 
 await test("an app that asks is named by its scheme, and is no host", async () => {

@@ -1,6 +1,8 @@
-import { hexOfBytes, isRecord, type Action, type Address } from "@svc/protocol";
+import { sha256 } from "@noble/hashes/sha2";
+import { bytesOfText, hexOfBytes, isRecord, type Action, type Address } from "@svc/protocol";
 import {
   addRecord,
+  getMended,
   listMended,
   listRecordKeys,
   listRecords,
@@ -44,23 +46,52 @@ export type SavedEntry = HistoryEntry & { readonly name?: string };
 
 const entriesMax = 1000;
 
+/** The key of an entry, and the entry that takes its place once more is known. */
+export interface Noted {
+  readonly place: StorageKey;
+  readonly entry: HistoryEntry;
+}
+
 /**
  * Adds an entry; beyond 1,000 the oldest are removed. A transaction has one entry, however often it is sent.
  *
- * @returns the key of the entry, so that it can be replaced by what is known later
+ * @param connection of a request that takes one answer: the same answer given again keeps its entry
  */
-export async function recordHistory(ctx: RecordContext, entry: HistoryEntry): Promise<StorageKey> {
-  const added = placeOf(ctx, entry);
-  await recordAt(ctx, added, entry);
-  return added;
+export async function recordHistory(
+  ctx: RecordContext,
+  entry: HistoryEntry,
+  connection?: string,
+): Promise<Noted> {
+  const unique = connection === undefined ? undefined : hashOfAnswer(entry, connection);
+  const earlier = unique === undefined ? null : await findAnswer(ctx, unique);
+  if (earlier !== null) return { place: earlier.place, entry: { ...entry, at: earlier.at } };
+  const place = placeOf(ctx, entry, unique);
+  await recordAt(ctx, place, entry);
+  return { place, entry };
 }
 
 /** A key for an entry that is not there yet. */
-export function placeOf(ctx: RecordContext, entry: HistoryEntry): StorageKey {
+export function placeOf(ctx: RecordContext, entry: HistoryEntry, given?: string): StorageKey {
   // Sorting by name sorts by time; the rest of the name keeps two entries of the same second apart.
-  const unique = entry.txHash ?? hexOfBytes(ctx.random(8));
+  const unique = entry.txHash ?? given ?? hexOfBytes(ctx.random(8));
   const name = `${String(entry.at).padStart(12, "0")}_${unique.slice(2, 18)}`;
   return recordKey("history", ctx.identity.address, name);
+}
+
+function hashOfAnswer(entry: HistoryEntry, connection: string): string {
+  const answer = answerOf({ ...entry, at: 0 });
+  return hexOfBytes(sha256(bytesOfText(JSON.stringify([connection, answer]))));
+}
+
+async function findAnswer(
+  ctx: RecordContext,
+  unique: string,
+): Promise<{ place: StorageKey; at: number } | null> {
+  const keys = await listRecordKeys(ctx, "history");
+  const place = keys.find((key) => key.endsWith(`_${unique.slice(2, 18)}`));
+  const found = place === undefined ? null : await getMended(ctx, place);
+  const at = isRecord(found) ? found["at"] : undefined;
+  return place === undefined || typeof at !== "number" ? null : { place, at };
 }
 
 /** As `recordHistory`, at a key that was drawn before; an entry that is there stays. */

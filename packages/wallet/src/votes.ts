@@ -12,8 +12,7 @@ import { addressOfBusiness, chainIdOf, readBusiness } from "./business-wallet.ts
 import { ConcernsRefusal, type Concern } from "./concern.ts";
 import type { WalletContext } from "./context.ts";
 import { signDecline } from "./decline.ts";
-import type { HistoryEntry } from "./history.ts";
-import { placeOf, recordAt } from "./history.ts";
+import { placeOf, recordAt, type HistoryEntry, type Noted } from "./history.ts";
 import type { GovernanceItem, InboxItem, InboxKind, InvitationItem } from "./inbox-item.ts";
 import { askInTurn } from "./asking-brokers.ts";
 import { findItem, type FoundItem } from "./inbox.ts";
@@ -55,12 +54,6 @@ export interface VoteOutcome {
    * which business it was; then `keepMembership` ends it.
    */
   readonly removal?: "ended" | "open";
-}
-
-/** The key of a vote in the history, and the entry that is written once the vote has been accepted. */
-interface Noted {
-  readonly place: StorageKey;
-  readonly entry: HistoryEntry;
 }
 
 /** A vote as it was sent, stored so that it can be sent again if the answer is lost. */

@@ -45,7 +45,13 @@ import { fetchReceipt } from "./receipt.ts";
 import { receiveCredentials, type Collection } from "./receive.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { CheckedApproval, Description, OpenRequest, SentRefusal } from "./request.ts";
-import { connectionOf, requesterOf, sayRequester, type Requester } from "./requester.ts";
+import {
+  connectionOf,
+  findBroker,
+  requesterOf,
+  sayRequester,
+  type Requester,
+} from "./requester.ts";
 import {
   blockRequester,
   listBlocks,
@@ -282,9 +288,12 @@ async function answerRequest(
 ): Promise<Outcome> {
   const { requester } = request.description;
   const approved = await entryOf(ctx, link, { requester, outcome: "approved" });
+  // What a broker asks takes one answer; a link of anybody else may be answered any number of times.
+  const connection = requester.known ? request.description.connection : undefined;
   if ("claim" in request) {
     const outcome = await request.claim(approval);
-    if (isTaken(outcome)) await recordHistory(ctx, { ...approved, ...request.trace?.(approval) });
+    const entry = { ...approved, ...request.trace?.(approval) };
+    if (isTaken(outcome)) await recordHistory(ctx, entry, connection);
     return outcome;
   }
   const result = await request.answer(approval);
@@ -293,11 +302,12 @@ async function answerRequest(
   const delivery = deliveryOf(link, result);
   // The receiver of the data could prevent an entry that is written only afterwards, by its answer or by giving none.
   const isSent = delivery.type === "callback" || request.perform !== undefined;
-  const sent = isSent ? await recordHistory(ctx, { ...entry, outcome: "sent" }) : null;
+  const sent = isSent ? await recordHistory(ctx, { ...entry, outcome: "sent" }, connection) : null;
   await request.perform?.();
   const outcome = await deliver(ctx, delivery, result);
-  if (sent === null) await recordHistory(ctx, entry);
-  else if (isTaken(outcome)) await putRecord(ctx, sent, entry);
+  if (sent === null) await recordHistory(ctx, entry, connection);
+  else if (isTaken(outcome))
+    await putRecord(ctx, sent.place, { ...sent.entry, outcome: "approved" });
   return outcome;
 }
 
@@ -312,7 +322,9 @@ async function decline(
   const delivery = deliveryOf(link, refusal);
   const requester = requesterOf(link, null);
   const entry = await entryOf(ctx, link, { requester, outcome: "declined" });
-  await recordHistory(ctx, { ...entry, ...(refusal.id === undefined ? {} : { id: refusal.id }) });
+  const id = refusal.id === undefined ? {} : { id: refusal.id };
+  const isKnown = (await findBroker(ctx, link)) !== null;
+  await recordHistory(ctx, { ...entry, ...id }, isKnown ? connectionOf(link) : undefined);
   const outcome = await deliver(ctx, delivery, refusal);
   // On the same device the browser has yet to bring the refusal, and nobody else could go on with this claim.
   const isOver = outcome.kind === "delivered" && outcome.refusal === undefined;
