@@ -1,5 +1,6 @@
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes } from "@svc/protocol";
+import { WalletRefusal } from "./refusal.ts";
 
 /** The folder that a key begins with: one for each kind of state. */
 export type StorageFolder =
@@ -23,8 +24,13 @@ export type StorageKey = `${StorageFolder}/${string}`;
  */
 export interface WalletStorage {
   get(key: StorageKey): Promise<string | null>;
-  /** Replaces the value atomically: a reader sees either the old or the new one. */
-  put(key: StorageKey, text: string): Promise<void>;
+  /**
+   * Replaces the value atomically: a reader sees either the old or the new one.
+   *
+   * @param before only this value is replaced
+   * @throws {WalletRefusal} invalid_input if another one is stored
+   */
+  put(key: StorageKey, text: string, before?: string): Promise<void>;
   /** Writes the value only if there is none. @returns what is stored afterwards: this text, or the earlier one */
   add(key: StorageKey, text: string): Promise<string>;
   /** It is not an error if there is none. */
@@ -40,12 +46,20 @@ export function hashedKey(folder: StorageFolder, ...parts: readonly string[]): S
   return `${folder}/${hash.slice(2, 42)}`;
 }
 
+/** What is thrown where a value is not the one that was to be replaced. */
+export function changedMeanwhile(key: StorageKey): WalletRefusal {
+  return new WalletRefusal("invalid_input", `${key} was changed meanwhile: nothing was written`);
+}
+
 /** A storage that lasts as long as the program. */
 export function memoryStorage(): WalletStorage {
   const values = new Map<StorageKey, string>();
   return {
     get: async (key) => values.get(key) ?? null,
-    put: async (key, text) => void values.set(key, text),
+    async put(key, text, before) {
+      if (before !== undefined && values.get(key) !== before) throw changedMeanwhile(key);
+      values.set(key, text);
+    },
     async add(key, text) {
       const present = values.get(key);
       if (present === undefined) values.set(key, text);

@@ -18,6 +18,7 @@ import {
   unsealIdentity,
   type IdentitySecret,
   type RefusalCode,
+  type WalletStorage,
 } from "./index.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-vault-"));
@@ -160,6 +161,18 @@ await test("a passphrase is changed of what was opened alone: what came into its
   };
   await refuses(changePassphrase(own, { name: "kept", passphrase, next }), "invalid_input");
   await unsealIdentity(kept, { name: "kept", passphrase });
+});
+
+await test("an identity that another call wrote anew while it was removed is not said to be gone", async () => {
+  const kept = memoryStorage();
+  const secret = { kind: "mnemonic", mnemonic: newMnemonic(), index: 0 } as const;
+  await sealIdentity({ ...vault, storage: kept }, { name: "kept", secret, passphrase });
+  const text = (await kept.get("identity/kept")) ?? "";
+  const remove: WalletStorage["remove"] = async (key) => {
+    await kept.remove(key);
+    await kept.put(key, text);
+  };
+  await refuses(removeIdentity({ ...kept, remove }, "kept"), "invalid_input", /still there/);
 });
 
 await test("a passphrase is changed to no shorter one than a new one may be", async () => {

@@ -11,7 +11,7 @@ import { openText, sealText } from "./box.ts";
 import { openIdentity, type Identity, type IdentitySecret } from "./identity.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { checkNewPassphrase, cipherOfPassphrase } from "./passphrase-cipher.ts";
-import type { StorageKey, WalletStorage } from "./storage.ts";
+import { changedMeanwhile, type StorageKey, type WalletStorage } from "./storage.ts";
 
 /**
  * The vault: one sealed text for each named identity, so that two programs can add identities at the same time. The key
@@ -66,7 +66,7 @@ export async function sealIdentity(
   const { address } = await openIdentity(secret);
   if (isMended && !isRuinOf(present, address)) throw taken;
   const text = await sealedText(random, { name, address, secret, passphrase });
-  if (isMended) await storage.put(key, text);
+  if (isMended) await storage.put(key, text, present);
   else if ((await storage.add(key, text)) !== text) throw taken;
   return { name, address };
 }
@@ -105,23 +105,31 @@ export async function changePassphrase(
 ): Promise<VaultEntry> {
   const { name, passphrase } = given;
   const key = keyOf(name);
-  const before = await storage.get(key);
+  const before = (await storage.get(key)) ?? undefined;
   const secret = await unsealSecret(storage, { name, passphrase });
   const { address } = await openIdentity(secret);
   const next = await given.next();
   checkNewPassphrase(next);
   const text = await sealedText(random, { name, address, secret, passphrase: next });
   // That took time: meanwhile another call may have removed the identity, or created another one of that name.
-  if ((await storage.get(key)) !== before)
-    throw new WalletRefusal("invalid_input", `${name} was changed meanwhile: nothing was written`);
-  await storage.put(key, text);
+  if ((await storage.get(key)) !== before) throw changedMeanwhile(key);
+  await storage.put(key, text, before);
   return { name, address };
 }
 
-/** Takes an identity out of the vault, for good. @throws {WalletRefusal} not_found, damaged_state */
+/**
+ * Takes an identity out of the vault, for good.
+ *
+ * @throws {WalletRefusal} not_found, damaged_state; invalid_input if another call wrote it anew meanwhile
+ */
 export async function removeIdentity(storage: WalletStorage, name: string): Promise<VaultEntry> {
   const entry = await requireIdentity(storage, name);
   await storage.remove(keyOf(name));
+  if (await hasIdentity(storage, name))
+    throw new WalletRefusal(
+      "invalid_input",
+      `${name} was written anew meanwhile: it is still there`,
+    );
   return entry;
 }
 

@@ -114,6 +114,31 @@ await test("an identity that is removed or sealed anew leaves no draft of itself
   });
   assert.deepEqual(readdirSync(folder), ["mine-too.json"]);
   assert.equal(await storage.get("identity/mine-too"), "sealed anew");
+  // Of two calls that replace the same value, the one that is late is refused, wherever it was then.
+  await assert.rejects(storage.put("identity/mine-too", "late", "sealed"), {
+    code: "invalid_input",
+  });
+  const renamed = Promise.withResolvers<void>();
+  const tried = Promise.withResolvers<void>();
+  let first: Promise<void> | undefined;
+  const crossing = mock.method(files, "rename", async (from: string, to: string) => {
+    if (first === undefined) {
+      first = storage.put("identity/mine-too", "first", "sealed anew");
+      await renamed.promise;
+      await rename(from, to).finally(tried.resolve);
+    }
+    await rename(from, to);
+    renamed.resolve();
+    await tried.promise;
+  });
+  syncBuiltinESMExports();
+  await assert.rejects(storage.put("identity/mine-too", "late", "sealed anew"), {
+    code: "invalid_input",
+  });
+  await first;
+  crossing.mock.restore();
+  syncBuiltinESMExports();
+  assert.equal(await storage.get("identity/mine-too"), "first");
   // Any other draft may be what a process is writing right now.
   await storage.add("keys/one", "1");
   const draft = join(home, "keys", `one.json.${digits}`);

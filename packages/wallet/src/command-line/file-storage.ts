@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { chmod, link, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { WalletRefusal } from "../refusal.ts";
-import type { StorageKey, WalletStorage } from "../storage.ts";
+import { changedMeanwhile, type StorageKey, type WalletStorage } from "../storage.ts";
 import { dropDraft, syncFolder, writeDraft } from "./new-file.ts";
 
 /**
@@ -19,10 +18,13 @@ export function fileStorage(directory: string): WalletStorage {
     unless("ENOENT", null, readFile(pathOf(key), "utf8"));
   return {
     get,
-    async put(key, text) {
+    async put(key, text, before) {
       const path = pathOf(key);
       const draft = await addDraft(directory, path, text);
       try {
+        // In this order, of two calls at once that replace the same value one at most finds its draft.
+        if (before !== undefined) await removeDrafts(path, draft);
+        if (before !== undefined && (await get(key)) !== before) throw changedMeanwhile(key);
         await putInPlace(key, rename(draft, path));
       } finally {
         await dropDraft(draft);
@@ -67,9 +69,9 @@ export function fileStorage(directory: string): WalletStorage {
  */
 const isIdentity = (key: StorageKey): boolean => key.startsWith("identity/");
 
-async function removeDrafts(path: string): Promise<void> {
+async function removeDrafts(path: string, own?: string): Promise<void> {
   for (const draft of await listDrafts(dirname(path)))
-    if (draft.startsWith(`${path}.`)) await rm(draft, { force: true });
+    if (draft.startsWith(`${path}.`) && draft !== own) await rm(draft, { force: true });
 }
 
 /** @throws {WalletRefusal} if the draft is gone: another call has changed the same value, and removed its drafts */
@@ -79,8 +81,7 @@ async function putInPlace(key: StorageKey, work: Promise<void>): Promise<void> {
     false,
     work.then(() => true),
   );
-  if (!isDone)
-    throw new WalletRefusal("invalid_input", `${key} was changed meanwhile: nothing was written`);
+  if (!isDone) throw changedMeanwhile(key);
 }
 
 /** Flushes the name of what is in place: who is told of a fault must not believe that the earlier value still is. */
