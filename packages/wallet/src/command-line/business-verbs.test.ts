@@ -107,6 +107,12 @@ await test("an invitation that was accepted is accepted again by its id", async 
   ];
   assert.deepEqual([first["status"], again["status"]], ["open", "open"]);
   assert.deepEqual(fake.votes[0], fake.votes[1]);
+  // Without it nobody says which is meant.
+  for (const named of [[], [founded]]) {
+    const { status, err } = await wallet("business", "accept", ...named);
+    assert.equal(status, 1);
+    assert.match(err, /accepted before is in its history, and is accepted again by its id\n$/);
+  }
 });
 
 await test("an invitation is found by the address of its business in every spelling", async () => {

@@ -262,7 +262,10 @@ async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply
     // An invitation that was accepted before is accepted again in the same way.
     if (wanted !== undefined && named === null)
       return { value: await wallet.vote(wanted, decision) };
-    throw new WalletRefusal("not_found", "there is no such invitation for this identity");
+    throw new WalletRefusal(
+      "not_found",
+      "there is no such invitation for this identity; one that it accepted before is in its history, and is accepted again by its id",
+    );
   }
   if (second !== undefined)
     throw new WalletRefusal("invalid_input", "which invitation? see wallet inbox");
