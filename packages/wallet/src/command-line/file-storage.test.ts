@@ -159,7 +159,16 @@ await test("folders are their owner's alone, but others may pass through the dat
 await test("a new file is on the disk with its name, or not there", async () => {
   const path = join(directory, "new", "backup");
   mkdirSync(dirname(path));
+  // Left by a call that was killed.
+  const left = `${path}.11111111-1111-4111-8111-111111111111`;
+  writeFileSync(left, "half");
+  writeFileSync(`${path}.old`, "of somebody else");
   const synced = await syncedBy(async () => writeNewFile(path, "sealed"));
+  assert.deepEqual(readdirSync(dirname(path)).toSorted(), ["backup", "backup.old"]);
+  writeFileSync(left, "half");
+  await assert.rejects(writeNewFile(path, "sealed"), { code: "EEXIST" });
+  assert.deepEqual(readdirSync(dirname(path)).toSorted(), ["backup", "backup.old"]);
+  rmSync(`${path}.old`);
   for (const each of [path, dirname(path)]) assert.ok(synced.has(await inodeOf(each)), each);
   const handle = await open(directory, "r");
   const prototype = Object.getPrototypeOf(handle) as FileHandle;

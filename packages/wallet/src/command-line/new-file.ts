@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { link, open, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { link, open, readdir, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 
 /**
  * Writes a new file that only its owner can read, flushed to the disk: completely or not at all, whenever the process
@@ -14,10 +14,28 @@ export async function writeNewFile(path: string, text: string): Promise<void> {
     await writeDraft(draft, text);
     await putInPlace(draft, path);
     await undoUnless(path, syncFolder(dirname(path)));
+    await dropOtherDrafts(path);
+  } catch (error) {
+    if (isOfCode(error, "EEXIST")) await dropOtherDrafts(path);
+    throw error;
   } finally {
     await dropDraft(draft);
   }
 }
+
+/** Drafts of a file that is there are of no use: a call that was killed has left them, or will be refused. */
+async function dropOtherDrafts(path: string): Promise<void> {
+  const names = await readdir(dirname(path)).catch(() => []);
+  const prefix = `${basename(path)}.`;
+  for (const name of names)
+    if (name.startsWith(prefix) && uuid.test(name.slice(prefix.length)))
+      await dropDraft(join(dirname(path), name));
+}
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+const isOfCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && "code" in error && error.code === code;
 
 /** What a file system without links answers, such as that of a USB stick. */
 const noLinkCodes = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
