@@ -106,7 +106,11 @@ export async function changePassphrase(
   const { name, passphrase } = given;
   const key = keyOf(name);
   const before = (await storage.get(key)) ?? undefined;
-  const secret = await unsealSecret(storage, { name, passphrase });
+  const secret = await unsealSecret(storage, { name, passphrase }).catch((cause: unknown) => {
+    if (!(cause instanceof WalletRefusal) || cause.code !== "wrong_passphrase") throw cause;
+    const way = "if a change was cut short, the new one may";
+    throw new WalletRefusal(cause.code, `${cause.message}; ${way}`, { cause });
+  });
   const { address } = await openIdentity(secret);
   const next = await given.next();
   checkNewPassphrase(next);

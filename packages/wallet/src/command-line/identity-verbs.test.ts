@@ -76,7 +76,10 @@ await test("a passphrase that does not open, is too short or lacks its successor
   const before = readFileSync(vaultFile(), "utf8");
   const unasked = ["identity", "passphrase", "mine", "--passphrase-file", fileOf("right")];
   for (const [transcript, pattern] of [
-    [await change("other", "right"), /wrong_passphrase/],
+    [
+      await change("other", "right"),
+      /wrong_passphrase.*; if a change was cut short, the new one may/,
+    ],
     [await change("right", "short"), /at least 8 characters/],
     [await wallet(...unasked), /--new-passphrase-file/],
     [await wallet("identity", "passphrase", "nobody"), /not_found/],
