@@ -4,6 +4,7 @@ import type { WalletContext } from "./context.ts";
 import { cipherOfKey } from "./passphrase-cipher.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { sendAgain } from "./sending-again.ts";
+import { hashedKey, type StorageKey } from "./storage.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
 
 /** A link by which one reader picks a text up, once. */
@@ -55,23 +56,20 @@ export async function leaveInMailbox(
  * reader. The mailbox is asked only if its broker is on the wallet's list, so that a link cannot make the wallet call just
  * anybody.
  *
+ * @param options.keeps the reader stays the same until `forgetPickUp`, for a caller who has yet to tell a person
  * @throws {WalletRefusal} invalid_link, broker_refused (read before, or gone), unreachable
  */
 export async function pickUp(
-  ctx: Pick<WalletContext, "fetch" | "brokers" | "random" | "tellWait">,
+  ctx: WalletContext,
   link: string,
+  { keeps }: { readonly keeps?: true } = {},
 ): Promise<Readonly<Record<string, unknown>>> {
-  const [, id, keyText = "", brokerText = ""] =
-    /^https?:\/\/[^#]*#([\w-]{22,64})\.([\w-]{43})\.([\w%.-]{1,300})$/.exec(link.trim()) ?? [];
-  const key = bytesOfBase64url(keyText);
-  const broker = URL.canParse(decoded(brokerText)) ? new URL(decoded(brokerText)).origin : null;
-  if (id === undefined || key === null || broker === null)
-    throw new WalletRefusal("invalid_link", "the text is no link to pick something up");
-  if (!(await ctx.brokers()).includes(broker))
-    throw new WalletRefusal("invalid_link", `${broker} is not a broker on this wallet's list`);
-  const url = `${broker}/w/mailbox/${id}/take`;
-  const body = { reader: base64urlOfBytes(ctx.random(readerLength)) };
+  const { url, key } = await findBox(ctx, link);
+  const body = { reader: await drawReader(ctx, url) };
   const answer = await sendAgain(ctx, { url, body, bytesMax: 2 * boxLengthMax });
+  const isKept = answer.status === 200 && keeps === true;
+  if (answer.status < 500 && answer.status !== 429 && !isKept)
+    await ctx.storage.remove(keyOfReader(ctx, url));
   if (answer.status !== 200) throw refusalOfAnswer(url, answer);
   const { box } = membersOf(answer.text);
   const text =
@@ -80,6 +78,40 @@ export async function pickUp(
   if (Object.keys(value).length === 0)
     throw new WalletRefusal("invalid_link", "what was left does not open with this link");
   return value;
+}
+
+/** From now on it is another reader who asks. @throws {WalletRefusal} invalid_link */
+export async function forgetPickUp(ctx: WalletContext, link: string): Promise<void> {
+  const { url } = await findBox(ctx, link);
+  await ctx.storage.remove(keyOfReader(ctx, url));
+}
+
+/** The secret of this reader, stored before it is sent: whoever was interrupted asks as the same one. */
+async function drawReader(ctx: WalletContext, url: string): Promise<string> {
+  const fresh = base64urlOfBytes(ctx.random(readerLength));
+  const made = JSON.stringify({ reader: fresh, madeAt: await ctx.now() });
+  const { reader } = membersOf(await ctx.storage.add(keyOfReader(ctx, url), made));
+  return typeof reader === "string" ? reader : fresh;
+}
+
+/** With the claims of logins, which go when they are a day old. */
+const keyOfReader = ({ identity }: WalletContext, url: string): StorageKey =>
+  hashedKey("claim", identity.address, url);
+
+/** Where the box is, and the key that opens it. @throws {WalletRefusal} invalid_link */
+async function findBox(
+  ctx: WalletContext,
+  link: string,
+): Promise<{ url: string; key: Uint8Array }> {
+  const [, id, keyText = "", brokerText = ""] =
+    /^https?:\/\/[^#]*#([\w-]{22,64})\.([\w-]{43})\.([\w%.-]{1,300})$/.exec(link.trim()) ?? [];
+  const key = bytesOfBase64url(keyText);
+  const broker = URL.canParse(decoded(brokerText)) ? new URL(decoded(brokerText)).origin : null;
+  if (id === undefined || key === null || broker === null)
+    throw new WalletRefusal("invalid_link", "the text is no link to pick something up");
+  if (!(await ctx.brokers()).includes(broker))
+    throw new WalletRefusal("invalid_link", `${broker} is not a broker on this wallet's list`);
+  return { url: `${broker}/w/mailbox/${id}/take`, key };
 }
 
 function decoded(text: string): string {

@@ -36,7 +36,7 @@ import { listHistory, recordHistory, type HistoryEntry } from "./history.ts";
 import { listInbox, type InboxEntry, type InboxListing } from "./inbox.ts";
 import { keepMembership } from "./keep.ts";
 import { endLogin, listLogins, type Login } from "./logins.ts";
-import { leaveInMailbox, pickUp } from "./mailbox.ts";
+import { forgetPickUp, leaveInMailbox, pickUp } from "./mailbox.ts";
 import type { Outcome } from "./outcome.ts";
 import { type PushDevice, readPushKey, subscribePush, unsubscribePush } from "./push.ts";
 import { listReleases, type PastRelease } from "./past-releases.ts";
@@ -122,8 +122,15 @@ export interface Wallet {
     verificationId: string,
     code: string,
   ): Promise<Collection & { readonly credentialId: string }>;
-  /** Picks up, once, what another wallet left behind a link, as it was left: nothing in it is verified. */
-  pickUp(link: string): Promise<Readonly<Record<string, unknown>>>;
+  /**
+   * Picks up, once, what another wallet left behind a link, as it was left: nothing in it is verified. With `keeps` this
+   * identity may pick it up again, for the minute that a broker gives its reader, until `forgetPickUp`.
+   */
+  pickUp(
+    link: string,
+    options?: { readonly keeps?: true },
+  ): Promise<Readonly<Record<string, unknown>>>;
+  forgetPickUp(link: string): Promise<void>;
   /** What waits for this identity's vote as a member of a business, invitations included. */
   inbox(listing?: InboxListing): Promise<readonly InboxEntry[]>;
   /**
@@ -202,7 +209,8 @@ export function openWallet({ seededBrokers, ...given }: WalletParts): Wallet {
     receipt: async (id) => fetchReceipt(ctx, id),
     addEmail: async (email) => addEmail(ctx, email),
     confirmEmail: async (verificationId, code) => confirmEmail(ctx, { verificationId, code }),
-    pickUp: async (link) => pickUp(ctx, link),
+    pickUp: async (link, options) => pickUp(ctx, link, options),
+    forgetPickUp: async (link) => forgetPickUp(ctx, link),
     inbox: async (listing = {}) => listInbox(ctx, listing),
     vote: async (id, decision) => castVote(ctx, id, decision),
     businesses: async () => listBusinesses(ctx),

@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -134,10 +135,13 @@ await test("an e-mail address is added and confirmed", async () => {
 await test("a hand-over is a link that the other wallet picks up once", async () => {
   fresh();
   const { payload } = await json(["approve", "svc:?attr=email&exp=5", "--as", "alice"]);
+  // Nobody was told of it yet: the same reader may ask once more.
+  await callWallet(["pick-up", String(payload), "--as", "bob"], phone, { isCut: true });
   const picked = await json(["pick-up", String(payload), "--as", "bob"]);
   assert.match(JSON.stringify(picked["infos"]), /alice@example\.com/);
   assert.equal(picked["verified"], false);
   assert.equal((await wallet(["pick-up", String(payload), "--as", "bob"])).status, 1);
+  assert.deepEqual(readdirSync(join(phone, "wallet", "claim")), []);
 });
 
 await test("NFC on the command line is a refusal in words", async () => {

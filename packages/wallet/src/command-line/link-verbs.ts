@@ -100,10 +100,14 @@ export const linkVerbs: readonly Verb[] = [
     options: identityOptions,
     example: "pick-up 'https://wallet.example/p#..' --as bob",
     async run(home, input) {
-      const result = await withWallet(home, input, async (wallet) =>
-        wallet.pickUp(input.text("link")),
-      );
-      return { value: { result, ...infosOf(result), verified: false } };
+      const text = input.text("link");
+      return withWallet(home, input, async (wallet) => {
+        const result = await wallet.pickUp(text, { keeps: true });
+        return {
+          value: { result, ...infosOf(result), verified: false },
+          told: async () => wallet.forgetPickUp(text),
+        };
+      });
     },
   },
 ];
