@@ -124,6 +124,15 @@ test("a person who logs out is logged out at the broker and comes back to the sh
   assert.match(await home(page), /Log in/);
 });
 
+test("whoever presses Log out twice, or after the shop's own session is over, is asked at the broker", async () => {
+  const page = await logIn();
+  // The browser takes the second answer alone, and so has not been to the broker yet.
+  await page.jar.fetch(`${shop.url}/logout`, { method: "POST" });
+  const out = await page.jar.fetch(`${shop.url}/logout`, { method: "POST" });
+  const asking = await page.jar.fetch(locationOf(out));
+  assert.match(await asking.text(), /name="decision" value="logout"/);
+});
+
 test("a login that its person ends in the wallet ends in the shop", async () => {
   const bob = newIdentity();
   const [page, other] = [await logIn(bob), await logIn()];

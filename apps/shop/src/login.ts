@@ -101,17 +101,21 @@ function isRefused(error: unknown): boolean {
   return error instanceof MerchantError && refusals.has(error.code);
 }
 
-/** "Log out": here at once, then at the broker. */
+/**
+ * "Log out": here at once, then at the broker. Whoever is not logged in here may be there: the press before this one was
+ * not answered, or our session was over first. Without an id token the broker asks, and else leads straight back.
+ */
 export async function logOut(desk: Desk, visit: Visit): Promise<Reply> {
   const { merchant, cookies, sessions, url } = desk;
   const login = currentLogin(desk, visit);
   sessions.close(cookies.sessionId(visit.cookies));
   const forgotten = [cookies.endSession()];
-  if (login === null) return redirect("/", forgotten);
   try {
-    if (login.refreshToken !== undefined) await merchant.login.revoke(login.refreshToken);
-    const { idToken } = login;
-    const target = await merchant.login.logoutUrl({ idToken, postLogoutRedirectUri: `${url}/` });
+    if (login?.refreshToken !== undefined) await merchant.login.revoke(login.refreshToken);
+    const target = await merchant.login.logoutUrl({
+      ...(login !== null && { idToken: login.idToken }),
+      postLogoutRedirectUri: `${url}/`,
+    });
     return redirect(target, forgotten);
   } catch (error) {
     // The broker cannot be reached: the person is logged out here all the same.

@@ -64,7 +64,8 @@ export interface Userinfo {
 
 /** Which login to end at the broker, and where the browser goes afterwards. */
 export interface LogoutRequest {
-  idToken: string;
+  /** If absent, the broker asks whoever is still logged in there. */
+  idToken?: string;
   /** Registered with the client, at the origin of `redirectUri`. If absent, people stay at the broker. */
   postLogoutRedirectUri?: string;
   state?: string;
