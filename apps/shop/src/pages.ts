@@ -131,7 +131,7 @@ const faults: Partial<Record<MerchantErrorCode, Fault>> = {
   state_mismatch: {
     status: 400,
     title: "This login was not started in this browser",
-    text: "It may belong to another browser, be finished, or be too old. Please start it again here.",
+    text: "It may belong to another browser, be finished, or be too old, or this browser keeps no cookies. Please start it again here.",
   },
   issuer_mismatch: {
     status: 400,

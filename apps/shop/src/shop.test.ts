@@ -136,7 +136,7 @@ test("a callback in another browser is refused, and says how to go on", async ()
   const response = await victim.get(url);
   assert.equal(response.status, 400);
   const text = await response.text();
-  assert.match(text, /not started in this browser/);
+  assert.match(text, /not started in this browser[\s\S]*keeps no cookies/);
   assert.match(text, /Try again/);
   assert.match(text, /Back to the shop/);
   assert.equal(fake.countOf("/oauth2/token"), requests, "the code goes nowhere");
