@@ -59,7 +59,7 @@ function greeting(login: Login, { asksForFields, takesCompanies }: ShopWindow): 
     <p class="lead">You are <code>${user}</code></p>
     <div class="actions">
       ${takesCompanies && business !== undefined ? html`<a class="button" href="/company">Your company</a>` : ""}
-      ${asksForFields ? button("/verify", "Verify my age and e-mail") : ""}
+      ${asksForFields ? button(`/verify?for=${user}`, "Verify my age and e-mail") : ""}
       ${refreshToken === undefined ? "" : button("/refresh", "Refresh", "quiet")}
       ${button("/logout", "Log out", "quiet")}
     </div>

@@ -26,7 +26,7 @@ export function verificationPage(view: View): Page {
       ><p><a href="/verify">Show the present state</a></p></noscript
     >
     <div id="order" data-version="${String(version)}" data-page="/verify" data-of="${user}">
-      ${[...requestSection(view), ...historySection(order), ...sharedSection(order, view.now)]}
+      ${[...requestSection(view), ...historySection(order), ...sharedSection(view)]}
       ${[...validitySection(notes), ...receiptSection(notes)]}
     </div>
     <p><a href="/">Back to the shop</a></p>
@@ -36,7 +36,7 @@ export function verificationPage(view: View): Page {
 }
 
 /** The wallet holds no verified value for these yet. */
-export function unverifiedPage(fields: readonly string[]): Page {
+export function unverifiedPage(user: string, fields: readonly string[]): Page {
   const content = html`
     <h1>Something is still missing</h1>
     <p class="lead">Your wallet does not hold these yet, verified by anybody:</p>
@@ -44,7 +44,9 @@ export function unverifiedPage(fields: readonly string[]): Page {
       ${fields.map((field) => html`<li>${labelOf(field)}</li>`)}
     </ul>
     <p>Have them verified in your wallet, then come back.</p>
-    <div class="actions">${button("/verify", "Try again")} <a href="/">Back to the shop</a></div>
+    <div class="actions">
+      ${button(`/verify?for=${user}`, "Try again")} <a href="/">Back to the shop</a>
+    </div>
   `;
   return layout({ status: 200, title: "Something is missing - Corner Coffee", content });
 }
@@ -93,7 +95,8 @@ function requestSection(view: View): Html[] {
   if (underWay.has(statusOf(view))) return [];
   const request = openRequest(view);
   const label = view.order === null ? "Ask for a code" : "Ask again";
-  if (request === undefined) return [html`<div class="actions">${button("/verify", label)}</div>`];
+  if (request === undefined)
+    return [html`<div class="actions">${button(`/verify?for=${view.user}`, label)}</div>`];
   return [
     html`<section>
       <h2>Approve in your wallet</h2>
@@ -128,7 +131,7 @@ function historySection(order: OrderState | null): Html[] {
   ];
 }
 
-function sharedSection(order: OrderState | null, now: number): Html[] {
+function sharedSection({ user, order, now }: View): Html[] {
   if (order === null || order.infos.length === 0) return [];
   const standing = new Set(standingInfos(order));
   return [
@@ -156,8 +159,8 @@ function sharedSection(order: OrderState | null, now: number): Html[] {
         </tbody>
       </table>
       <div class="actions">
-        ${button("/verify/check", "Check again", "quiet")}
-        ${button("/verify/receipt", "Verify the receipt against the chain", "quiet")}
+        ${button(`/verify/check?for=${user}`, "Check again", "quiet")}
+        ${button(`/verify/receipt?for=${user}`, "Verify the receipt against the chain", "quiet")}
       </div>
     </section>`,
   ];

@@ -455,6 +455,20 @@ test("no other site can press a button here, and the webhook needs no origin", a
   assert.equal(requests.length, 0);
 });
 
+test("a button of a page about another person, as in a second tab, asks nobody", async () => {
+  const person = await logIn();
+  for (const body of story) await deliver(body);
+  const other = `0x${"b".repeat(40)}`;
+  for (const action of ["/verify", "/verify/check", "/verify/receipt"]) {
+    assert.ok(!(await person.page()).includes(`action="${action}"`), action);
+    assert.equal(locationOf(await person.press(`${action}?for=${other}`)), "/verify");
+  }
+  assert.deepEqual(requests, []);
+  assert.doesNotMatch(await person.page(), /id="(?:validity|receipt)"/);
+  await person.press(`/verify/check?for=${user}`);
+  assert.equal(requests.length, 1);
+});
+
 test("a shop that was not told how does not ask", async () => {
   const plain = await openShop({
     port: 0,

@@ -77,14 +77,14 @@ const windowSeconds = 10 * 60;
 /** "Verify my age and e-mail": asks for the fields. The same request again brings a new code for the same order. */
 export async function startVerification(desk: KycDesk, visit: Visit): Promise<Reply> {
   const { verification, url, now } = desk;
-  const login = currentLogin(desk, visit);
-  if (login === null) return redirect("/");
+  const login = askerOf(desk, visit);
+  if (login === null) return redirect("/verify");
   const { kyc, options, orders } = verification;
   await forgetDeleted(verification, login.user);
   // Read before the request: its own events may come before its answer.
   const afterSequence = orders.findOf(login.user)?.current?.sequence ?? 0;
   const { unverified } = await kyc.verified({ user: login.user, items: required });
-  if (unverified.length > 0) return page(unverifiedPage(unverified));
+  if (unverified.length > 0) return page(unverifiedPage(login.user, unverified));
   try {
     const request = await kyc.requestData({
       user: login.user,
@@ -201,9 +201,19 @@ export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> 
   return redirect("/verify");
 }
 
-/** Who asks, and what that person has shared; null for a guest or a person who has shared nothing. */
-function sharedBy(desk: KycDesk, visit: Visit): { login: Login; order: OrderState } | null {
+/**
+ * Who presses a button; null for a guest, and for a button of a page about another person: in a second tab of this
+ * browser this one has logged in.
+ */
+function askerOf(desk: KycDesk, visit: Visit): Login | null {
   const login = currentLogin(desk, visit);
+  const meant = visit.url.searchParams.get("for") ?? login?.user;
+  return meant === login?.user ? login : null;
+}
+
+/** Who asks, and what that person has shared; null for nobody or a person who has shared nothing. */
+function sharedBy(desk: KycDesk, visit: Visit): { login: Login; order: OrderState } | null {
+  const login = askerOf(desk, visit);
   const order = login === null ? null : desk.verification.orders.findOf(login.user);
   if (login === null || order === null || order.infos.length === 0) return null;
   return { login, order };
