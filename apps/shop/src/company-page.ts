@@ -4,8 +4,6 @@ import type { Company, CompanyRequest } from "./companies.ts";
 import { html, type Html } from "./html.ts";
 import { button, layout, timeOf, type Page } from "./pages.ts";
 
-const title = "Your company - Corner Coffee";
-
 /** For a person who does not act for a company yet. */
 export function guestPage(): Page {
   const content = html`
@@ -17,7 +15,7 @@ export function guestPage(): Page {
       ${button("/company/login", "Log in for my company")} <a href="/">Back to the shop</a>
     </div>
   `;
-  return layout({ status: 200, title, content });
+  return layout({ status: 200, title: "Coffee for your company - Corner Coffee", content });
 }
 
 /**
@@ -49,7 +47,8 @@ export function companyPage(view: {
     <p><a href="/">Back to the shop</a></p>
     <script src="/verify.js" defer></script>
   `;
-  return layout({ status: 200, title, content });
+  // A browser's history keeps titles: no name is in it.
+  return layout({ status: 200, title: "Your company - Corner Coffee", content });
 }
 
 const standings: Record<string, string> = {

@@ -103,7 +103,7 @@ const versionOf = (page: string): number => Number(/data-version="(\d+)"/.exec(p
 
 test("a company logs in with a scope of its own, and arrives at its page", async () => {
   const guest = await fetch(`${shop.url}/company`);
-  assert.match(await guest.text(), /action="\/company\/login"/);
+  assert.match(await guest.text(), /<title>Coffee for[\s\S]*action="\/company\/login"/);
   const member = await logIn();
   assert.equal(member.scope, "openid offline_access business");
   assert.equal(locationOf(member.arrived), "/company");

@@ -48,7 +48,7 @@ export function unverifiedPage(user: string, fields: readonly string[]): Page {
       ${button(`/verify?for=${user}`, "Try again")} <a href="/">Back to the shop</a>
     </div>
   `;
-  return layout({ status: 200, title: "Something is missing - Corner Coffee", content });
+  return layout({ status: 200, title: "Something is still missing - Corner Coffee", content });
 }
 
 const standings: Record<Status, string> = {

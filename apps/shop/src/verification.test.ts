@@ -278,7 +278,7 @@ test("what the wallet does not hold is named, and nobody is asked", async () => 
   }));
   const person = await logIn();
   const response = await person.press("/verify");
-  assert.match(await response.text(), /Something is still missing[\s\S]*Date of birth/);
+  assert.match(await response.text(), /<title>Something is still missing -[\s\S]*Date of birth/);
   assert.equal(requests.length, 0);
 });
 
