@@ -10,8 +10,11 @@ const logoutTokenTyp = "logout+jwt";
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout";
 const tokenLifetimeSeconds = 120;
 
-/** Seconds after a failed try until the next; after the last one the delivery is given up. */
-const retrySeconds = [5, 30, 120, 600, 3600] as const;
+const lateRetrySeconds = 3600;
+/** Seconds after a failed try until the next. */
+const retrySeconds = [5, 30, 120, 600, lateRetrySeconds] as const;
+/** What failed after all of them is given up, but not sooner than after so long. */
+const patienceSeconds = retrySeconds.reduce((sum, each) => sum + each, 0);
 /** Fails the lease of a process that died; longer than a try can take. */
 const leaseSeconds = 60;
 /**
@@ -77,9 +80,17 @@ async function deliver(ctx: TokenContext, delivery: store.LogoutDelivery): Promi
   });
   if (result.kind === "answered" && result.status >= 200 && result.status < 300)
     return end(ctx, delivery, "delivered");
-  const waitSeconds = retrySeconds[delivery.attempts - 1];
-  if (waitSeconds === undefined) return end(ctx, delivery, "given_up");
-  await store.postponeDelivery(ctx.db, delivery, ctx.clock.now() + waitSeconds);
+  const now = ctx.clock.now();
+  const waitSeconds = waitAfter(delivery, now);
+  if (waitSeconds === null) return end(ctx, delivery, "given_up");
+  await store.postponeDelivery(ctx.db, delivery, now + waitSeconds);
+}
+
+/** Tries of processes that died count as well, and may all be over within minutes. @returns null after the last try */
+function waitAfter({ attempts, createdAt }: store.LogoutDelivery, now: number): number | null {
+  const waitSeconds = retrySeconds[attempts - 1];
+  if (waitSeconds !== undefined) return waitSeconds;
+  return now - createdAt < patienceSeconds ? lateRetrySeconds : null;
 }
 
 type Listener = Client & { readonly backchannelLogoutUri: string };

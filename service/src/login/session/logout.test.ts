@@ -6,6 +6,7 @@ import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "
 import { sql } from "../../platform/database/db.ts";
 import type { Outbound, OutboundResult } from "../../platform/outbound/outbound.ts";
 import { keepPauses } from "../../platform/test-pauses.ts";
+import { leaseDeliveries } from "./back-channel-store.ts";
 import { deliverLogouts } from "./back-channel.ts";
 import { endSession } from "./session-end.ts";
 import {
@@ -360,6 +361,23 @@ test("a client that does not answer is tried six times with the time of the logo
   assert.deepEqual(new Set(sent.map(({ token }) => decodeJwt(token)["toe"])), new Set([endedAt]));
   const rows = await listTestLogouts(login.ctx.db);
   assert.ok(rows.some((row) => row.outcome === "given_up" && row.attempts === 6));
+  answer = answered;
+});
+
+test("a client is not given up within minutes because processes that were to tell it died", async () => {
+  const dueAt = login.clock.now();
+  await insertTestLogouts(login.ctx.db, { clientId: client.id, user, dueAt, count: 1 });
+  const lease = { seconds: 60, limit: 1, perClient: 1, underWay: {}, fullOrganizations: [] };
+  for (let deaths = 0; deaths < 6; deaths += 1)
+    await leaseDeliveries(login.ctx.db, { ...lease, now: dueAt + 60 * deaths });
+  login.clock.advance(360);
+  sent.length = 0;
+  answer = { kind: "failed", reason: "timeout" };
+  for (const waitSeconds of [0, 3600, 3600, 86_400]) {
+    login.clock.advance(waitSeconds);
+    await deliverLogouts(login.ctx);
+  }
+  assert.equal(sent.length, 3, "until more than 75 minutes are over");
   answer = answered;
 });
 
