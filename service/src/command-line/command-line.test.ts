@@ -9,6 +9,8 @@ import { openContext } from "../compose.ts";
 import { clusterParent } from "../../../test/cluster-parent.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
 import { freePort } from "../../../test/world.ts";
+import { replaceBaseUrl } from "../platform/base-url-store.ts";
+import { readOffsetSeconds } from "../platform/clock-store.ts";
 import { parseConfig } from "../platform/config/config.ts";
 import { openClock } from "../platform/clock.ts";
 import { openDb } from "../platform/database/db.ts";
@@ -234,6 +236,13 @@ await test("the clock moves forward for everyone, in dev alone and never with a 
   });
   assert.equal(production.status, 1);
   assert.match(production.err, /profile dev only/);
+
+  await replaceBaseUrl(db, "https://id.example.com");
+  const bare = await call(["clock", "advance", "1"]);
+  await replaceBaseUrl(db, "http://localhost:4000");
+  assert.equal(bare.status, 1);
+  assert.match(bare.err, /dev only, and this database was served as https:\/\/id\.example\.com$/m);
+  assert.equal(await readOffsetSeconds(db), moved["offsetSeconds"]);
 });
 
 /** The list that a verb prints. */

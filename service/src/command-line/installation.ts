@@ -4,9 +4,11 @@ import { NodeAway, openChain } from "../chain/index.ts";
 import { compose, hasDatabase, openDatabase } from "../compose.ts";
 import { type AnchorReport, hasAnchors, verifyAnchors } from "../kyc/index.ts";
 import { listEntries } from "../platform/audit/audit.ts";
+import { readBaseUrl } from "../platform/base-url-store.ts";
 import { advanceClock } from "../platform/clock.ts";
-import { type Config, settings } from "../platform/config/config.ts";
+import { type Config, isOfDevelopment, settings } from "../platform/config/config.ts";
 import type { Ctx } from "../platform/context.ts";
+import type { Queryable } from "../platform/database/db.ts";
 import { listMigrations, listPending, migrate } from "../platform/database/migrate.ts";
 import { parseUuid } from "../platform/ids.ts";
 import { watchStopSignal } from "../platform/process/stop-signal.ts";
@@ -120,6 +122,7 @@ export const installationVerbs: readonly Verb[] = [
       if (seconds < 1) throw new UsageError("seconds must be at least 1");
       refuseClock(shell.config);
       return shell.withContext(async (ctx) => {
+        await refuseProduction(ctx.db);
         const offsetSeconds = await ctx.db.transaction(async (tx) => {
           // A deletion may be due now although the job that looks for it, once an hour, is not.
           const moved = await advanceClock(tx, seconds, { everyJob: true });
@@ -152,6 +155,18 @@ function refuseClock(config: Config): void {
   if (config.profile !== "dev") throw new Error("the clock can be moved in the profile dev only");
   if (config.chainRpcUrl !== null)
     throw new Error("the clock cannot be moved with CHAIN_RPC_URL: that chain has its own time");
+}
+
+/**
+ * On a machine of production the settings may be missing in a shell, and `dev` is what they default to. Production does
+ * not start on a moved clock, and no clock can be moved back.
+ */
+async function refuseProduction(db: Queryable): Promise<void> {
+  const served = await readBaseUrl(db);
+  if (served !== null && !isOfDevelopment(served))
+    throw new Error(
+      `the clock can be moved in the profile dev only, and this database was served as ${served}`,
+    );
 }
 
 function listSettings(config: Config): Record<string, unknown>[] {

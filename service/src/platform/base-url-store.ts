@@ -9,3 +9,9 @@ export async function replaceBaseUrl(db: Queryable, url: string): Promise<string
     select url from base_url`);
   return row?.url ?? null;
 }
+
+/** @returns the address of the last start; null before the first */
+export async function readBaseUrl(db: Queryable): Promise<string | null> {
+  const [row] = await db.query<{ url: string }>(sql`select url from base_url`);
+  return row?.url ?? null;
+}

@@ -322,10 +322,15 @@ function faultOfMetricsPort({ port, metricsPort }: Config): string | null {
 }
 
 function faultInDevelopment({ baseUrl }: Config): string | null {
-  const { hostname } = new URL(baseUrl);
-  return hostname === "localhost" || hostname === "127.0.0.1"
+  return isOfDevelopment(baseUrl)
     ? null
     : "BASE_URL must be on localhost in the profile dev; set PROFILE=production";
+}
+
+/** Whether the profile `dev` serves such a `BASE_URL`. */
+export function isOfDevelopment(baseUrl: string): boolean {
+  const { hostname } = new URL(baseUrl);
+  return hostname === "localhost" || hostname === "127.0.0.1";
 }
 
 function faultInProduction(config: Config): string | null {
