@@ -15,8 +15,8 @@ export interface IssuerCall {
   /** For one try, answer included. Default 10,000. */
   timeoutMs?: number;
   /**
-   * It is sent once more if no whole answer came and no more time has passed. A status is an answer, 5xx included, but for
-   * those of a gateway that got none. Default 0.
+   * It is sent once more if no whole answer came and no more time has passed, `Retry-After` included. A status is an
+   * answer, 5xx included, but for those after which nobody knows whether the call was carried out. Default 0.
    */
   repeatWithinMs?: number;
 }
@@ -47,17 +47,23 @@ interface Exchange {
   text: string;
 }
 
-/** What a gateway answers where the broker behind it gave it no answer: it may have ended in the middle of the call. */
-const unanswered: ReadonlySet<number> = new Set([502, 504]);
+/**
+ * What a gateway answers where the broker behind it gave it no answer: it may have ended in the middle of the call. And
+ * what the broker itself answers (503) where its database gave none, which may have carried out what it was told.
+ */
+const unanswered: ReadonlySet<number> = new Set([502, 503, 504]);
 
 async function exchange(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
   const { repeatWithinMs = 0, ...once } = call;
   // Time also passes while the machine sleeps, and for a `fetch` that heeds no signal.
   const beganMs = Date.now();
-  const isInTime = () => Date.now() - beganMs < repeatWithinMs;
+  const isInTime = (waitMs = 0) => Date.now() - beganMs + waitMs < repeatWithinMs;
   try {
     const answer = await attempt(send, once);
-    if (!unanswered.has(answer.status) || !isInTime()) return answer;
+    const waitMs = 1000 * (readRetryAfter(answer.headers) ?? 0);
+    if (!unanswered.has(answer.status) || !isInTime(waitMs)) return answer;
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    if (!isInTime()) return answer;
   } catch (cause) {
     if (!isInTime()) throw unreachable(cause);
   }

@@ -73,11 +73,18 @@ const brokenOff = () =>
     }),
   );
 
+const unavailable = (retryAfter: string) =>
+  Response.json(
+    { error: "temporarily_unavailable" },
+    { status: 503, headers: { "retry-after": retryAfter } },
+  );
+
 const losses: Record<string, () => Promise<Response>> = {
   "does not come": async () => Promise.reject(lost),
   "breaks off": async () => brokenOff(),
   "does not reach a gateway": async () => new Response("<html>", { status: 502 }),
   "comes too late for a gateway": async () => new Response("<html>", { status: 504 }),
+  "is that the broker's database gave none": async () => unavailable("0"),
 };
 for (const [how, lose] of Object.entries(losses)) {
   test(`a refresh whose answer ${how} is made once more with the same token`, async () => {
@@ -140,16 +147,44 @@ test("a refresh that fails only when the grace may be over is not made again: it
   }
 });
 
+test("a refresh waits as long as the broker says before it is made again, within the grace or not at all", async (context) => {
+  const { refreshToken = "" } = login;
+  const beganMs = Date.now();
+  for (const [retryAfter, tries, endMs] of [
+    ["1", 2, 1000],
+    ["4", 1, 5001],
+    ["5", 1, 0],
+  ] as const) {
+    let [waitedMs, sent] = [0, 0];
+    context.mock.method(Date, "now", () => beganMs + waitedMs);
+    const away: typeof fetch = async (url, init) => {
+      if (!isToken(url)) return fetch(url, init);
+      sent += 1;
+      const { mock } = context.mock.method(globalThis, "setTimeout", (then: () => void, ms = 0) => {
+        mock.restore();
+        // The machine sleeps on the way, where the wait ends with the grace.
+        waitedMs += ms === 4000 ? 1001 + ms : ms;
+        then();
+      });
+      return unavailable(retryAfter);
+    };
+    const refused = open(away).refresh(refreshToken, { subject });
+    await assert.rejects(refused, { code: "issuer_unreachable" });
+    context.mock.restoreAll();
+    assert.deepEqual([sent, waitedMs], [tries, endMs], retryAfter);
+  }
+});
+
 test("a refresh that was answered is not made again, nor is a code redeemed again", async () => {
   const { refreshToken = "" } = login;
   const { refresh, start, finish } = open();
-  for (const status of [400, 401, 403, 500, 503]) {
+  for (const status of [400, 401, 403, 500]) {
     fake.tokenAnswers.push({ status, body: '{"error":"temporarily_unavailable"}' });
     await assert.rejects(refresh(refreshToken, { subject }));
   }
   fake.tokenRefusal = { status: 429 };
   await assert.rejects(refresh(refreshToken, { subject }), { code: "rate_limited" });
-  assert.equal(fake.countOf("/oauth2/token"), 6);
+  assert.equal(fake.countOf("/oauth2/token"), 5);
   fake.tokenRefusal = undefined;
   const { url, ...pending } = await start();
   const callback = await visit(url);
