@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { lstat, readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { restoreBackup, writeBackup, type Restored } from "../backup.ts";
 import { newMnemonic } from "../identity.ts";
@@ -17,7 +17,7 @@ export const backupVerbs: readonly Verb[] = [
     name: "backup",
     summary: "Writes an identity with its verified fields and history as one sealed text.",
     notes:
-      "Sealed with the passphrase of the vault, or with the one that is given; if there is none, with twelve new words that are printed beside it, only once.",
+      "Sealed with the passphrase of the vault, or with the one that is given; if there is none, with twelve new words that are printed beside it, only once, and before a file is written.",
     options: {
       ...identityOptions,
       file: {
@@ -34,16 +34,17 @@ export const backupVerbs: readonly Verb[] = [
       const given = known ?? (await findPassphrase(home, file, prompt));
       const passphrase = given ?? newMnemonic();
       const backup = await writeBackup(home, { name, secret, passphrase });
-      const isToldOnce = given === null;
-      const words = isToldOnce ? { passphrase } : {};
       const path = input.optional("file");
-      if (path === undefined) return { value: { backup, ...words }, isToldOnce };
-      await writeNewFile(path, `${backup}\n`).catch((cause: unknown) => {
-        const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-        const fault = code === "EEXIST" ? "is there already" : `cannot be written (${code})`;
-        throw new WalletRefusal("invalid_input", `${path} ${fault}`, { cause });
-      });
-      return { value: { file: path, ...words }, isToldOnce };
+      const words = given === null ? { passphrase } : {};
+      if (path === undefined) return { value: { backup, ...words }, isToldOnce: given === null };
+      const write = async (): Promise<void> => writeFile(path, backup);
+      if (given !== null) {
+        await write();
+        return { value: { file: path } };
+      }
+      // Nobody could open a file whose words were lost, and it would be in the way of the next: the words come first.
+      if (await existsAt(path)) throw refusalOf(path, "EEXIST");
+      return { value: { file: path, ...words }, isToldOnce: true, told: write };
     },
   },
   {
@@ -70,6 +71,25 @@ export const backupVerbs: readonly Verb[] = [
     },
   },
 ];
+
+async function writeFile(path: string, backup: string): Promise<void> {
+  await writeNewFile(path, `${backup}\n`).catch((cause: unknown) => {
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    throw refusalOf(path, code, cause);
+  });
+}
+
+function refusalOf(path: string, code: string, cause?: unknown): WalletRefusal {
+  const fault = code === "EEXIST" ? "is there already" : `cannot be written (${code})`;
+  return new WalletRefusal("invalid_input", `${path} ${fault}`, { cause });
+}
+
+async function existsAt(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}
 
 /** The text itself or the JSON that `backup` printed, with its words if it printed any; or a file that holds either. */
 async function readBackup(given: string): Promise<{ text: string; words?: string }> {

@@ -161,8 +161,15 @@ await test("a backup without a passphrase prints the words that open it, and is 
   assert.deepEqual(await json(["restore", printed.out], tablet), restored, "nothing is asked");
   // The words are printed beside a file too: nothing else opens it.
   const file = join(directory, "words.backup");
-  const written = await json(["backup", "--as", "alice", "--file", file]);
+  const backup = ["backup", "--as", "alice", "--file", file];
+  // Words that nobody was told leave no file behind that nothing opens.
+  await callWallet(backup, phone, { isCut: true });
+  assert.equal(existsSync(file), false);
+  const written = await json(backup);
   assert.equal(written["file"], file);
+  const refused = await wallet(backup);
+  assert.deepEqual([refused.status, refused.out], [1, ""]);
+  assert.match(refused.err, /words\.backup is there already\n$/);
   const words = join(directory, "words");
   writeFileSync(words, `${String(written["passphrase"])}\n`);
   const again = ["restore", readFileSync(file, "utf8").trim(), "--passphrase-file", words];
