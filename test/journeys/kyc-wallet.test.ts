@@ -1,7 +1,7 @@
 // A merchant asks, a person decides in the wallet: over the real service, from the QR code's text to the order's status.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Wallet } from "@svc/wallet";
+import { memoryStorage, type Wallet } from "@svc/wallet";
 import { buyPackage, createApiKey } from "../../service/src/accounts/index.ts";
 import { getBuiltInIssuer, issueCredential } from "../../service/src/credentials/index.ts";
 import { purgeTokens } from "../../service/src/kyc/orders.ts";
@@ -25,14 +25,16 @@ interface Person extends Identity {
   readonly wallet: Wallet;
 }
 
-async function openPerson(): Promise<Person> {
+type Options = Parameters<typeof openWalletAt>[1];
+
+async function openPerson(options: Options): Promise<Person> {
   const own = newIdentity();
-  const { wallet } = await openWalletAt(world, { privateKey: own.privateKey });
+  const { wallet } = await openWalletAt(world, { privateKey: own.privateKey, ...options });
   return { wallet, ...own };
 }
 
-async function openVerifiedPerson(): Promise<Person> {
-  const person = await openPerson();
+async function openVerifiedPerson(options: Options = {}): Promise<Person> {
+  const person = await openPerson(options);
   const issuer = await getBuiltInIssuer(ctx, "demo", "live");
   for (const [document, field, data] of [
     ["IDCARD", "IDCARD_DOB", "1990-02-03"],
@@ -98,6 +100,43 @@ await test("a person approves without the city, and the order is on its way", as
   // As after a lost answer: there is no other request to ask for.
   await assert.rejects(wallet.approve(link), /this request was approved already/);
   await assert.rejects(wallet.decline(link), /this request was approved already/);
+});
+
+await test("a wallet that was killed while it waited learns at its next occasion what was taken, and nothing else", async () => {
+  const storage = memoryStorage();
+  const person = await openVerifiedPerson({ storage });
+  const open = async (send = fetch) =>
+    (await openWalletAt(world, { ...person, storage, fetch: send })).wallet;
+  const dieApproving = async (field: string, { isSent }: { isSent: boolean }): Promise<string> => {
+    const { link = "" } = await order(person.address, { fields: [field], optionalFields: [] });
+    const reached = Promise.withResolvers<void>();
+    const dying = await open(async (url, init) => {
+      const isAnswer = typeof url === "string" && /\/w\/o\/[^/]+$/.test(url);
+      if (!isAnswer) return fetch(url, init);
+      if (isSent) await fetch(url, init);
+      reached.resolve();
+      return new Promise(() => undefined);
+    });
+    void dying.approve(link);
+    await reached.promise;
+    return link;
+  };
+  const outcomes = async (): Promise<Data> => {
+    const entries = await (await open()).history();
+    return Object.fromEntries(entries.map(({ fields, outcome }) => [String(fields), outcome]));
+  };
+  await dieApproving("EMAIL", { isSent: true });
+  assert.deepEqual(await outcomes(), { EMAIL: "sent" });
+  await (await open()).receive();
+  assert.deepEqual(await outcomes(), { EMAIL: "approved" });
+  await dieApproving("IDCARD_DOB", { isSent: false });
+  const link = await dieApproving("ADDRESS_CITY", { isSent: true });
+  await assert.rejects((await open()).approve(link), /approved already/);
+  assert.deepEqual(await outcomes(), {
+    EMAIL: "approved",
+    IDCARD_DOB: "sent",
+    ADDRESS_CITY: "approved",
+  });
 });
 
 await test("who holds fields of the sandbox as well shares those that count for the order", async () => {

@@ -27,6 +27,7 @@ import {
   type Choice,
   type Source,
 } from "./selection.ts";
+import { learnTaken } from "./taken-orders.ts";
 
 type Side = HeldCredential["environment"];
 
@@ -51,8 +52,11 @@ export async function openFieldRequest<L extends RequestLink | AccessLink>(
   link: L,
   { mustHold }: { mustHold: boolean },
 ): Promise<FieldRequest<L>> {
-  if (returnTypeOf(link) !== "callback" && (await findBroker(ctx, link)) !== null)
+  const broker = await findBroker(ctx, link);
+  if (returnTypeOf(link) !== "callback" && broker !== null)
     throw new WalletRefusal("unsupported", "a broker takes fields by callback alone");
+  // Before it may refuse: it does so for what it has taken already.
+  if (broker !== null) await learnTaken(ctx, broker);
   const verified = await askRequester(ctx, link);
   const request = verified?.object.id ?? link.id ?? "";
   const asked = verified === null ? askedByLink(link) : askedByObject(verified);

@@ -61,6 +61,7 @@ import {
 import { sendAgain } from "./sending-again.ts";
 import { openSessions } from "./sessions.ts";
 import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
+import { learnTaken } from "./taken-orders.ts";
 import { call, membersOf, refusalOfAnswer, requireSecure, type CallAnswer } from "./transport.ts";
 import { castVote, type Decision, type VoteOutcome } from "./votes.ts";
 
@@ -108,7 +109,10 @@ export interface Wallet {
   /** The live logins, at every broker on the list. */
   logins(): Promise<readonly Login[]>;
   endLogin(id: string): Promise<void>;
-  /** Collects credentials at every broker on the list, and updates the status of those that are held. */
+  /**
+   * Collects credentials at every broker on the list, and updates the status of those that are held. The history learns
+   * which approvals a broker took without this wallet having heard so, as it does with the next request for fields.
+   */
   receive(): Promise<Collection>;
   /** The credentials that are held, values included. */
   credentials(): Promise<readonly HeldCredential[]>;
@@ -198,7 +202,10 @@ export function openWallet({ seededBrokers, ...given }: WalletParts): Wallet {
     logins: async () => listLogins(ctx),
     endLogin: async (id) => endLogin(ctx, id),
     async receive() {
-      const { answers } = await askForList(ctx, async (broker) => receiveCredentials(ctx, broker));
+      const { answers } = await askForList(ctx, async (broker) => {
+        await learnTaken(ctx, broker);
+        return receiveCredentials(ctx, broker);
+      });
       return {
         received: answers.flatMap(({ received }) => received),
         refused: answers.flatMap(({ refused }) => refused),
