@@ -38,7 +38,7 @@ export function readRetryAfter(headers: Headers): number | undefined {
 /** Milliseconds; in the form that HTTP writes, or one of the two older ones (RFC 9110 section 5.6.7). */
 function readHttpDate(text: string): number | undefined {
   if (!/^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/.test(text)) return undefined;
-  // The oldest form does not name its zone, which is the same.
+  // The oldest form, that of asctime, names no zone; it is GMT too.
   const ms = Date.parse(text.endsWith(" GMT") ? text : `${text} GMT`);
   return Number.isNaN(ms) ? undefined : ms;
 }

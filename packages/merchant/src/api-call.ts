@@ -117,7 +117,7 @@ async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
 /** A header cannot hold other characters, and the service accepts no more of them. */
 function checkIdempotencyKey(call: ApiCall): void {
   const key: unknown = call.idempotencyKey;
-  // One that was lost must not switch the protection off, nor be the text `null`, the same for every call.
+  // An undefined key must not switch the protection off; null would be sent as `null`, the same key for every call.
   const isKey = typeof key === "string" && /^[\x21-\x7e]{1,255}$/.test(key);
   if ("idempotencyKey" in call && !isKey) throw misconfigured("idempotencyKey");
 }

@@ -8,7 +8,7 @@ import {
   type TypedDataDocument,
 } from "@svc/protocol";
 
-import { readAnchor } from "./attestation.ts";
+import { readAnchor } from "./attested-field.ts";
 import { openChainView, type ChainNode } from "./chain-view.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
 
@@ -51,7 +51,7 @@ export async function verifyBusinessSignature(
 
 function digestOf(content: SignedContent): Uint8Array {
   if ("message" in content) {
-    // Of bytes or nothing it would be the digest of another text, which nobody signed.
+    // Bytes or undefined would get the digest of another text, which nobody signed.
     if (typeof content.message !== "string") throw misconfigured("message");
     return personalDigest(bytesOfText(content.message));
   }

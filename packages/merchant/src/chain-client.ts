@@ -31,14 +31,14 @@ const requestTimeoutMs = 10_000;
 const signatureGas = 1_000_000n;
 const erc6492Suffix = "6492".repeat(16);
 
-/** Asks a node. Off-chain lookups (CCIP-Read) are off: a contract cannot make this machine call anywhere. */
+/** Opens a client of a node. CCIP-Read is off, so that no contract can make this machine send requests elsewhere. */
 export function openChainClient(
   anchors: ChainNode,
   { timeoutMs, confirmations }: Patience,
 ): ChainView {
-  const late = AbortSignal.timeout(timeoutMs);
-  const client = createPublicClient({ transport: transportOf(anchors, late), ccipRead: false });
-  const ask = async <T>(question: () => Promise<T>): Promise<T> => before(late, question);
+  const deadline = AbortSignal.timeout(timeoutMs);
+  const client = createPublicClient({ transport: transportOf(anchors, deadline), ccipRead: false });
+  const ask = async <T>(question: () => Promise<T>): Promise<T> => askUntil(deadline, question);
   const call = async (given: { to?: Address; data: Hex; gas?: bigint }): Promise<Hex | null> => {
     try {
       const { data } = await client.call(given);
@@ -59,7 +59,7 @@ export function openChainClient(
       client.getBlockNumber({ cacheTime: 0 }),
       client.getBlock({ blockNumber }),
     ]);
-    // The receipt belongs to a block that is no longer part of the chain.
+    // The block has left the chain, or is not deep enough yet.
     if (block.hash !== blockHash || head - blockNumber + 1n < confirmations) return null;
     return { blockNumber: Number(blockNumber), blockTime: Number(block.timestamp) };
   };
@@ -97,7 +97,7 @@ export function openChainClient(
   };
 }
 
-function transportOf(anchors: ChainNode, late: AbortSignal) {
+function transportOf(anchors: ChainNode, deadline: AbortSignal) {
   if ("client" in anchors) {
     const { client } = anchors;
     return custom({ request: async (call) => client.request(call) }, { retryCount: 1 });
@@ -105,24 +105,24 @@ function transportOf(anchors: ChainNode, late: AbortSignal) {
   return http(anchors.rpcUrl, {
     timeout: requestTimeoutMs,
     retryCount: 1,
-    // viem's own time-out ends with the head of an answer: a body that never ends would be read for ever.
-    fetchOptions: { redirect: "error", signal: late },
+    // viem's own time-out ends once the headers are there: a body that never ends would be read for ever.
+    fetchOptions: { redirect: "error", signal: deadline },
   });
 }
 
 /** @throws {MerchantError} chain_unreachable */
-async function before<T>(late: AbortSignal, question: () => Promise<T>): Promise<T> {
+async function askUntil<T>(deadline: AbortSignal, question: () => Promise<T>): Promise<T> {
   const { promise: expired, reject } = Promise.withResolvers<never>();
   const expire = (): void => reject(new Error("the node did not answer in time"));
-  if (late.aborted) expire();
-  late.addEventListener("abort", expire, { once: true });
+  if (deadline.aborted) expire();
+  deadline.addEventListener("abort", expire, { once: true });
   try {
     return await Promise.race([question(), expired]);
   } catch (cause) {
     // viem's messages contain the node's URL, and with it the node's API key.
     throw new MerchantError("chain_unreachable", { cause: nameOf(cause) });
   } finally {
-    late.removeEventListener("abort", expire);
+    deadline.removeEventListener("abort", expire);
     expired.catch(() => undefined);
   }
 }
@@ -132,7 +132,7 @@ function nameOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : "unknown";
 }
 
-/** For a transaction that the node does not know, or that no block has. */
+/** Null for a transaction that the node does not know or that is in no block yet; any other error is thrown again. */
 function nullIfUnknown(error: unknown): null {
   if (error instanceof BaseError && error.walk(saysUnknown) !== null) return null;
   throw error;

@@ -1,6 +1,6 @@
 import { businessFieldNames, leafFieldOf, type BusinessFieldName } from "@svc/protocol";
 
-import { readAnchor } from "./attestation.ts";
+import { readAnchor } from "./attested-field.ts";
 import type { ChainAnchors } from "./chain-view.ts";
 import { openProof, readPlace, refused, type FieldProof } from "./field-proof.ts";
 import type { ReleasedField } from "./kyb-attestation.ts";

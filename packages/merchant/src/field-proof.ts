@@ -33,7 +33,7 @@ export interface FieldProof {
 /** A tree of 2^64 leaves. */
 const siblingsMax = 64;
 
-/** Opens a proof to be verified. @throws {MerchantError} proof_refused, then and for each member that is wrong */
+/** Opens a proof from outside. @throws {MerchantError} proof_refused, here and when a malformed member is read */
 export function openProof(value: unknown): Members {
   if (!isRecord(value)) throw refused("proof");
   return openMembers(value, refused);

@@ -78,7 +78,7 @@ export { verifyReceipt } from "./receipt.ts";
 export type { ReceiptAnchors, ReceiptFact, VerifiedReceipt } from "./receipt.ts";
 export { verifyWebhook } from "./webhook.ts";
 export type { Delivery } from "./webhook.ts";
-export type { AttestedField, Standing } from "./attestation.ts";
+export type { AttestedField, Standing } from "./attested-field.ts";
 export type { Business } from "./business.ts";
 export type { ChainAnchors, ChainNode } from "./chain-view.ts";
 export type {
@@ -159,7 +159,7 @@ export interface Merchant {
  */
 export function openMerchant(options: MerchantOptions): Merchant {
   checkOptions(options);
-  // Looked up at each call: programs open the SDK first, and have their fetch replaced by a tracer or test later.
+  // The global fetch is looked up at each call, because a tracer or a test may replace it after the SDK was opened.
   const send: typeof fetch = options.fetch ?? ((...call) => fetch(...call));
   const now = options.now ?? machineTime;
   const issuer = openIssuer({ issuer: options.issuer, fetch: send, now });
@@ -190,7 +190,7 @@ export function openMerchant(options: MerchantOptions): Merchant {
 function checkOptions(options: MerchantOptions): void {
   if (!isIssuerUrl(options.issuer)) throw misconfigured("issuer");
   if (!isSafeUrl(options.redirectUri)) throw misconfigured("redirectUri");
-  // JavaScript passes on what it does not find, such as a variable of the environment.
+  // A program in JavaScript may pass undefined, from an environment variable that is not set.
   if (!isGiven(options.clientId)) throw misconfigured("clientId");
   // An empty secret means that a setting was forgotten, not that the client is browser-only.
   if (options.clientSecret !== undefined && !isGiven(options.clientSecret))

@@ -15,8 +15,9 @@ export interface IssuerCall {
   /** For one try, answer included. Default 10,000. */
   timeoutMs?: number;
   /**
-   * It is sent once more if no whole answer came and no more time has passed, `Retry-After` included. A status is an
-   * answer, 5xx included, but for those after which nobody knows whether the call was carried out. Default 0.
+   * If there is no complete answer, the request is sent once more, unless this time has passed since the first try began;
+   * a `Retry-After` is waited for. Any status is an answer, except those after which nobody knows whether the call was
+   * carried out: 502, 503 and 504. Default 0: it is never repeated.
    */
   repeatWithinMs?: number;
 }
@@ -48,14 +49,14 @@ interface Exchange {
 }
 
 /**
- * What a gateway answers where the broker behind it gave it no answer: it may have ended in the middle of the call. And
- * what the broker itself answers (503) where its database gave none, which may have carried out what it was told.
+ * A gateway's statuses for a broker that gave it no answer (502, 504): it may have stopped in the middle of the call. And
+ * the broker's own status where its database gave none (503), which may have carried out the statement.
  */
 const unanswered: ReadonlySet<number> = new Set([502, 503, 504]);
 
 async function exchange(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
   const { repeatWithinMs = 0, ...once } = call;
-  // Time also passes while the machine sleeps, and for a `fetch` that heeds no signal.
+  // Measured, because a try may outlast its time-out: the machine may sleep, a caller's `fetch` may ignore the signal.
   const beganMs = Date.now();
   const isInTime = (waitMs = 0) => Date.now() - beganMs + waitMs < repeatWithinMs;
   try {
@@ -80,7 +81,7 @@ async function attempt(send: typeof fetch, call: IssuerCall): Promise<Exchange> 
   });
   const { status, headers } = response;
   try {
-    // Read in any case: a body that nobody reads keeps its connection.
+    // Read even for a 5xx: an unread body keeps its connection open.
     return { status, headers, text: await readText(response, bytesMax) };
   } catch (cause) {
     if (status >= 500) return { status, headers, text: "" };

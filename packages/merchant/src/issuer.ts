@@ -28,9 +28,9 @@ interface Discovery {
 /** The broker from a merchant's point of view: where its endpoints are, and which keys it signs with. */
 export interface Issuer {
   discovery: () => Promise<Discovery>;
-  /** Has discovery and keys in the cache, so that a token can be verified as soon as it is there. */
+  /** Loads discovery and keys into the cache before a token arrives. */
   prepare: () => Promise<void>;
-  /** Finds the key of a token by its `kid`, asking the broker once more for one that is not in the cache. */
+  /** Finds the key of a token by its `kid`. If the cache does not hold it, the broker is asked once more. */
   key: JWTVerifyGetKey;
 }
 
@@ -60,7 +60,8 @@ export function openIssuer(options: {
     return openKeySet(body, keysInvalid);
   });
 
-  // Kept as a promise: whoever comes while it is under way waits for it, and one that failed says nothing of any key.
+  // Kept as a promise, so that parallel callers wait for it, and get its error if it fails: a failed request does not
+  // mean that a token's key is unknown.
   let refetch: { at: number; keys: Promise<JWTVerifyGetKey> } | undefined;
   const refetched = (): Promise<JWTVerifyGetKey> => {
     if (refetch === undefined || !isWithin(refetchSeconds, refetch.at, now()))
@@ -111,10 +112,7 @@ function cached<T>(now: () => number, fetchValue: () => Promise<T>) {
   return { load, read };
 }
 
-/**
- * If the clock was set back, a value would be kept for as long as the clock had been ahead; so a value from the future
- * counts as old.
- */
+/** A value from the future counts as old: it would be kept too long after a wrong clock was set back. */
 function isWithin(seconds: number, since: number, now: number): boolean {
   return since <= now && now < since + seconds;
 }

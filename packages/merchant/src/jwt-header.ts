@@ -2,9 +2,9 @@ import { bytesOfBase64url } from "@svc/protocol";
 import { decodeProtectedHeader, type ProtectedHeaderParameters } from "jose";
 
 /**
- * The header of a signed JWT, before anything of it is verified; null if it is none, or if its signature is spelled in
- * another way than its one. The verification that follows would skip white space, padding and spare bits there (RFC
- * 7515, section 5.2).
+ * Decodes the header of a signed JWT without verifying anything; null if the text is no JWT. A signature that is not
+ * canonical base64url is null too: jose ignores white space, padding and spare bits there, so that one token would have
+ * many spellings (RFC 7515 section 5.2).
  */
 export function parseHeader(jwt: string): ProtectedHeaderParameters | null {
   try {

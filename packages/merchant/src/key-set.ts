@@ -3,9 +3,9 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } f
 import type { MerchantError } from "./merchant-error.ts";
 
 /**
- * Finds keys in a set that somebody else wrote.
+ * Opens a JWK set from outside. The returned function throws jose's own errors if no key fits.
  *
- * @param faultOf the error for a set that is none, or for one of its keys; `find` throws errors of jose where no key fits
+ * @param faultOf makes the error for a malformed set, or for a malformed key in it
  */
 export function openKeySet(
   set: unknown,
@@ -22,7 +22,7 @@ export function openKeySet(
       return await find(header, token);
     } catch (cause) {
       if (saysNoKey(cause)) throw cause;
-      // A key is imported when it is first needed: one that is none says nothing about what was signed.
+      // jose imports a key when it is first needed. If that fails, the set is at fault, not what was signed.
       throw faultOf(cause);
     }
   };

@@ -21,8 +21,8 @@ export interface AttestationChecks {
   /** Unix seconds. Default: this machine's clock. */
   now?: number;
   /**
-   * The envelope that the attestation came in; absent for one that you fetched again or have stored. Given and undefined it
-   * is refused as configuration_invalid.
+   * The event that the attestation came in; absent for one that you fetched again or have stored. Passing undefined throws
+   * configuration_invalid.
    */
   event?: AnyKybEvent;
   /** The service's published keys; default: fetched from `<issuer>/.well-known/kyb-jwks.json`. */
@@ -44,7 +44,7 @@ export async function verifyClaims(
 ): Promise<Record<string, unknown>> {
   const now = readNow(checks.now);
   if (!isIssuerUrl(checks.issuer)) throw misconfigured("issuer");
-  // An envelope that was lost must not switch its check off.
+  // An undefined event, from a record that lost it, must not switch its check off.
   if ("event" in checks && !checks.event) throw misconfigured("event");
   const header = parseHeader(attestation);
   if (header === null) throw refused("form");
@@ -77,13 +77,13 @@ async function fetchKeys({
   );
 }
 
-/** The claims, after only the signature has been verified. Times are checked with the rest, in the documented order. */
+/** Verifies only the signature and returns the claims; `checkClaims` checks the rest in the documented order. */
 async function verifySignature(
   attestation: string,
   keys: JWTVerifyGetKey,
 ): Promise<Record<string, unknown>> {
   try {
-    // A tolerance far beyond any lifetime, because this step checks only the signature.
+    // jose would check the times here: a tolerance beyond any lifetime leaves them to `checkClaims`.
     const options = { algorithms: ["RS256"], clockTolerance: Number.MAX_SAFE_INTEGER };
     return (await jwtVerify(attestation, keys, options)).payload;
   } catch (error) {

@@ -77,7 +77,7 @@ export function readKybEvent(body: string, fault: (member: string) => Error): An
   const envelope = openBody(body, fault);
   const name = envelope.text("event");
   const data = envelope.record("data");
-  const of = {
+  const base = {
     eventId: envelope.text("event_id"),
     streamId: envelope.text("stream_id"),
     seq: envelope.count("seq"),
@@ -90,17 +90,17 @@ export function readKybEvent(body: string, fault: (member: string) => Error): An
   if (name === walletChanged)
     return {
       event: name,
-      ...of,
+      ...base,
       business: members.address("business_wallet_address"),
       newBusiness: members.address("new_business_wallet_address"),
       changedAt: members.count("changed_at"),
       attestation: envelope.text("attestation"),
     };
   const event = kinds.find((kind) => kind === name);
-  if (event === undefined) return { event: "unknown", name, ...of };
+  if (event === undefined) return { event: "unknown", name, ...base };
   return {
     event,
-    ...of,
+    ...base,
     requestId: members.text("request_id"),
     business: members.address("business_wallet_address"),
     status: members.text("status"),

@@ -189,7 +189,7 @@ export interface DeliveryAttempt {
   at: number;
   /** `refused` means any answer other than 2xx; `failed` means no answer. */
   outcome: "delivered" | "refused" | "failed";
-  /** The status of your answer, beside the milliseconds that it took. */
+  /** The HTTP status of your answer and the time until it came; both absent with `failed`. */
   status?: number;
   durationMs?: number;
 }

@@ -229,14 +229,13 @@ export interface Kyb {
    */
   allEvents: (filter?: EventFilter) => Promise<Page<PlacedKybEvent>>;
   /**
-   * How each attempt to deliver one of them went, in order: of a test event too. A page ends where the attempts do, or
-   * has the cursor of the next.
+   * How each attempt to deliver one of them went, in order; works for a test event too.
    */
   eventDeliveries: (
     eventId: string,
     page?: { limit?: number; cursor?: string },
   ) => Promise<Page<DeliveryAttempt>>;
-  /** Sends any one of them once more; returns how many were sent, which is one. */
+  /** Sends one of them once more; returns how many were sent, always 1. */
   redeliverEvent: (eventId: string) => Promise<number>;
 }
 
@@ -268,7 +267,12 @@ export function openKyb(options: ApiOptions): Kyb {
     put: async (path, body) =>
       openAnswer(await callKyb(options, { path: base + path, body, method: "PUT" })),
   };
-  return { ...openLookups(wire), ...openRequests(wire), ...openOffers(wire), ...openHooks(wire) };
+  return {
+    ...openLookups(wire),
+    ...openRequests(wire),
+    ...openOffers(wire),
+    ...openWebhooks(wire),
+  };
 }
 
 type Lookups = Pick<
@@ -357,7 +361,7 @@ function openOffers({ get, post }: Wire): Offers {
   };
 }
 
-type Hooks = Pick<
+type Webhooks = Pick<
   Kyb,
   | "registerEndpoint"
   | "endpoint"
@@ -372,7 +376,7 @@ type Hooks = Pick<
   | "redeliverEvent"
 >;
 
-function openHooks({ get, post, put }: Wire): Hooks {
+function openWebhooks({ get, post, put }: Wire): Webhooks {
   const endpoint = "/webhook-endpoint";
   return {
     registerEndpoint: async (url) => readEndpointWithSecret(await put(endpoint, { url })),
@@ -403,10 +407,10 @@ function openHooks({ get, post, put }: Wire): Hooks {
 
 /** One segment of a path: an id from outside must not become another path. */
 function segment(id: string): string {
-  // One that was lost would be a path of its own, or a fault deep in here.
+  // An empty id would address another endpoint; undefined would fail below with a TypeError.
   if (typeof id !== "string" || id === "") throw misconfigured("id");
-  // A URL parser removes `.` and `..`, encoded or not. Encoded twice they remain text, which is no request's id.
-  // Half of a surrogate pair, which JSON can hold, has no encoding.
+  // URL parsers resolve `.` and `..` even if they are encoded. Encoded twice they stay an id, one that does not exist.
+  // Half of a surrogate pair, which JSON can hold, would make encodeURIComponent throw.
   return encodeURIComponent(id.toWellFormed()).replace(/^\.{1,2}$/, (dots) =>
     "%252E".repeat(dots.length),
   );

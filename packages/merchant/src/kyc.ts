@@ -282,7 +282,7 @@ function readEventOnItsWay(item: Members): EventOnItsWay {
 }
 
 function readValidity(data: Members): Validity {
-  // Their names may be anything, and an error's text is logged: it names the whole.
+  // The names come from outside and errors are logged, so the error names `reasons` as a whole.
   const reasons = openMembers(data.has("reasons") ? data.record("reasons") : {}, () =>
     invalid("reasons"),
   );

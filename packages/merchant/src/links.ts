@@ -8,7 +8,7 @@ export function readLink(members: Members): string {
   return link;
 }
 
-/** `universalLink` of an answer, also the target of a button: a page of the wallet, and never a script. */
+/** `universalLink` of an answer: a page of the wallet. Also the target of a button, so it must not be `javascript:`. */
 export function readUniversalLink(members: Members): string {
   const link = members.text("universalLink");
   if (!URL.canParse(link) || !/^https?:$/.test(new URL(link).protocol))

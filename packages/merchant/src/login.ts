@@ -16,8 +16,8 @@ import type { IdToken, LogoutToken, Tokens } from "./token-verification.ts";
 /** What a login asks for. Every member may be left out. */
 export interface LoginRequest {
   /**
-   * Default `openid offline offline_access`. Add `business` to let people act for a business. One without `openid` is
-   * configuration_invalid.
+   * Default `openid offline offline_access`. Add `business` to let people act for a business. `openid` must be part of
+   * it.
    */
   scope?: string;
   /** Default `consent`: the wallet always asks. `null` lets the broker answer from its own session. */
@@ -36,7 +36,7 @@ export interface LoginRequest {
   loginHint?: string;
 }
 
-/** What the browser's login must remember until the callback; keep it where only this browser can bring it back. */
+/** What `finish` needs from `start`. Keep it where only this browser can bring it back, such as a sealed cookie. */
 export interface PendingLogin {
   state: string;
   nonce: string;
@@ -90,7 +90,8 @@ export interface LoginVerbs {
    */
   start: (request?: LoginRequest) => Promise<PendingLogin & { url: string }>;
   /**
-   * Finishes a login at the callback: checks whose it is, redeems the code, verifies the id token in full.
+   * Finishes a login at the callback: checks that this browser started it, redeems the code, and verifies the id token
+   * in full.
    *
    * @param callbackUrl the URL of the callback request; path and query are enough
    * @throws {MerchantError} callback_invalid, state_mismatch, issuer_mismatch, access_denied, login_required,
@@ -98,8 +99,8 @@ export interface LoginVerbs {
    */
   finish: (callbackUrl: string | URL, pending: PendingLogin) => Promise<Login>;
   /**
-   * Renews the tokens. The old refresh token is used up; within ten seconds the broker gives the same answer to the same
-   * request, so one whose answer is lost, or has not come after four seconds, is sent once more.
+   * Renews the tokens and uses the old refresh token up. A request whose answer is lost, or takes longer than four
+   * seconds, is sent once more: for ten seconds the broker repeats its answer to the same refresh token.
    *
    * @param options `subject` is that of the login; an answer for anybody else is refused
    * @throws {MerchantError} grant_refused when the login has ended, subject_changed, client_refused, request_refused,
@@ -116,10 +117,9 @@ export interface LoginVerbs {
    */
   userinfo: (accessToken: string, options?: { subject: string }) => Promise<Userinfo>;
   /**
-   * Where to send the browser to end the login at the broker, too (RP-Initiated Logout 1.0). It is always the
-   * broker's own address, and the way back always leads to the origin of `redirectUri`.
+   * Returns the URL that ends the login at the broker as well: send the browser there (RP-Initiated Logout 1.0).
    *
-   * @throws {MerchantError} redirect_refused
+   * @throws {MerchantError} redirect_refused for a `postLogoutRedirectUri` at another origin than that of `redirectUri`
    */
   logoutUrl: (request: LogoutRequest) => Promise<string>;
   /**
@@ -153,7 +153,7 @@ export function openLogin(context: LoginContext): LoginVerbs {
 async function start(context: LoginContext, request: LoginRequest) {
   const { authorizationEndpoint } = await context.issuer.discovery();
   const { scope = scopeDefault } = request;
-  // Without it no id token comes back, which only the callback would notice.
+  // Without `openid` the broker sends no id token, and only `finish` would notice.
   if (!scope.split(" ").includes("openid")) throw misconfigured("scope");
   const state = request.state ?? randomText();
   if (state.length < stateLengthMin) throw misconfigured("state");
@@ -170,8 +170,7 @@ async function finish(
   callbackUrl: string | URL,
   pending: PendingLogin | undefined,
 ): Promise<Login> {
-  // A lost cookie is reported as such; a pending login that has lost its nonce must not switch the check off, and one
-  // without its verifier would use the code up.
+  // The cookie may be lost or damaged. Checked before anything is sent, because the request would use the code up.
   if (!pending?.nonce || !pending.state || !pending.codeVerifier)
     throw new MerchantError("state_mismatch");
   if (!URL.canParse(String(callbackUrl), context.redirectUri))
@@ -198,7 +197,7 @@ async function refresh(
   refreshToken: string,
   subject: string | undefined,
 ): Promise<Login> {
-  // Found out only by the answer, the refresh token would be used up.
+  // Checked before the request, which uses the refresh token up.
   if (!subject) throw misconfigured("subject");
   const response = await requestTokens(context, {
     grant_type: "refresh_token",
@@ -216,15 +215,15 @@ async function userinfo(
   accessToken: string,
   options: { subject: string } | undefined,
 ): Promise<Userinfo> {
-  // A session that lost its subject must not switch the check off.
+  // An undefined subject, from a session that lost it, must not switch the check off.
   if (options !== undefined && !options.subject) throw misconfigured("subject");
-  // A caller of your API wrote it: what no header takes would be a failed call, whose cause repeats it.
+  // In an API the token comes from a caller. `fetch` would refuse it in a header with an error that quotes it.
   if (!isBearerToken(accessToken)) throw new MerchantError("access_token_refused");
   const { userinfoEndpoint } = await context.issuer.discovery();
   const headers = { authorization: `Bearer ${accessToken}` };
   const answer = await callIssuer(context.fetch, { url: userinfoEndpoint, headers });
   const { status, body } = answer;
-  // RFC 6750 section 3.1: any other refusal does not mean that the token has ended.
+  // RFC 6750 section 3.1: only 401 means that the token has ended.
   if (status === 401) throw new MerchantError("access_token_refused");
   if (status !== 200) throw refusalOf(answer);
   const subject = body?.["sub"];
@@ -264,7 +263,7 @@ const scopeDefault = "openid offline offline_access";
 /** 22 characters of base64url hold 128 bits. */
 const stateLengthMin = 22;
 
-/** 256 bits; in base64url exactly the 43 characters that RFC 7636 section 4.1 requires at least of a PKCE verifier. */
+/** 256 bits in 43 characters of base64url, the shortest PKCE verifier that RFC 7636 section 4.1 allows. */
 function randomText(): string {
   return randomBytes(32).toString("base64url");
 }

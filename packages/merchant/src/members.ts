@@ -25,8 +25,8 @@ export interface Members {
 }
 
 /**
- * Opens the body of a webhook. A body that is not an object is a fault of `body`, because the parser's own message
- * would quote it.
+ * Opens the body of a webhook. For a body that is not a JSON object, `fault("body")` is thrown and not the parser's own
+ * error, whose message would quote it.
  */
 export function openBody(body: string, fault: (member: string) => Error): Members {
   const members = parseObject(body);

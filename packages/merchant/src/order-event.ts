@@ -70,7 +70,7 @@ export interface UnknownEvent {
 export function readEvent(body: string, fault: Fault): OrderEvent | UnknownEvent {
   const envelope = openBody(body, fault);
   const name = envelope.text("event");
-  const of = {
+  const base = {
     eventId: envelope.text("event_id"),
     sequence: envelope.count("sequence"),
     timestamp: envelope.count("timestamp"),
@@ -82,7 +82,7 @@ export function readEvent(body: string, fault: Fault): OrderEvent | UnknownEvent
     case "status.updated":
       return {
         event: name,
-        ...of,
+        ...base,
         ...readOrder(members, fault),
         ...readOrderStatus(members),
         fields: members.texts("fields"),
@@ -91,7 +91,7 @@ export function readEvent(body: string, fault: Fault): OrderEvent | UnknownEvent
     case "data.transferred":
       return {
         event: name,
-        ...of,
+        ...base,
         ...readOrder(members, fault),
         infos: decodeInfos(members.text("infos")),
         expiration: members.count("expiration"),
@@ -100,12 +100,12 @@ export function readEvent(body: string, fault: Fault): OrderEvent | UnknownEvent
     case "data.invalidated":
       return {
         event: name,
-        ...of,
+        ...base,
         ...readOrder(members, fault),
         fields: readFields(members, fault),
       };
     default:
-      return { event: "unknown", name, ...of, data };
+      return { event: "unknown", name, ...base, data };
   }
 }
 

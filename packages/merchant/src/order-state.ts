@@ -36,8 +36,8 @@ export interface OrderState {
 
 /**
  * Adds an event to what is known about its order. Events may come late, repeated and in any order: the state depends
- * only on which events have come. One that is older than another (by `sequence`, which continues across attempts)
- * replaces nothing that the other told, but its status still joins the history. A repeated one changes nothing.
+ * only on which events have come. An older event (by `sequence`, which continues across attempts) never replaces what a
+ * newer one reported, but its status still joins the history. A repeated event changes nothing.
  *
  * @param state null before the first event
  * @throws {MerchantError} event_misplaced for an event of another order

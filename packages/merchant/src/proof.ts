@@ -1,6 +1,6 @@
 import { leafOf, verifyMerkleProof, type Address, type Hex32 } from "@svc/protocol";
 
-import { judgeFields, readAnchor, readIssuers, type AttestedField } from "./attestation.ts";
+import { judgeFields, readAnchor, readIssuers, type AttestedField } from "./attested-field.ts";
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
 import { openProof, readFieldProof, refused, type FieldProof } from "./field-proof.ts";
 import { commitmentOfValue } from "./commitment.ts";
@@ -53,7 +53,7 @@ export async function verifyProof(
   const now = readNow(anchors.now);
   const registry = readAnchor("registry", anchors.registry);
   const user = readAnchor("user", expected.user);
-  // A value that your records have lost must not switch its check off.
+  // An undefined value, from a record that lost it, must not switch its check off.
   if ("value" in expected && !expected.value) throw misconfigured("value");
   const read = readFieldProof(openProof(proof));
   requireOwn(read, { ...expected, user, registry, chainId });
@@ -70,7 +70,7 @@ export async function verifyProof(
   if (judged === undefined) throw refused("root");
   const event = { name: "Attested", contract: registry, by: issuer, root } as const;
   const found = await view.findEvent(transactionHash, event);
-  // The registry records the time of the block that holds the event; that it is not ahead was judged above.
+  // The registry stores the time of the event's block. `judgeFields` has checked that it is not in the future.
   if (found?.blockTime !== judged.attestedAt) throw refused("transactionHash");
 
   const { field, attestedAt } = judged;

@@ -19,7 +19,7 @@ import {
   readAnchor,
   readIssuers,
   type AttestedField,
-} from "./attestation.ts";
+} from "./attested-field.ts";
 import { openChainView, type ChainAnchors, type ChainView } from "./chain-view.ts";
 import { commitmentOfValue } from "./commitment.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
@@ -48,7 +48,8 @@ export type ReceiptAnchors = ChainAnchors & {
 /** One thing that is proved. Anything that is not in the list is not proved. */
 export type ReceiptFact =
   /**
-   * The user signed the release of these fields, in answer to this statement. If `by` is a contract, it says so today.
+   * The user signed the release of these fields, in answer to `statement`. With `by: "contract"` the contract at the
+   * user's address confirms that now; it may have said otherwise before.
    */
   | { fact: "consent"; user: Address; by: "key" | "contract"; fields: FieldName[] }
   /** One of `brokerKeys` signed what the user was shown. */
@@ -59,9 +60,9 @@ export type ReceiptFact =
   | { fact: "attested"; field: string; issuer: Address; at: number }
   /** The field counts now: its document is neither expired nor revoked, its issuer not distrusted. */
   | { fact: "live"; field: string; at: number }
-  /** The operator committed to exactly this consent and these leaves, no later than then. */
+  /** The operator committed to exactly this consent and these leaves, at the latest `at`. */
   | { fact: "initiated"; transactionHash: Hex32; at: number }
-  /** The operator committed to having handed the data over, no later than then. */
+  /** The operator committed to having handed the data over, at the latest `at`. */
   | { fact: "confirmed"; transactionHash: Hex32; at: number };
 
 export interface VerifiedReceipt {
@@ -83,14 +84,13 @@ export interface VerifiedReceipt {
  *
  * @param receipt as the service returned it, whatever its age
  * @throws {MerchantError} receipt_refused, its `reason` names the member or check; chain_unreachable;
- * configuration_invalid for an address, node, time or patience that cannot be used, and for anything that is given
- * and undefined
+ * configuration_invalid for an anchor that cannot be used, and for an optional one that is passed as undefined
  */
 export async function verifyReceipt(
   receipt: unknown,
   anchors: ReceiptAnchors,
 ): Promise<VerifiedReceipt> {
-  // What your records have lost must not switch its check off.
+  // An undefined anchor, from a record that lost it, must not switch its check off.
   for (const name of ["user", "referenceKey", "infos", "brokerKeys"] as const)
     if (name in anchors && !anchors[name]) throw misconfigured(name);
   const own = readAnchors(anchors);

@@ -18,8 +18,8 @@ export interface TokenEndpointContext {
 export type Form = Record<string, string | undefined>;
 
 /**
- * Within ten seconds of a refresh the same token gets the same answer, afterwards it counts as stolen: the second try
- * has to begin, and to end, well before.
+ * For ten seconds the broker repeats its answer to the same refresh token; a later repeat counts as theft and ends the
+ * login. So a second try starts within 5 seconds or not at all, and ends after 4 more.
  */
 const refreshPatience = { timeoutMs: 4_000, repeatWithinMs: 5_000 };
 
@@ -42,7 +42,7 @@ export async function requestTokens(
   grant: Form,
 ): Promise<TokenResponse> {
   const { tokenEndpoint } = await context.issuer.discovery();
-  // A grant is redeemed once: if the keys came only afterwards, a broker that holds them back would cost the login.
+  // The keys come first: a grant can be redeemed only once, so failing to get the keys afterwards would cost the login.
   await context.issuer.prepare();
   const patience = grant["grant_type"] === "refresh_token" ? refreshPatience : {};
   const answer = await postForm(context, grant, { url: tokenEndpoint, ...patience });

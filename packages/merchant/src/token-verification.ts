@@ -47,8 +47,8 @@ export interface IdTokenChecks {
   /** Unix seconds. Default: the time of the SDK's own clock. */
   now?: number;
   /**
-   * The nonce that `login.start` made. Without it the nonce is not checked, as after a refresh (Core 1.0 section 12.2);
-   * given and undefined it is refused as configuration_invalid, like the next two.
+   * The nonce that `login.start` made. If absent it is not checked, as after a refresh (Core 1.0 section 12.2). Passing
+   * undefined throws configuration_invalid, for this check and the next two.
    */
   nonce?: string;
   /** The access token that came along; `at_hash` must then be its hash. */
@@ -108,7 +108,7 @@ async function verifyIdToken(
   checks: IdTokenChecks,
 ): Promise<IdToken> {
   const { nonce, accessToken, maxAgeSeconds } = checks;
-  // What a session has lost must not switch its check off.
+  // An undefined value, from a session that lost it, must not switch its check off.
   for (const name of ["nonce", "accessToken", "maxAgeSeconds"] as const)
     if (name in checks && (checks[name] ?? "") === "") throw misconfigured(name);
   const now = readNow(checks.now ?? context.now());

@@ -1,6 +1,6 @@
 import { misconfigured } from "./merchant-error.ts";
 
-/** In the year 5138. `Date.now()`, in milliseconds, is greater, and by it everything would have expired. */
+/** In the year 5138. `Date.now()` is greater: milliseconds passed by mistake would make everything look expired. */
 const secondsMax = 100_000_000_000;
 
 /** Unix seconds by this machine's clock. */
@@ -9,7 +9,7 @@ export function machineTime(): number {
 }
 
 /**
- * The time by which something is judged: the one given, else this machine's.
+ * Checks a time that a caller may have given; the default is this machine's.
  *
  * @throws {MerchantError} configuration_invalid, `now`, for anything but Unix seconds
  */

@@ -1,7 +1,7 @@
 import { parseAddress, type Address, type Hex32 } from "@svc/protocol";
 
 import type { ChainView, RootStatus } from "./chain-view.ts";
-import { MerchantError } from "./merchant-error.ts";
+import { misconfigured, type MerchantError } from "./merchant-error.ts";
 
 /** How far a block's time may be ahead of your clock. */
 const skewSeconds = 300;
@@ -72,14 +72,14 @@ export function isAhead(time: number, now: number): boolean {
   return time > now + skewSeconds;
 }
 
-/** Reads addresses that you configured. @throws {MerchantError} configuration_invalid */
+/** Reads an address from the caller's own records. @throws {MerchantError} configuration_invalid; `name` is its reason */
 export function readAnchor(name: string, text: string): Address {
   const address = parseAddress(text);
-  if (address === null) throw new MerchantError("configuration_invalid", { reason: name });
+  if (address === null) throw misconfigured(name);
   return address;
 }
 
-/** Reads the issuers you believe. @throws {MerchantError} configuration_invalid */
+/** Reads the issuers that the caller trusts. @throws {MerchantError} configuration_invalid */
 export function readIssuers(issuers: readonly string[]): ReadonlySet<Address> {
   return new Set(issuers.map((issuer) => readAnchor("issuers", issuer)));
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import type { Address, Hex32 } from "@svc/protocol";
 
-import { judgeFields, readIssuers, type AttestedField } from "./attestation.ts";
+import { judgeFields, readIssuers, type AttestedField } from "./attested-field.ts";
 import type { ChainView, RootStatus } from "./chain-view.ts";
 import { MerchantError } from "./merchant-error.ts";
 
