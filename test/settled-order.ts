@@ -127,8 +127,6 @@ export interface OrderOptions {
   issuer?: Address;
   claims?: Record<string, unknown>;
   referenceKey?: string;
-  /** Comes between the attestation and the consent. */
-  beforeAnchor?: (root: Hex32) => Promise<void>;
 }
 
 /** Attests a document, lets the user consent, and anchors both phases. */
@@ -138,7 +136,6 @@ export async function settleOrder(
 ): Promise<SettledOrder> {
   const key = options.referenceKey ?? referenceKey;
   const document = await attest(chain, options);
-  await options.beforeAnchor?.(document.fields[0]?.root ?? "0x");
   const { requestObject, brokerKey } = signStatement(key, options.claims);
   const share = {
     request: key,

@@ -225,13 +225,7 @@ test("a transaction counts from as many blocks on as the caller asks for", async
     await assert.rejects(verify(order.receipt, given), { code: "configuration_invalid", reason });
 });
 
-test("a block more than five minutes ahead of the caller's clock is refused", async () => {
-  const { blockTime } = order.receipt.initiate;
-  const [first] = (await verify(order.receipt)).fields;
-  const attestedAt = first?.attestedAt ?? 0;
-  const latest = order.receipt.confirm?.blockTime ?? blockTime;
-  await verify(order.receipt, { now: latest - 300 });
-  await assert.rejects(verify(order.receipt, { now: attestedAt - 301 }), refused());
+test("a time that is not in Unix seconds is the caller's mistake", async () => {
   for (const wrong of [NaN, Date.now()])
     await assert.rejects(verify(order.receipt, { now: wrong }), { code: "configuration_invalid" });
 });
@@ -285,27 +279,10 @@ test("an expired field is attested, and no longer live", async () => {
   assert.ok(proved.some(({ fact }) => fact === "attested"));
 });
 
-test("a field that had expired when the operator committed to it is refused", async () => {
-  const over = await settleOrder(chain, { chainId: anvil.chainId, expiresAt: now - day });
-  await assert.rejects(verify(over.receipt), refused("fields[0].expiresAt"));
-});
-
 test("a root that the issuer did not attest is refused", async () => {
   const changed = changedAt(order.receipt, ["fields", "0", "issuer"], () => otherIssuer);
   const issuers = [issuer, otherIssuer];
   await assert.rejects(verify(changed, { issuers }), refused("fields[0].root"));
-});
-
-test("a document that was revoked before the operator committed to the consent is refused", async () => {
-  const { receipt } = await settleOrder(chain, {
-    chainId: anvil.chainId,
-    expiresAt,
-    beforeAnchor: async (root) => {
-      await callRegistry(chain, "revoke", [issuer, [root]]);
-      await anvil.rpc("evm_increaseTime", [10]);
-    },
-  });
-  await assert.rejects(verify(receipt), refused("fields[0].root"));
 });
 
 test("a document that was revoked later still has its receipt, and is not live", async () => {
