@@ -1,15 +1,14 @@
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 import type { Attestation, KybEvent, ReleasedField } from "@svc/merchant";
 
-import { writeDurably } from "./durable-file.ts";
+import { openDirectory, writeDurably } from "./durable-file.ts";
 import { openWatches, type Watches } from "./watches.ts";
 
 /** The state of a request to a company. */
 export interface CompanyRequest {
   requestId: string;
-  /** `pending_approval`, then one of its ends. */
+  /** `pending_approval`, then the outcome. */
   status: string;
   reason?: string;
   /** The `seq` of the event that said so. */
@@ -35,7 +34,7 @@ export interface Company {
 }
 
 /**
- * What companies released to the shop and signed. This shop keeps a file for each, as for orders: one process alone may
+ * What companies released to the shop and signed. This shop keeps a file for each; as for orders, only one process may
  * use the directory. Yours would use its database.
  */
 export interface Companies {
@@ -46,15 +45,13 @@ export interface Companies {
   knows: (event: Pick<KybEvent, "business" | "eventId">) => boolean;
   /** Changes what is known about a company; once the promise resolves, the change survives a power cut. */
   change: (id: string, next: (known: Company) => Company) => Promise<void>;
+  /** By the company's wallet. */
   watches: Pick<Watches, "versionOf" | "next">;
 }
 
-/**
- * Opens the companies of a directory, which is created if it is missing. Only the shop's own system user can read it.
- */
 export async function openCompanies(directory: string): Promise<Companies> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const companies = await readCompanies(directory);
+  const stored = await openDirectory<Company>(directory);
+  const companies = new Map(stored.map((company) => [company.id, company]));
   const watches = openWatches();
   let writing: Promise<void> = Promise.resolve();
 
@@ -79,19 +76,6 @@ export async function openCompanies(directory: string): Promise<Companies> {
     change,
     watches,
   };
-}
-
-async function readCompanies(directory: string): Promise<Map<string, Company>> {
-  const companies = new Map<string, Company>();
-  for (const name of await readdir(directory)) {
-    const path = join(directory, name);
-    // A write that was interrupted; its event will be sent again.
-    if (name.endsWith(".new")) await rm(path);
-    if (!name.endsWith(".json")) continue;
-    const company = JSON.parse(await readFile(path, "utf8")) as Company;
-    companies.set(company.id, company);
-  }
-  return companies;
 }
 
 function findMoved(companies: Company[], id: string): Company[] {

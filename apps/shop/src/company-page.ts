@@ -47,7 +47,7 @@ export function companyPage(view: {
     <p><a href="/">Back to the shop</a></p>
     <script src="/verify.js" defer></script>
   `;
-  // A browser's history keeps titles: no name is in it.
+  // A browser's history keeps titles, so this one names no company.
   return layout({ status: 200, title: "Your company - Corner Coffee", content });
 }
 

@@ -26,6 +26,7 @@ import {
 import { companyPage, guestPage } from "./company-page.ts";
 import { writeDurably } from "./durable-file.ts";
 import { currentMember, type Desk } from "./login.ts";
+import { awaitNews } from "./watches.ts";
 import { page, redirect, type Reply, type Visit } from "./web.ts";
 
 /** What the shop needs to deal with companies. All of it stays on the server. */
@@ -114,17 +115,11 @@ export async function showCompany(desk: CompanyDesk, visit: Visit): Promise<Repl
   return { ...page(companyPage({ business, company, moved, terms, version })), isLive: true };
 }
 
-/** A page waits this long for a change before it asks again. */
-const waitMs = 25_000;
-
 /** Answers as soon as the company has changed since the page was drawn. */
 export async function awaitCompanyChange(desk: CompanyDesk, visit: Visit): Promise<Reply> {
-  const { watches } = desk.register.companies;
   const id = await actingFor(desk, visit);
   if (id === null) return { status: 403 };
-  const shown = visit.url.searchParams.get("version");
-  if (shown === String(watches.versionOf(id))) await watches.next(id, waitMs);
-  return { status: 204, headers: { "x-version": String(watches.versionOf(id)) } };
+  return awaitNews(desk.register.companies.watches, id, visit);
 }
 
 /** "Register your company": its members release its data. */
@@ -194,8 +189,8 @@ async function noteRequest(
 }
 
 /**
- * Whom the person acts for; null for a guest or a person alone, and for a button of a page about another company: in
- * a second tab of this browser somebody has logged in for this one.
+ * The company that the person acts for. Null for a guest or a person alone, and if the button's page is about another
+ * company: somebody has logged in for this one since, in a second tab of the same browser.
  */
 async function actingFor(desk: CompanyDesk, visit: Visit): Promise<Login["user"] | null> {
   const id = (await currentMember(desk, visit))?.business?.id ?? null;

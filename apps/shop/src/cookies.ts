@@ -38,7 +38,7 @@ interface CookieOptions {
 
 export function openCookies({ url, secret, now }: CookieOptions): Cookies {
   const isSecure = url.startsWith("https:");
-  // __Host-: no other host, not even a subdomain, can set it. Browsers want Secure for that, and so https.
+  // No other host, not even a subdomain, can set a __Host- cookie. Browsers require Secure for it, and so https.
   const prefix = isSecure ? "__Host-shop" : "shop";
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   const drop = (name: string) => `${name}=; Max-Age=0; ${attributes}`;

@@ -54,7 +54,7 @@ async function renewTokens(
   const id = cookies.sessionId(visit.cookies);
   const { refreshToken, subject } = login;
   const known = sessions.find(id);
-  // Another page has renewed them meanwhile: the broker would take a late second use for a theft, and end the login.
+  // Another page has renewed them meanwhile: the broker would take a second use for theft, and end the login.
   if (known !== null && known !== login) return known;
   try {
     if (refreshToken === undefined) throw new MerchantError("grant_refused");
@@ -102,8 +102,8 @@ function isRefused(error: unknown): boolean {
 }
 
 /**
- * "Log out": here at once, then at the broker. Whoever is not logged in here may be there: the press before this one was
- * not answered, or our session was over first. Without an id token the broker asks, and else leads straight back.
+ * "Log out": here at once, then at the broker. A guest here may still be logged in there, if an earlier press was not
+ * answered or our session ended first. Without an id token the broker asks whoever is logged in there.
  */
 export async function logOut(desk: Desk, visit: Visit): Promise<Reply> {
   const { merchant, cookies, sessions, url } = desk;

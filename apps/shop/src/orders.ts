@@ -1,14 +1,13 @@
-import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 import { applyEvent, type OrderEvent, type OrderState } from "@svc/merchant";
 
-import { removeDurably, writeDurably } from "./durable-file.ts";
-import { openWatches } from "./watches.ts";
+import { openDirectory, removeDurably, writeDurably } from "./durable-file.ts";
+import { openWatches, type Watches } from "./watches.ts";
 
 /**
- * What people shared with the shop. This shop keeps a file for each order, and knows only the events that it took
- * itself: a second process in the same directory would write over them. Yours would use its database.
+ * What people shared with the shop. This shop keeps a file for each order and reads them only at its start: a second
+ * process in the same directory would overwrite them. Yours would use its database.
  */
 export interface Orders {
   /**
@@ -19,10 +18,8 @@ export interface Orders {
   forget: (order: OrderState) => Promise<void>;
   /** The newest order of this person, and of nobody else. */
   findOf: (user: string) => OrderState | null;
-  /** Another number after each change of this person's orders. */
-  versionOf: (user: string) => number;
-  /** Resolves at the next change of this person's orders, or after `timeoutMs`. */
-  nextChange: (user: string, timeoutMs: number) => Promise<void>;
+  /** By user. */
+  watches: Pick<Watches, "versionOf" | "next">;
 }
 
 interface StoredOrder {
@@ -31,13 +28,9 @@ interface StoredOrder {
   eventIds: string[];
 }
 
-/**
- * Opens the orders of a directory, which is created if it is missing. Only the shop's own system user can read it: the
- * values are in these files.
- */
 export async function openOrders(directory: string): Promise<Orders> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const orders = await readOrders(directory);
+  const stored = await openDirectory<StoredOrder>(directory);
+  const orders = new Map(stored.map((order) => [order.state.referenceKey, order]));
   const watches = openWatches();
   let writing: Promise<void> = Promise.resolve();
 
@@ -72,22 +65,8 @@ export async function openOrders(directory: string): Promise<Orders> {
       const newestFirst = own.toSorted((one, other) => timeOf(other) - timeOf(one));
       return newestFirst[0]?.state ?? null;
     },
-    versionOf: watches.versionOf,
-    nextChange: watches.next,
+    watches,
   };
 }
 
 const timeOf = ({ state }: StoredOrder): number => state.current?.createdAt ?? 0;
-
-async function readOrders(directory: string): Promise<Map<string, StoredOrder>> {
-  const orders = new Map<string, StoredOrder>();
-  for (const name of await readdir(directory)) {
-    const path = join(directory, name);
-    // A write that was interrupted; its event will be sent again.
-    if (name.endsWith(".new")) await rm(path);
-    if (!name.endsWith(".json")) continue;
-    const order = JSON.parse(await readFile(path, "utf8")) as StoredOrder;
-    orders.set(order.state.referenceKey, order);
-  }
-  return orders;
-}

@@ -8,14 +8,14 @@ export interface Page {
   markup: string;
 }
 
-/** What the shop offers besides coffee. */
-interface ShopWindow {
+/** Which optional parts the shop has. */
+interface ShopParts {
   asksForFields: boolean;
   takesCompanies: boolean;
 }
 
 /** The home page: a button for guests, and everything that the id token says for a person who has logged in. */
-export function homePage(login: Login | null, shop: ShopWindow): Page {
+export function homePage(login: Login | null, shop: ShopParts): Page {
   return layout({
     status: 200,
     title: "Corner Coffee",
@@ -23,7 +23,7 @@ export function homePage(login: Login | null, shop: ShopWindow): Page {
   });
 }
 
-function welcome({ takesCompanies }: ShopWindow): Html {
+function welcome({ takesCompanies }: ShopParts): Html {
   return html`
     <h1>Good coffee, and no password</h1>
     <p class="lead">
@@ -51,7 +51,7 @@ function welcome({ takesCompanies }: ShopWindow): Html {
   `;
 }
 
-function greeting(login: Login, { asksForFields, takesCompanies }: ShopWindow): Html {
+function greeting(login: Login, { asksForFields, takesCompanies }: ShopParts): Html {
   const { user, business, claims, refreshToken, expiresAt } = login;
   return html`
     <h1>Hello ${user.slice(0, 6)}…${user.slice(-4)}</h1>

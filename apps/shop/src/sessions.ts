@@ -8,7 +8,7 @@ const lifetimeSeconds = 12 * 3600;
 /** The oldest session makes room for the next. */
 const sessionsMax = 10_000;
 
-/** How many logins that have ended are remembered, for those whose callback is just being answered. */
+/** How many ended logins are remembered, because the callback of one may still be redeeming its code. */
 const endedMax = 1000;
 
 /** Who is logged in. This shop keeps that in memory; yours would use its database. */
@@ -23,7 +23,7 @@ export interface Sessions {
   /** Replaces the tokens of a session; one that ended meanwhile stays ended. */
   renew: (id: string, login: Login) => void;
   close: (id: string) => void;
-  /** Ends the sessions of one login (`sid`), or all that one person (`sub`) had then. */
+  /** Ends the sessions of one login (`sid`), or all that one person (`sub`) had at `endedAt`. */
   closeAll: (ended: LogoutToken) => void;
 }
 
@@ -39,7 +39,7 @@ export function openSessions(now: () => number): Sessions {
   return {
     find,
     open: (login) => {
-      // The broker may tell of its end while the callback is still redeeming the code.
+      // The broker may report the login's end while the callback is still redeeming its code.
       if (ended.has(login.claims["sid"])) throw new MerchantError("grant_refused");
       const [oldest] = sessions.keys();
       if (sessions.size >= sessionsMax && oldest !== undefined) sessions.delete(oldest);
@@ -60,7 +60,7 @@ export function openSessions(now: () => number): Sessions {
       if (ended.size > endedMax) ended.delete(earliest);
       for (const [key, { login }] of sessions) {
         const { subject, claims } = login;
-        // The token may come an hour late: whoever has logged in again since then stays.
+        // The token may come an hour late: a login that the person approved since then stays.
         const isOlder = !(Number(claims["auth_time"]) > endedAt);
         const isMeant = sid === undefined ? subject === sub && isOlder : claims["sid"] === sid;
         if (isMeant) sessions.delete(key);

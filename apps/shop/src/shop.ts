@@ -102,7 +102,7 @@ async function openDesk(
   };
 }
 
-/** What the shop works with; without the options for that, it asks nobody for fields. */
+/** What the shop works with. `verification` and `register` are undefined where the options lack `kyc` or `kyb`. */
 type ShopDesk = login.Desk & {
   verification: verification.Verification | undefined;
   register: company.CompanyRegister | undefined;
@@ -142,22 +142,26 @@ const routes: Record<string, Handler> = {
 };
 
 /** A post to these routes is authenticated by its content; any other must come from a button on our own page. */
-const isSigned = new Set(["POST /backchannel-logout", "POST /webhooks/kyc", "POST /webhooks/kyb"]);
+const signedRoutes = new Set([
+  "POST /backchannel-logout",
+  "POST /webhooks/kyc",
+  "POST /webhooks/kyb",
+]);
 
 async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
   const route = `${visit.method} ${visit.url.pathname}`;
   const handler = Object.hasOwn(routes, route) ? routes[route] : undefined;
   if (handler === undefined) return page(notFoundPage());
-  const isOurs = visit.method !== "POST" || isSigned.has(route) || isFromHere(visit, desk.url);
+  const isOurs = visit.method !== "POST" || signedRoutes.has(route) || isFromHere(visit, desk.url);
   return isOurs ? handler(desk, visit) : page(wrongOriginPage());
 }
 
-/** What "Try again" does: the same once more, or else the login. */
+/** What "Try again" does after a fault: repeats the request, or starts the login again. */
 function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): Again {
   const { pathname, search, searchParams } = url;
   if (method === "POST" && /^\/(?:verify|company\/)/.test(pathname))
     return { method, path: pathname + search };
-  // Whoever acts for a company goes on doing so.
+  // Not "/login": that would log a company's member in as a person.
   if (method === "GET" && pathname === "/company") return { method, path: pathname };
   const begun =
     pathname === "/callback" ? cookies.recallLogin(jar, searchParams.get("state")) : null;

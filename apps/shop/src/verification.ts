@@ -14,8 +14,9 @@ import {
 
 import { currentLogin, type Desk } from "./login.ts";
 import { openOrders, type Orders } from "./orders.ts";
-import { page, redirect, type Reply, type Visit } from "./web.ts";
 import { unverifiedPage, verificationPage } from "./verification-page.ts";
+import { awaitNews } from "./watches.ts";
+import { page, redirect, type Reply, type Visit } from "./web.ts";
 
 /** What the shop needs to ask for verified fields. All of it stays on the server. */
 export interface KycOptions {
@@ -105,8 +106,8 @@ export async function startVerification(desk: KycDesk, visit: Visit): Promise<Re
 }
 
 /**
- * If the service deleted this person, none of what they shared holds, and it knows their order no more. Now that they
- * are back, their next order is told of from 1 again.
+ * If the service has deleted this person, it does not know their order any more, and nothing they shared still holds. It
+ * is forgotten here too: events of a new order count from 1 again and would otherwise look older than those known here.
  */
 async function forgetDeleted({ kyc, orders }: Verification, user: string): Promise<void> {
   const order = orders.findOf(user);
@@ -127,7 +128,7 @@ export function showVerification(desk: KycDesk, visit: Visit): Reply {
   const { orders, notes } = verification;
   const view = {
     user: login.user,
-    version: orders.versionOf(login.user),
+    version: orders.watches.versionOf(login.user),
     order: orders.findOf(login.user),
     notes: notes.get(login.user) ?? {},
     now: now(),
@@ -135,17 +136,11 @@ export function showVerification(desk: KycDesk, visit: Visit): Reply {
   return { ...page(verificationPage(view)), isLive: true };
 }
 
-/** A page waits this long for a change before it asks again. */
-const waitMs = 25_000;
-
 /** Answers as soon as the person's orders have changed since the page was drawn. */
 export async function awaitChange(desk: KycDesk, visit: Visit): Promise<Reply> {
-  const { orders } = desk.verification;
   const login = currentLogin(desk, visit);
   if (login === null) return { status: 403 };
-  const shown = visit.url.searchParams.get("version");
-  if (shown === String(orders.versionOf(login.user))) await orders.nextChange(login.user, waitMs);
-  return { status: 204, headers: { "x-version": String(orders.versionOf(login.user)) } };
+  return awaitNews(desk.verification.orders.watches, login.user, visit);
 }
 
 /** The service reports what happened. It repeats the report until it gets a 200, so repeats must do no harm. */
@@ -202,8 +197,8 @@ export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> 
 }
 
 /**
- * Who presses a button; null for a guest, and for a button of a page about another person: in a second tab of this
- * browser this one has logged in.
+ * Who presses a button. Null for a guest, and if the button's page is about another person: this one has logged in
+ * since, in a second tab of the same browser.
  */
 function askerOf(desk: KycDesk, visit: Visit): Login | null {
   const login = currentLogin(desk, visit);

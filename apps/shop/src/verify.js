@@ -7,19 +7,19 @@ const path = order.dataset.page;
 async function follow() {
   for (;;) {
     const response = await ask(`${path}/changes?version=${order.dataset.version}`);
-    // Whom the page is about is not logged in here any more.
+    // The person that the page is about is no longer logged in.
     if (response.status === 403) location.reload();
     if (response.status !== 204) return;
     if (response.headers.get("x-version") !== order.dataset.version) await redraw();
-    // Nothing new: where too many pages wait, the answer came at once.
+    // Nothing new. The answer comes at once if too many pages wait, so this one must not ask again immediately.
     else await pause();
   }
 }
 
-/** The shop answers a question after 25 s; one that a network swallowed never ends by itself. */
+/** The shop answers after 25 seconds at most. A request that the network lost would never end by itself. */
 const answerTimeoutMs = 40_000;
 
-/** A server that has too much to do, or is just starting, is one that did not answer. */
+/** Asks the shop; a busy or starting server counts as one that did not answer. */
 async function ask(url) {
   const asking = new AbortController();
   setTimeout(() => asking.abort(), answerTimeoutMs);
@@ -39,7 +39,7 @@ async function redraw() {
   }
   const hadFocus = order.contains(document.activeElement);
   order.replaceChildren(...freshOrder.childNodes);
-  // Whoever had pressed something that is gone begins at the top of this page, not of the browser's window.
+  // The pressed button is gone. Without this, the keyboard's focus would return to the top of the browser's window.
   if (hadFocus) document.querySelector("h1").focus();
   order.dataset.version = freshOrder.dataset.version;
   // The one line that screen readers announce.
@@ -53,7 +53,7 @@ function pause() {
   return new Promise((done) => setTimeout(done, pauseMs));
 }
 
-/** Where no answer came, it asks again. */
+/** Asks again after a pause if no answer came. */
 function keepFollowing() {
   follow().catch(() => pause().then(keepFollowing));
 }

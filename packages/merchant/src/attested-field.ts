@@ -72,7 +72,7 @@ export function isAhead(time: number, now: number): boolean {
   return time > now + skewSeconds;
 }
 
-/** Reads an address from the caller's own records. @throws {MerchantError} configuration_invalid; `name` is its reason */
+/** Reads an address from the caller's own records. @throws {MerchantError} configuration_invalid with reason `name` */
 export function readAnchor(name: string, text: string): Address {
   const address = parseAddress(text);
   if (address === null) throw misconfigured(name);

@@ -21,8 +21,8 @@ export interface AttestationChecks {
   /** Unix seconds. Default: this machine's clock. */
   now?: number;
   /**
-   * The event that the attestation came in; absent for one that you fetched again or have stored. Passing undefined throws
-   * configuration_invalid.
+   * The event that the attestation came in; absent for one that you fetched again or have stored. Passing undefined
+   * throws configuration_invalid.
    */
   event?: AnyKybEvent;
   /** The service's published keys; default: fetched from `<issuer>/.well-known/kyb-jwks.json`. */
@@ -35,8 +35,8 @@ export interface AttestationChecks {
  * Verifies what every attestation has, in this order: `typ`, `alg`, the signature by `kid`, `iss`, `aud`, `exp` and
  * `iat`, and that the envelope names the same event of the same stream (decisions, section 6, Attestation).
  *
- * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited; response_invalid;
- * configuration_invalid
+ * @throws {MerchantError} attestation_refused, its `reason` names the check; issuer_unreachable; rate_limited;
+ * response_invalid; configuration_invalid
  */
 export async function verifyClaims(
   attestation: string,
