@@ -191,14 +191,15 @@ export {
 export type { Signature } from "./signature.ts";
 export { businessTypes, svcDomain, svcTypes } from "./svc-types.ts";
 export {
-  TypedDataFault,
   domainSeparator,
   encodeType,
   hashTypedData,
   typeHash,
   typedDataDigest,
 } from "./typed-data.ts";
-export type { TypedDataDocument, TypedDataField, TypedDataTypes } from "./typed-data.ts";
+export type { TypedDataDocument } from "./typed-data.ts";
+export { TypedDataFault } from "./typed-data-types.ts";
+export type { TypedDataField, TypedDataTypes } from "./typed-data-types.ts";
 export {
   parseSvcKybSignature,
   parseSvcSignature,

@@ -231,7 +231,7 @@ function requireAgreement(object: RequestObject, link: Link): void {
       throw new ObjectRefused("sess differs from the link");
     }
   }
-  requireNamed(object, link);
+  refuseToSpeakForSignature(object, link);
   const asked = askedNames(object);
   if (link.action === "request" || link.action === "access") {
     if (object.from !== link.from) throw new ObjectRefused("from differs from the link");
@@ -247,7 +247,8 @@ function requireAgreement(object: RequestObject, link: Link): void {
   }
 }
 
-function requireNamed({ iss }: RequestObject, link: Link): void {
+/** An object names no bytes, document or amount. Only an offer's `sign` link may have one: accepting it signs nothing. */
+function refuseToSpeakForSignature({ iss }: RequestObject, link: Link): void {
   const isSigned = link.action === "td" || link.action === "tx" || link.action === "sign";
   if (!isSigned || (link.action === "sign" && isOfferConnection(link.connection, iss))) return;
   throw new ObjectRefused(`it does not name what a ${link.action} would sign`);

@@ -4,14 +4,10 @@ import { test } from "node:test";
 import * as fc from "fast-check";
 import { domainSeparator as viemDomainSeparator, hashTypedData as viemHashTypedData } from "viem";
 
-import {
-  TypedDataFault,
-  domainSeparator,
-  encodeType,
-  hashTypedData,
-  typeHash,
-} from "./typed-data.ts";
-import type { TypedDataDocument, TypedDataField } from "./typed-data.ts";
+import { domainSeparator, encodeType, hashTypedData, typeHash } from "./typed-data.ts";
+import type { TypedDataDocument } from "./typed-data.ts";
+import { TypedDataFault } from "./typed-data-types.ts";
+import type { TypedDataField } from "./typed-data-types.ts";
 import { anyDocument } from "../tools/generated-links.ts";
 
 // The example of EIP-712 itself, with the digest that the proposal prints.

@@ -13,9 +13,6 @@ import {
 } from "./typed-data-types.ts";
 import type { Kind, Structs, TypedDataField, TypedDataTypes } from "./typed-data-types.ts";
 
-export { TypedDataFault } from "./typed-data-types.ts";
-export type { TypedDataField, TypedDataTypes } from "./typed-data-types.ts";
-
 /** An EIP-712 document as wallets receive it. Nothing in it is trusted until it was hashed once. */
 export interface TypedDataDocument {
   domain: Readonly<Record<string, unknown>>;

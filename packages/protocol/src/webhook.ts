@@ -1,4 +1,4 @@
-// Signatures of KYC webhooks: service document, Authentication, 5; decisions section 7, KYC.
+// Signatures of KYC and KYB webhooks: service document, Authentication, 5; decisions, section 7.
 import { hmac } from "@noble/hashes/hmac";
 import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes } from "./encoding.ts";

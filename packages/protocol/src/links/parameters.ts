@@ -67,7 +67,7 @@ export function writeParameters(pairs: Pairs): string {
 }
 
 function decode(raw: string, parameter: string | null): string {
-  // The characters of RFC 3986 but "#": anything else was to be percent-encoded.
+  // The characters of RFC 3986 except "#": anything else must be percent-encoded.
   if (!/^[\w.~!$&'()*+,;=:@/?[\]%-]*$/.test(raw)) {
     throw new LinkRefused(parameter, "holds a character that must be percent-encoded");
   }
@@ -142,7 +142,7 @@ export function requiredAddress(parameters: Parameters, name: string): Address {
   return readAddress(requiredText(parameters, name), name, "is not an address");
 }
 
-/** @param fault what to say of a text that is none; a mistyped one is told as such, since it looks right to its reader */
+/** @param fault the reason for a text that is no address; a wrong checksum has its own, as the address looks right */
 export function readAddress(text: string, name: string | null, fault: string): Address {
   const address = parseAddress(text);
   if (address !== null) return address;
@@ -180,7 +180,7 @@ export function optionalSeconds(parameters: Parameters, name: string): number | 
   const text = optionalDecimal(parameters, name, decimalMax);
   if (text === undefined) return undefined;
   const seconds = Number(text);
-  // Milliseconds, most often.
+  // Most often these are milliseconds.
   if (seconds > secondsMax) throw new LinkRefused(name, "is not a time in Unix seconds");
   return seconds;
 }
