@@ -48,7 +48,7 @@ export async function askForList<T>(
  * The first answer that is not null: brokers are asked in turn until one gives it.
  *
  * @param ask returns null if the broker does not have it
- * @returns unasked: if nothing was found, why some broker may have it all the same
+ * @returns unasked: if nothing was found, the refusal of the first broker that could not be asked and may have it
  */
 export async function askInTurn<T>(
   ctx: WalletContext,

@@ -104,7 +104,7 @@ async function openBackup(text: string, passphrase: string): Promise<Content> {
   const json = await openText(box, { cipher, about: prefix });
   if (json === null)
     throw new WalletRefusal("wrong_passphrase", "the passphrase does not open the backup");
-  // The message of a parser would quote what it cannot read, such as words.
+  // Not JSON.parse: its error would quote the text, and with it perhaps the words of a mnemonic.
   const content = membersOf(json);
   const secret = parseSecret(JSON.stringify(content["secret"] ?? null));
   if (secret === null) throw new WalletRefusal("invalid_input", "the backup holds no identity");

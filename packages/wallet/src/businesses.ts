@@ -21,7 +21,7 @@ import { findItem } from "./inbox.ts";
 import { readNamedCharter, type NamedCharter } from "./inbox-item.ts";
 import { readItems, readPages } from "./pages.ts";
 import { sayAct, sayFounding, sayProposal } from "./question.ts";
-import { addRecord, getMended, hashedRecordKey } from "./records.ts";
+import { addRecord, getDroppingDamaged, hashedRecordKey } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { shownText } from "./shown-text.ts";
 import type { StorageKey } from "./storage.ts";
@@ -117,14 +117,14 @@ export interface Proposed {
   readonly words: readonly string[];
 }
 
-/** Of a business a broker tells 20; each is said with all members, so that thousands would take minutes. */
+/** Brokers list 20 for each business. Each is put into words with all members: thousands would take minutes. */
 const proposalsMax = 100;
 const foundingSeconds = 7 * 86_400;
-/** A broker takes no founding whose end is nearer. */
+/** Brokers refuse a founding whose deadline is nearer than this. */
 const foundingSecondsMin = 60;
 /**
- * A proposer signs before anybody was shown an end, so an approval that would count for longer than this is not given:
- * by then members have decided, or the proposal is over.
+ * A proposer signs without having been shown when the vote ends, so an approval that would count for longer than this is
+ * not signed.
  */
 const votingSecondsMax = 30 * 86_400;
 const list = { path: "/w/businesses", bytesMax: 2 * 1024 * 1024 };
@@ -198,10 +198,10 @@ async function findMeant(
 }
 
 /**
- * Founds a business: signs the founder's own invitation and has the others invited. Until an answer is heard the same
- * plan is the same business, so that asking again after a lost one founds no second.
+ * Founds a business: signs the founder's own invitation and has the others invited. Until an answer arrives, the same
+ * plan means the same business, so that repeating a call whose answer was lost does not found a second one.
  *
- * @param options.keeps it stays the same business until `forgetFounding`, for a caller who has yet to tell a person
+ * @param options.keeps extends that until `forgetFounding`, for a caller that has yet to show the result to a person
  * @throws {WalletRefusal} unsupported without a broker, broker_refused, unreachable
  */
 export async function foundBusiness(
@@ -225,7 +225,7 @@ export async function foundBusiness(
   const body = { ...asked, salt, deadline, signature };
   const answer = await ctx.sessions.call(broker, { path, body });
   const isFounded = answer.status === 201 || answer.status === 200;
-  // A limit or an outage says nothing of what an earlier call did whose answer was lost; any other answer does.
+  // A limit or an outage does not say whether an earlier call, whose answer was lost, succeeded; any other answer does.
   if (answer.status < 500 && answer.status !== 429 && !(isFounded && keeps === true))
     await ctx.storage.remove(key);
   if (!isFounded) throw refusalOfAnswer(`${broker}${path}`, answer);
@@ -239,7 +239,7 @@ export async function foundBusiness(
   return { invitationId, address, status, deadline, words };
 }
 
-/** From now on the same plan is another business. @throws {WalletRefusal} unsupported without a broker */
+/** From now on the same plan means another business. @throws {WalletRefusal} unsupported without a broker */
 export async function forgetFounding(ctx: WalletContext, plan: FoundingPlan): Promise<void> {
   await ctx.storage.remove(keyOfFounding(ctx, await foundingBroker(ctx), plan));
 }
@@ -260,13 +260,13 @@ const keyOfFounding = ({ identity }: WalletContext, broker: string, plan: Foundi
 
 const isHash = (value: unknown): value is Hex32 => isHexOf(value, 32);
 
-/** What makes a founding one of its own: kept while the broker may have it without this wallet having heard so. */
+/** What distinguishes two foundings of one plan. Kept while the broker may have it without this wallet knowing. */
 async function drawOnce(
   ctx: WalletContext,
   key: StorageKey,
 ): Promise<{ salt: Hex32; deadline: number }> {
   const now = await ctx.now();
-  const kept = await getMended(ctx, key);
+  const kept = await getDroppingDamaged(ctx, key);
   const earlier = readDrawn(kept, now);
   if (earlier !== null) return earlier;
   if (kept !== null) await ctx.storage.remove(key);
@@ -283,7 +283,7 @@ function readDrawn(kept: unknown, now: number): { salt: Hex32; deadline: number 
 }
 
 /**
- * What a proposal does, one statement per line; nobody is told of it yet.
+ * Says what a proposal does, one statement per line, before it is sent to anybody.
  *
  * @throws {WalletRefusal} invalid_request if the broker reports other members or rules than the chain has, since the
  * change would be based on those
@@ -333,7 +333,7 @@ export async function propose(
   if (typeof proposalId !== "string")
     throw new WalletRefusal("broker_refused", `${broker} names no proposal`);
   const found = await findItem(ctx, broker, proposalId);
-  // The same proposal again is the one that this wallet made, and may have approved without hearing of it.
+  // To a repeated proposal the broker answers with the first one, which this wallet may have approved already.
   const again = found === null ? await approveAgain(ctx, proposalId) : null;
   if (again !== null) return { proposalId, operation, status: again.status, words };
   const item = found?.item;
@@ -444,7 +444,7 @@ function businessOf(value: unknown, broker: string): OwnBusiness | null {
   };
 }
 
-/** What a broker reports besides, without what nests in it; null if it is no object. */
+/** An object that a broker sent, without its nested values; null if it is no object. */
 function flatOf(value: unknown): Readonly<Record<string, unknown>> | null {
   if (!isRecord(value)) return null;
   return Object.fromEntries(
@@ -464,8 +464,7 @@ function proposalOf(value: unknown, current: NamedCharter): readonly ListedPropo
     operation,
     arguments: typeof encoded === "string" && isHex(encoded) ? encoded : "0x",
     names: new Map([...next, ...current.names]),
-    // Only an open proposal can be compared with the present charter; what an earlier one changed cannot be told any
-    // more.
+    // Only an open proposal can be compared with the present charter: that which an earlier one changed is gone.
     current: isOpen ? current : null,
   });
   const shown = words.map(shownText);

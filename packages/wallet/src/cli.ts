@@ -2,9 +2,8 @@
 import { readEnvironment } from "./command-line/environment.ts";
 import { runCommandLine } from "./command-line/run.ts";
 
-// The reader may close the pipe early, as `head` does: what was signed and sent stays so, and the status says how it
-// went. But if the result is lost in another way, as on a full disk, or is shown only once, nobody must believe that it
-// was written.
+// A reader may close the pipe early, as `head` does: then the exit status still reports what was signed and sent. But if
+// the result is lost in another way, such as by a full disk, or cannot be shown again, the status must be 1.
 let isLossTold = false;
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", ({ code }: NodeJS.ErrnoException) => {

@@ -16,7 +16,7 @@ export interface WalletContext {
   readonly sessions: WalletSessions;
   /** Receives a line that a person should read although nothing was refused; absent if nobody reads it. */
   readonly tell?: (line: string) => void;
-  /** Receives a line, while a person waits, about what for. */
+  /** Receives a line that says what a waiting person waits for. */
   readonly tellWait?: (line: string) => void;
   /** Hands a record of this media type over by NFC; absent if the device cannot. */
   readonly nfc?: (record: { mediaType: string; payload: string }) => Promise<void>;

@@ -20,8 +20,8 @@ export async function signDecline(
 }
 
 /**
- * The refusal of a link that has no session. It is signed if it is shown, for a broker, because only signed refusals
- * count there, and for an unknown requester only if the person explicitly wants that.
+ * Makes the refusal of a link that has no session. It is signed if it is only shown, if it goes to a broker, where only
+ * signed refusals count, and if the person wants that for an unknown requester.
  *
  * @param refusal.request the id that the requester gave it; empty if it has none. With neither an id nor a connection
  * it is not signed: a signature that names nothing would count for every such link.
@@ -35,9 +35,9 @@ export async function refuseLink(
   const connection = connectionOf(link);
   const id = request === "" ? {} : { id: request };
   const isNamed = request !== "" || connection !== undefined;
-  const isTold =
+  const maySign =
     declining.signed || connection === undefined || (await findBroker(ctx, link)) !== null;
-  if (!isNamed || !isTold) return { error, ...id };
+  if (!isNamed || !maySign) return { error, ...id };
   const signed = await signDecline(ctx, { request, connection: connection ?? "" });
   return { error, ...id, ...signed };
 }

@@ -117,7 +117,7 @@ function noteUnasked(choices: readonly Choice[], unasked: WalletRefusal | null):
   return choices.map((choice) => (choice.source === null ? { ...choice, unasked } : choice));
 }
 
-/** Fields that the wallet holds can be used even while a broker is away. @returns why it is */
+/** Fields that the wallet holds can be used even if their broker is away. @returns the refusal of a broker that is */
 async function receiveIfPossible(
   ctx: WalletContext,
   broker: string,
@@ -137,7 +137,8 @@ async function receiveIfPossible(
 /**
  * The fields that an approval releases.
  *
- * @throws {WalletRefusal} no_matching_data, or that of a broker that did not say what it has; invalid_input if a required name, or one that nobody asked for, is withheld
+ * @throws {WalletRefusal} no_matching_data, or that of a broker that could not be asked; invalid_input if a required
+ * name, or one that nobody asked for, is withheld
  */
 export function decideRelease(
   choices: readonly Choice[],
@@ -156,7 +157,7 @@ export function decideRelease(
 }
 
 /**
- * Refuses if something is missing: whoever was not told what a broker has must not learn that there is nothing.
+ * Refuses if something is missing. If a broker could not be asked, its refusal is thrown: it may have what is missing.
  *
  * @throws {WalletRefusal} no_matching_data, or that of the broker
  */

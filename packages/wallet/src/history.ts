@@ -2,8 +2,8 @@ import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord, type Action, type Address } from "@svc/protocol";
 import {
   addRecord,
-  getMended,
-  listMended,
+  getDroppingDamaged,
+  listDroppingDamaged,
   listRecordKeys,
   listRecords,
   recordKey,
@@ -46,7 +46,7 @@ export type SavedEntry = HistoryEntry & { readonly name?: string };
 
 const entriesMax = 1000;
 
-/** The key of an entry, and the entry that takes its place once more is known. */
+/** The key of an entry, and what is stored there once the answer is confirmed. */
 export interface Noted {
   readonly place: StorageKey;
   readonly entry: HistoryEntry;
@@ -89,12 +89,12 @@ async function findAnswer(
 ): Promise<{ place: StorageKey; at: number } | null> {
   const keys = await listRecordKeys(ctx, "history");
   const place = keys.find((key) => key.endsWith(`_${unique.slice(2, 18)}`));
-  const found = place === undefined ? null : await getMended(ctx, place);
+  const found = place === undefined ? null : await getDroppingDamaged(ctx, place);
   const at = isRecord(found) ? found["at"] : undefined;
   return place === undefined || typeof at !== "number" ? null : { place, at };
 }
 
-/** As `recordHistory`, at a key that was drawn before; an entry that is there stays. */
+/** As `recordHistory`, at a key that was drawn before. An existing entry stays. */
 export async function recordAt(
   ctx: RecordContext,
   place: StorageKey,
@@ -113,7 +113,7 @@ export async function restoreHistory(
   ctx: RecordContext,
   saved: readonly SavedEntry[],
 ): Promise<void> {
-  const present = await listMended(ctx, "history");
+  const present = await listDroppingDamaged(ctx, "history");
   const known = new Set(present.map(({ value }) => answerOf(value as HistoryEntry)));
   for (const { name, ...entry } of saved) {
     if (known.has(answerOf(entry))) continue;

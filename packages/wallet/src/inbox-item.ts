@@ -245,7 +245,7 @@ function readGovernance(item: Members): Omit<GovernanceItem, keyof Voted | "kind
   const next = isRecord(charter) ? readCharter(charter).names : new Map<Address, string>();
   const current = isRecord(item["current"]) ? readCharter(item["current"]) : null;
   const operation = text(item, "operation");
-  // Without it nobody could see who leaves, and names would be those that the proposer chose.
+  // Without the present charter nobody could see who leaves, and all names would be those that the proposer chose.
   if (operation === governanceFunctions.changeCharter && current === null) throw new Unreadable();
   if (typeof encoded !== "string" || !/^0x(?:[0-9a-f]{2})*$/i.test(encoded)) throw new Unreadable();
   return {

@@ -31,8 +31,9 @@ export interface InboxEntry extends FoundItem {
 }
 
 /**
- * What comes after pages of so many characters, 10,000 ordinary questions or 250 of the longest documents, can be
- * rejected, and is read once there is less before it: read all together, 100 pages would take gigabytes of memory.
+ * Items after this many characters of pages (10,000 ordinary questions, or 250 of the longest documents) are listed
+ * unread: they can be rejected, and are read once there is less before them. Reading 100 full pages at once would take
+ * gigabytes of memory.
  */
 const readLengthMax = 16 * 1024 * 1024;
 
@@ -41,7 +42,7 @@ const list = { path: "/w/inbox?limit=100", bytesMax: 2 * 1024 * 1024, pagesMax: 
 
 /** How the inbox is listed. */
 export interface InboxListing {
-  /** Nobody looks at it: what was shown before is what a later vote has to be on. */
+  /** Nobody looks at this list: a later vote is compared with what was shown before. */
   readonly isUnseen?: true;
 }
 
@@ -74,7 +75,7 @@ export async function findItem(
   return (await readInbox(ctx, broker)).find((each) => each.id === id) ?? null;
 }
 
-/** The items by their order, one under each id: a vote names nothing but the id, and so decides on what was shown. */
+/** The items in their order, only the first under each id: a vote names only the id, so it must not be ambiguous. */
 async function readInbox(ctx: WalletContext, broker: string): Promise<readonly FoundItem[]> {
   const found = new Map<string, FoundItem>();
   let readLength = 0;

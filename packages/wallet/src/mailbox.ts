@@ -3,7 +3,7 @@ import { openText, sealText } from "./box.ts";
 import type { WalletContext } from "./context.ts";
 import { cipherOfKey } from "./passphrase-cipher.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { sendAgain } from "./sending-again.ts";
+import { callWithRetries } from "./retries.ts";
 import { hashedKey, type StorageKey } from "./storage.ts";
 import { membersOf, refusalOfAnswer } from "./transport.ts";
 
@@ -17,7 +17,7 @@ export interface PickUp {
 /** What the sealed text is about, so that no other text of the wallet is accepted as a hand-over. */
 const about = "svc-mailbox-v1";
 const keyLength = 32;
-/** By this secret a broker knows the reader who asks again. */
+/** The length of the secret by which a broker recognises a reader that asks again. */
 const readerLength = 24;
 /** The most that a mailbox holds; images are never handed over this way. */
 const boxLengthMax = 256 * 1024;
@@ -52,11 +52,11 @@ export async function leaveInMailbox(
 }
 
 /**
- * Picks up what somebody left, once: afterwards it is gone. Where the answer is lost, it is asked for again by the same
- * reader. The mailbox is asked only if its broker is on the wallet's list, so that a link cannot make the wallet call just
- * anybody.
+ * Picks up what somebody left, once: afterwards it is gone, except for the same reader, who may ask again if the answer
+ * was lost. The mailbox is asked only if its broker is on the wallet's list, so that a link cannot make the wallet call
+ * just anybody.
  *
- * @param options.keeps the reader stays the same until `forgetPickUp`, for a caller who has yet to tell a person
+ * @param options.keeps keeps the reader the same until `forgetPickUp`, for a caller that has yet to show the result
  * @throws {WalletRefusal} invalid_link, broker_refused (read before, or gone), unreachable
  */
 export async function pickUp(
@@ -66,7 +66,7 @@ export async function pickUp(
 ): Promise<Readonly<Record<string, unknown>>> {
   const { url, key } = await findBox(ctx, link);
   const body = { reader: await drawReader(ctx, url) };
-  const answer = await sendAgain(ctx, { url, body, bytesMax: 2 * boxLengthMax });
+  const answer = await callWithRetries(ctx, { url, body, bytesMax: 2 * boxLengthMax });
   const isKept = answer.status === 200 && keeps === true;
   if (answer.status < 500 && answer.status !== 429 && !isKept)
     await ctx.storage.remove(keyOfReader(ctx, url));
@@ -80,13 +80,13 @@ export async function pickUp(
   return value;
 }
 
-/** From now on it is another reader who asks. @throws {WalletRefusal} invalid_link */
+/** From now on another reader asks, who gets nothing. @throws {WalletRefusal} invalid_link */
 export async function forgetPickUp(ctx: WalletContext, link: string): Promise<void> {
   const { url } = await findBox(ctx, link);
   await ctx.storage.remove(keyOfReader(ctx, url));
 }
 
-/** The secret of this reader, stored before it is sent: whoever was interrupted asks as the same one. */
+/** The secret of this reader, stored before it is sent: a call that was interrupted is repeated as the same reader. */
 async function drawReader(ctx: WalletContext, url: string): Promise<string> {
   const fresh = base64urlOfBytes(ctx.random(readerLength));
   const made = JSON.stringify({ reader: fresh, madeAt: await ctx.now() });
@@ -94,7 +94,7 @@ async function drawReader(ctx: WalletContext, url: string): Promise<string> {
   return typeof reader === "string" ? reader : fresh;
 }
 
-/** With the claims of logins, which go when they are a day old. */
+/** Stored among the claims of logins, which are deleted when they are a day old. */
 const keyOfReader = ({ identity }: WalletContext, url: string): StorageKey =>
   hashedKey("claim", identity.address, url);
 

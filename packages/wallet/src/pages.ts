@@ -22,8 +22,8 @@ interface Page {
 /** Items of one page of a list (decisions, section 1, bounds). */
 const pageItemsMax = 100;
 /**
- * A broker that is slow with each page holds up the brokers that are asked after it. The time that the caller spends on
- * a page does not count.
+ * For all pages of a list: a slow broker delays those that are asked after it. The time that the caller spends on a page
+ * does not count.
  */
 const secondsMax = 60;
 
@@ -62,7 +62,7 @@ export async function* readPages(
 /**
  * Reads the items of such a list.
  *
- * @param list.read null for an item that is none
+ * @param list.read returns null for an item to leave out
  * @yields them page by page, as the caller asks for more
  */
 export async function* readItems<T>(

@@ -17,7 +17,7 @@ export interface PastRelease {
   readonly releasedAt: number;
 }
 
-/** A page of 100 that were asked for 40 fields each, with the longest names and purposes, has 370 kB. */
+/** A page of 100 releases of 40 fields each, with the longest names and purposes, has 370 kB. */
 const bytesMax = 1024 * 1024;
 
 /** What a business released, newest first. @throws {WalletRefusal} broker_refused */

@@ -31,7 +31,7 @@ const list = { path: "/w/credentials?limit=100", bytesMax: 24 * 1024 * 1024 };
  */
 const heldLengthMax = 64 * 1024 * 1024;
 
-/** As long as a broker may take over the pages of a list; what is not confirmed in it is confirmed the next time. */
+/** The same time as for the pages of the list; a collection that was not confirmed in it is confirmed the next time. */
 const confirmSecondsMax = 60;
 
 /**
@@ -80,7 +80,7 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
 
 const lengthOf = (held: HeldCredential): number => JSON.stringify(held).length;
 
-/** This wallet has the only copy of what it holds: nothing takes its place. Null for another document under its id. */
+/** What is held, with its new status. Null for another document under its id, which must not replace the only copy. */
 function heldStill(known: HeldCredential, listed: ListedCredential): HeldCredential | null {
   return known.root === listed.root ? { ...known, status: listed.status } : null;
 }

@@ -65,7 +65,7 @@ export async function getRecord(ctx: RecordContext, key: StorageKey): Promise<un
 }
 
 /** As `getRecord`, but a record that cannot be read is silently removed. */
-export async function getMended(ctx: RecordContext, key: StorageKey): Promise<unknown> {
+export async function getDroppingDamaged(ctx: RecordContext, key: StorageKey): Promise<unknown> {
   return getReadable(ctx, key, async () => ctx.storage.remove(key));
 }
 
@@ -90,7 +90,7 @@ export async function listRecords(
 }
 
 /** As `readRecords`, but a record that cannot be read is silently removed. */
-export async function listMended(
+export async function listDroppingDamaged(
   ctx: RecordContext,
   folder: RecordFolder,
 ): Promise<readonly StoredRecord[]> {

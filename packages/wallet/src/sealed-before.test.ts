@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { refuses } from "../test/test-wallet.ts";
 import { restoreBackup, writeBackup } from "./backup.ts";
 import { openIdentity } from "./identity.ts";
-import { getMended, getRecord, listMended } from "./records.ts";
+import { getDroppingDamaged, getRecord, listDroppingDamaged } from "./records.ts";
 import { memoryStorage } from "./storage.ts";
 import { listIdentities, requireIdentity, unsealSecret } from "./vault.ts";
 
@@ -65,8 +65,8 @@ test("a disk that fails is no damage: nothing is removed, and no backup is writt
     get: async () => Promise.reject(new Error("EIO: i/o error, read")),
   };
   const ctx = { identity, storage: failing, random };
-  await assert.rejects(getMended(ctx, key), /^Error: EIO/);
-  await assert.rejects(listMended(ctx, "history"), /^Error: EIO/);
+  await assert.rejects(getDroppingDamaged(ctx, key), /^Error: EIO/);
+  await assert.rejects(listDroppingDamaged(ctx, "history"), /^Error: EIO/);
   await storage.put("identity/mine", JSON.stringify(file));
   await assert.rejects(listIdentities(failing), /^Error: EIO/);
   const given = { name: "mine", secret, passphrase };

@@ -56,15 +56,15 @@ export function openSessions(ctx: SessionContext): WalletSessions {
       if (!(error instanceof WalletRefusal)) throw error;
     }
   };
-  const sendAgain: WalletSessions["call"] = async (broker, { method, ...others }) => {
+  const callInSession: WalletSessions["call"] = async (broker, { method, ...others }) => {
     const request = { ...(method === undefined ? {} : { method, body: {} }), ...others };
     const answer = await send(broker, request);
     return answer.status === 401 ? send(broker, request) : answer;
   };
   return {
-    call: sendAgain,
+    call: callInSession,
     async ask(broker, request, statuses = [200]) {
-      const answer = await sendAgain(broker, request);
+      const answer = await callInSession(broker, request);
       if (!statuses.includes(answer.status))
         throw refusalOfAnswer(`${broker}${request.path}`, answer);
       return answer;
@@ -78,8 +78,9 @@ export function openSessions(ctx: SessionContext): WalletSessions {
 }
 
 /**
- * Proves the identity to a broker by a signed `Session` (decisions, section 3). A challenge opens one session: where its
- * answer came twice on its way, the broker may refuse the second, which is the one that is heard, and is asked for another.
+ * Proves the identity to a broker by a signed `Session` (decisions, section 3). A challenge opens only one session. If
+ * the network delivered the signature twice, the wallet may get the refusal of the second copy (422): then it asks for
+ * another challenge.
  */
 async function openSession(ctx: SessionContext, broker: string): Promise<string> {
   const first = await tryOpenSession(ctx, broker);

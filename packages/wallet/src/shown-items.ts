@@ -3,7 +3,13 @@ import { sha256 } from "@noble/hashes/sha2";
 import { bytesOfText, hexOfBytes, isRecord } from "@svc/protocol";
 import type { InboxItem } from "./inbox-item.ts";
 import { releasedOptional } from "./question.ts";
-import { getMended, getRecord, putRecord, recordKey, type RecordContext } from "./records.ts";
+import {
+  getDroppingDamaged,
+  getRecord,
+  putRecord,
+  recordKey,
+  type RecordContext,
+} from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { StorageKey } from "./storage.ts";
 
@@ -25,8 +31,8 @@ interface Shown {
 const goneMax = 1000;
 
 /**
- * Remembers what is shown now. What was shown before and is not on the list any more stays, the latest of it: somebody
- * may be looking at it still, and a broker could send something else under its id afterwards.
+ * Remembers what is shown now. The latest items that were shown before and are gone from the list are kept: somebody may
+ * still be looking at one, and a broker could send something else under its id afterwards.
  *
  * @param known.away brokers that did not answer: all that they showed before stays
  */
@@ -36,7 +42,7 @@ export async function rememberShown(
   { away }: { away: readonly string[] },
 ): Promise<void> {
   const shown = shownOfAll(items);
-  const record = await getMended(ctx, keyOf(ctx));
+  const record = await getDroppingDamaged(ctx, keyOf(ctx));
   const before = Object.entries(isRecord(record) ? record : {});
   const isAway = (name: string): boolean => away.some((broker) => name.startsWith(`${broker} `));
   const ids = new Set(items.map(({ id }) => id));
@@ -49,7 +55,7 @@ export async function rememberShown(
 }
 
 /**
- * Remembers what nobody looked at, where nothing was shown in its place before: a vote is held against that.
+ * Remembers items that nobody looked at, so that a vote is compared with them, except where others were shown before.
  *
  * @throws {WalletRefusal} as {@link readShown}
  */

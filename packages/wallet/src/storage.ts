@@ -46,7 +46,7 @@ export function hashedKey(folder: StorageFolder, ...parts: readonly string[]): S
   return `${folder}/${hash.slice(2, 42)}`;
 }
 
-/** What is thrown where a value is not the one that was to be replaced. */
+/** The error if another value is stored than the one that was to be replaced. */
 export function changedMeanwhile(key: StorageKey): WalletRefusal {
   return new WalletRefusal("invalid_input", `${key} was changed meanwhile: nothing was written`);
 }

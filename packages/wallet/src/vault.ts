@@ -48,7 +48,7 @@ export interface VaultContext {
 /**
  * Seals an identity under a name.
  *
- * @param given.mends replace a file of this name that is ruined, unless it is that of another identity
+ * @param given.mends replaces a file of this name that was cut off or emptied, unless it was that of another identity
  * @throws {WalletRefusal} invalid_input for a secret, name or passphrase (at least 8 characters) of the wrong form, and
  * if the name is taken
  */

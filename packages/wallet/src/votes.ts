@@ -19,9 +19,9 @@ import { findItem, type FoundItem } from "./inbox.ts";
 import { endRemoval } from "./keep.ts";
 import { questionOf, releasedOptional, sayAsker } from "./question.ts";
 import {
-  getMended,
+  getDroppingDamaged,
   getRecord,
-  listMended,
+  listDroppingDamaged,
   putRecord,
   hashedRecordKey,
   type RecordContext,
@@ -100,7 +100,7 @@ export async function castVote(
   const { found, unasked } = await askInTurn(ctx, async (broker) =>
     showed === undefined || showed === broker ? findItem(ctx, broker, id) : null,
   );
-  if (found === null) return sendAgain(ctx, { id, decision, unasked });
+  if (found === null) return sendVoteAgain(ctx, { id, decision, unasked });
   requireKind(id, found.kind, decision);
   const { vote, without = [] } = decision;
   if (vote === "approve" && shown.isOther(found, without))
@@ -108,7 +108,7 @@ export async function castVote(
   return castVoteOn(ctx, found, decision);
 }
 
-/** Programs in JavaScript may pass anything: whoever meant no must not have voted yes. */
+/** JavaScript callers may pass anything: `vote: "no"` must not count as an approval. */
 function isVote(vote: unknown): boolean {
   return vote === "approve" || vote === "reject";
 }
@@ -274,7 +274,8 @@ async function outcomeOf(
   return { ...outcome, removal: "ended" };
 }
 
-async function sendAgain(
+/** Sends the same vote again that this wallet stored. @throws {WalletRefusal} not_found if it stored no such vote */
+async function sendVoteAgain(
   ctx: WalletContext,
   { id, decision, unasked }: { id: string; decision: Decision; unasked: WalletRefusal | null },
 ): Promise<VoteOutcome> {
@@ -308,17 +309,17 @@ async function sendAgain(
 
 /** Sends an approval again that this wallet cast before; null if it has cast none under this id. */
 export async function approveAgain(ctx: WalletContext, id: string): Promise<VoteOutcome | null> {
-  const kept = await getMended(ctx, keyOfVote(ctx, id));
+  const kept = await getDroppingDamaged(ctx, keyOfVote(ctx, id));
   const { body } = isRecord(kept) ? kept : {};
   if (!isRecord(body) || body["vote"] !== "approve") return null;
-  return sendAgain(ctx, { id, decision: { vote: "approve" }, unasked: null });
+  return sendVoteAgain(ctx, { id, decision: { vote: "approve" }, unasked: null });
 }
 
 async function keepVote(ctx: WalletContext, id: string, vote: SentVote): Promise<void> {
   await putRecord(ctx, keyOfVote(ctx, id), vote);
   const now = await ctx.now();
   // A record that cannot be read could not be sent again either.
-  for (const { key, value } of await listMended(ctx, "vote")) {
+  for (const { key, value } of await listDroppingDamaged(ctx, "vote")) {
     const expiresAt = isRecord(value) ? value["expiresAt"] : null;
     if (typeof expiresAt !== "number" || expiresAt + chainGraceSeconds < now)
       await ctx.storage.remove(key);
@@ -331,15 +332,15 @@ async function findNoted(
   id: string,
   body: SentVote["body"],
 ): Promise<Noted | null> {
-  const kept = await getMended(ctx, keyOfVote(ctx, id));
+  const kept = await getDroppingDamaged(ctx, keyOfVote(ctx, id));
   const { body: sent, noted } = isRecord(kept) ? kept : {};
   if (JSON.stringify(sent) !== JSON.stringify(body) || !isRecord(noted)) return null;
   return noted as unknown as Noted;
 }
 
-/** Before the vote is sent: a broker that accepts it could prevent an entry that is written only after its answer. */
+/** Called before the vote is sent: a broker could prevent an entry that is written only after its answer. */
 async function note(ctx: WalletContext, { place, entry }: Noted): Promise<void> {
-  if ((await getMended(ctx, place)) !== null) return;
+  if ((await getDroppingDamaged(ctx, place)) !== null) return;
   const isApproval = entry.outcome === "approved";
   await recordAt(ctx, place, isApproval ? { ...entry, outcome: "sent" } : entry);
 }

@@ -58,7 +58,7 @@ import {
   type BlockedRequester,
   type RequesterBlock,
 } from "./requester-block.ts";
-import { sendAgain } from "./sending-again.ts";
+import { callWithRetries } from "./retries.ts";
 import { openSessions } from "./sessions.ts";
 import { checkSaid, forgetSaid, rememberSaid } from "./shown-links.ts";
 import { learnTaken } from "./taken-orders.ts";
@@ -148,8 +148,8 @@ export interface Wallet {
   /** The business that is meant: the named one, or else the only one in which this identity votes. */
   chooseBusiness(named?: Address): Promise<OwnBusiness>;
   /**
-   * Founds a business; the others find their invitations in their inbox. The same plan again is another business, with
-   * `keeps` only after `forgetFounding`: until then nobody may have been told of the first.
+   * Founds a business; the others find their invitations in their inbox. Founding the same plan again makes another
+   * business; with `keeps` only after `forgetFounding`, which is called once a person has seen the first result.
    */
   foundBusiness(plan: FoundingPlan, options?: { readonly keeps?: true }): Promise<Founded>;
   forgetFounding(plan: FoundingPlan): Promise<void>;
@@ -242,7 +242,7 @@ export function openWallet({ seededBrokers, ...given }: WalletParts): Wallet {
 /** In the year 5138. `Date.now()`, in milliseconds, is greater. */
 const secondsMax = 100_000_000_000;
 
-/** By a time that is none nothing would ever end, and by milliseconds a signature would last for good. */
+/** With NaN nothing would ever expire, and with milliseconds a signature would be valid for ever. */
 function checkTime(seconds: number): number {
   if (Number.isSafeInteger(seconds) && seconds >= 0 && seconds < secondsMax) return seconds;
   throw new WalletRefusal("invalid_input", "the wallet's clock does not tell whole Unix seconds");
@@ -273,13 +273,13 @@ async function approve(ctx: WalletContext, text: string, approval: Approval): Pr
   if (open.length > 0) throw new ConcernsRefusal(open, sayRequester(requester));
   const checked = { code: code ?? "", without, fields, business, ...shown };
   const outcome = await answerRequest(ctx, link, { request, approval: checked });
-  if (!isTaken(outcome)) return outcome;
+  if (!isAccepted(outcome)) return outcome;
   await forgetSaid(ctx, link);
   await request.settled?.();
   return outcome;
 }
 
-/** Refuses choices that this request does not leave. @throws {WalletRefusal} invalid_input */
+/** Refuses choices that have no meaning for this request. @throws {WalletRefusal} invalid_input */
 function refuseUntaken(
   { takes }: OpenRequest,
   { without, fields, business }: Pick<CheckedApproval, "without" | "fields" | "business">,
@@ -303,12 +303,12 @@ async function answerRequest(
 ): Promise<Outcome> {
   const { requester } = request.description;
   const approved = await entryOf(ctx, link, { requester, outcome: "approved" });
-  // What a broker asks takes one answer; a link of anybody else may be answered any number of times.
+  // A broker accepts one answer to a request; a link of anybody else may be answered any number of times.
   const connection = requester.known ? request.description.connection : undefined;
   if ("claim" in request) {
     const outcome = await request.claim(approval);
     const entry = { ...approved, ...request.trace?.(approval) };
-    if (isTaken(outcome)) await recordHistory(ctx, entry, connection);
+    if (isAccepted(outcome)) await recordHistory(ctx, entry, connection);
     return outcome;
   }
   const result = await request.answer(approval);
@@ -321,7 +321,7 @@ async function answerRequest(
   await request.perform?.();
   const outcome = await deliver(ctx, delivery, result);
   if (sent === null) await recordHistory(ctx, entry, connection);
-  else if (isTaken(outcome))
+  else if (isAccepted(outcome))
     await putRecord(ctx, sent.place, { ...sent.entry, outcome: "approved" });
   return outcome;
 }
@@ -341,14 +341,15 @@ async function decline(
   const isKnown = (await findBroker(ctx, link)) !== null;
   await recordHistory(ctx, { ...entry, ...id }, isKnown ? connectionOf(link) : undefined);
   const outcome = await deliver(ctx, delivery, refusal);
-  // On the same device the browser has yet to bring the refusal, and nobody else could go on with this claim.
+  // A refusal on the same device is still to be delivered by the browser, and only this wallet can repeat it.
   const isOver = outcome.kind === "delivered" && outcome.refusal === undefined;
   if (link.action === "login" && link.connection !== undefined && isOver)
     await forgetClaim(ctx, link.connection);
   return outcome;
 }
 
-const isTaken = (outcome: Outcome): boolean =>
+/** True also for an answer that was shown, opened or handed over: nobody says whether it was accepted. */
+const isAccepted = (outcome: Outcome): boolean =>
   outcome.kind !== "delivered" || outcome.refusal === undefined;
 
 async function entryOf(
@@ -430,7 +431,7 @@ async function sendAnswer(
   const brokers = await ctx.brokers();
   const [relay] = brokers;
   const isForeign = !brokers.includes(originOfConnection(url) ?? "");
-  if (!isForeign) return sendAgain(ctx, { url, body });
+  if (!isForeign) return callWithRetries(ctx, { url, body });
   if (ctx.relaysAnswers !== true || relay === undefined) return call(ctx.fetch, { url, body });
   const path = "/w/relay";
   const relayed = await ctx.sessions.call(relay, { path, body: { url, body } });

@@ -78,7 +78,7 @@ export function serveBusiness(broker: FakeBroker) {
     proposed: [] as Record<string, unknown>[],
     /** How long members are asked about what was proposed. */
     votingSeconds: 600,
-    /** What the broker tells of members and rules, where that is not what the chain has. */
+    /** The members and rules that the broker reports, if not those that the chain has. */
     told: null as Charter | null,
     abandoned: 0,
     /** Of what is founded. */

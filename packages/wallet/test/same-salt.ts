@@ -6,8 +6,8 @@ const { randomBytes } = crypto;
 const salt = Buffer.from("one salt for all");
 
 /**
- * Random bytes for what a test seals, but salts, alone of this length, are all the same one: the key of a passphrase, a
- * third of a second of computing, is then computed once in a test run.
+ * Random bytes for what a test seals, except that all salts are the same; nothing else has their length. So the key of a
+ * passphrase, which takes a third of a second, is computed once in a test run.
  */
 export const sameSalt = (length: number): Uint8Array =>
   Uint8Array.from(length === salt.length ? salt : randomBytes(length));

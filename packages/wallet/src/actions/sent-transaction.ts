@@ -12,7 +12,14 @@ import { chainIdOf } from "../business-wallet.ts";
 import { openChain } from "../chain.ts";
 import type { WalletContext } from "../context.ts";
 import { listHistory, type HistoryEntry } from "../history.ts";
-import { addRecord, getMended, getRecord, linkKey, listRecordKeys, putRecord } from "../records.ts";
+import {
+  addRecord,
+  getDroppingDamaged,
+  getRecord,
+  linkKey,
+  listRecordKeys,
+  putRecord,
+} from "../records.ts";
 import { WalletRefusal } from "../refusal.ts";
 import type { Trace } from "../request.ts";
 import type { StorageKey } from "../storage.ts";
@@ -41,8 +48,8 @@ export interface Opened {
 }
 
 /**
- * The transaction that was signed last for a link; none if two looks show that it can never pay any more. Its record
- * stays: another process may already have signed the next one, which is stored beside it.
+ * Finds the transaction that was signed last for a link; it no longer counts once two looks, some time apart, show that
+ * it can never pay. Its record stays even then: the next transaction is stored beside it, perhaps by another process.
  *
  * @param broker whose chain is asked
  * @throws {WalletRefusal} chain_refused if it was signed for another chain
@@ -150,7 +157,7 @@ async function isSecondLook(
   const key = doubtKeyOf(ctx, link);
   const now = await ctx.now();
   // A record that cannot be read counts as absent: then this is the first look.
-  const first = await getMended(ctx, key);
+  const first = await getDroppingDamaged(ctx, key);
   if (isRecord(first) && first["hash"] === hash && typeof first["at"] === "number")
     return first["at"] + secondLookSeconds <= now;
   await putRecord(ctx, key, { hash, at: now });

@@ -36,7 +36,7 @@ interface Draft {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** `svc:tx`: send a transaction, and tell its hash once the chain has taken it in. */
+/** `svc:tx`: send a transaction, and answer with its hash once a block includes it. */
 export const transactionAction: ActionHandler<TxLink> = {
   async open(ctx, link) {
     const broker = await getChainBroker(ctx, link);
@@ -82,7 +82,7 @@ async function sendAndWait(chain: ChainClient, transaction: SentTransaction): Pr
 }
 
 /**
- * Another node may have what one node refuses: the stored transaction is kept as it is, and the error says what to do.
+ * Another node may have the transaction that this one refuses, so it stays stored, and the error says what to do.
  */
 async function send(chain: ChainClient, { raw, hash }: SentTransaction): Promise<void> {
   try {
@@ -150,13 +150,13 @@ function saidOf(draft: Draft): Said {
 }
 
 /**
- * The most that a transaction costs if nobody was shown the fee: the link may name any, and so may the chain. An
- * ordinary transaction costs less by far.
+ * The highest fee that is paid without having been shown, because the link or the chain may name any. An ordinary
+ * transaction costs far less.
  */
 const unseenFeeWeiMax = 10n ** 17n;
 
 /**
- * Keeps the fee within what was shown: prices move between that and the approval.
+ * Keeps the fee within what was shown: prices may have risen since.
  *
  * @throws {WalletRefusal} chain_refused; not_accepted if it was not shown, and is high
  */

@@ -77,7 +77,7 @@ export const businessVerbs: readonly Verb[] = [
     notes:
       "The wallet recomputes the address of the business from them before it signs. `vote <id> --reject` declines.",
     parameters: { invitation: "Its id, or the address of the business; the only one if missing." },
-    mayLack: true,
+    isLastOptional: true,
     options: identityOptions,
     example: "business accept 01JD3Z.. --as bob",
     run: async (home, input) =>

@@ -22,7 +22,7 @@ export function fileStorage(directory: string): WalletStorage {
       const path = pathOf(key);
       const draft = await addDraft(directory, path, text);
       try {
-        // In this order, of two calls at once that replace the same value one at most finds its draft.
+        // In this order, at most one of two calls that replace the same value at once still finds its draft.
         if (before !== undefined) await removeDrafts(path, draft);
         if (before !== undefined && (await get(key)) !== before) throw changedMeanwhile(key);
         await putInPlace(key, rename(draft, path));
@@ -64,8 +64,8 @@ export function fileStorage(directory: string): WalletStorage {
 }
 
 /**
- * The drafts of these values go with what they were for: somebody who has an earlier passphrase may open them. Drafts of
- * other values may belong to a process that is writing right now.
+ * Drafts of identities are removed together with their value, because an earlier passphrase may open them. Drafts of
+ * other values are left alone, because they may belong to a process that is writing right now.
  */
 const isIdentity = (key: StorageKey): boolean => key.startsWith("identity/");
 
@@ -84,7 +84,7 @@ async function putInPlace(key: StorageKey, work: Promise<void>): Promise<void> {
   if (!isDone) throw changedMeanwhile(key);
 }
 
-/** Flushes the name of what is in place: who is told of a fault must not believe that the earlier value still is. */
+/** Flushes the directory. The error of a failure says that the new value is written: the earlier one is gone. */
 async function confirm(key: StorageKey, path: string): Promise<void> {
   try {
     await syncFolder(dirname(path));
@@ -117,8 +117,8 @@ async function makeFolder(directory: string, folder: string): Promise<void> {
 }
 
 /**
- * Flushes the folders that have a new entry, from that of `made` up to that of the first one that was made on the way. The
- * wallet may not have the right to list what lies above the data directory.
+ * Flushes the folders that got a new entry: the parents of `made`, up to that of `first`, the outermost folder that was
+ * created. The wallet may not have the right to read those above the data directory.
  */
 async function syncAbove(made: string, first: string | undefined): Promise<void> {
   if (first === undefined) return;

@@ -13,7 +13,7 @@ export function helpOf(verb: Verb): string {
     ),
   ];
   const words = Object.keys(parameters).map((name) => `<${name}>`);
-  const last = verb.mayLack === true ? words.splice(-1).map((word) => `[${word}]`) : [];
+  const last = verb.isLastOptional === true ? words.splice(-1).map((word) => `[${word}]`) : [];
   const usage = [verb.name, ...words, ...last].join(" ");
   return [
     verb.summary,

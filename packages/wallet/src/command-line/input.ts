@@ -10,7 +10,7 @@ type Values = Record<string, string | boolean | (string | boolean)[] | undefined
 export function parseInput(verb: Verb, args: readonly string[]): Input {
   const { values, positionals } = split(verb, args);
   const names = Object.keys(verb.parameters ?? {});
-  const needed = verb.mayLack === true ? names.slice(0, -1) : names;
+  const needed = verb.isLastOptional === true ? names.slice(0, -1) : names;
   const missing = needed[positionals.length];
   if (missing !== undefined && values["help"] !== true)
     throw new UsageError(`<${missing}> is missing`);

@@ -23,7 +23,7 @@ export async function writeNewFile(path: string, text: string): Promise<void> {
   }
 }
 
-/** Drafts of a file that is there are of no use: a call that was killed has left them, or will be refused. */
+/** Once a file exists, other drafts of it are useless: their call was killed, or will be refused. */
 async function dropOtherDrafts(path: string): Promise<void> {
   const names = await readdir(dirname(path)).catch(() => []);
   const prefix = `${basename(path)}.`;
@@ -37,7 +37,7 @@ const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isOfCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
 
-/** What a file system without links answers, such as that of a USB stick. */
+/** The errors of a file system without hard links, such as that of a USB stick. */
 const noLinkCodes = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
 
 async function putInPlace(draft: string, path: string): Promise<void> {
@@ -48,7 +48,7 @@ async function putInPlace(draft: string, path: string): Promise<void> {
     const isNoLink =
       error instanceof Error && "code" in error && noLinkCodes.has(String(error.code));
     if (!isNoLink) throw error;
-    // An empty file takes the name, or fails to.
+    // An empty file takes the name; this fails with EEXIST if the name is taken.
     await (await open(path, "wx", 0o600)).close();
     await undoUnless(path, rename(draft, path));
   }
@@ -64,7 +64,7 @@ async function undoUnless(path: string, completed: Promise<void>): Promise<void>
   }
 }
 
-/** Removes a file; if the disk does not let it go, what was done, or the fault, stands all the same. */
+/** Removes a file. If that fails, it is ignored: the caller's own result or error counts. */
 export async function dropDraft(path: string): Promise<void> {
   await rm(path, { force: true }).catch(() => undefined);
 }
@@ -95,7 +95,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Calls by a handle do not say of which file they fail. */
+/** The errors of a file handle do not name the file. */
 function nameFile(error: unknown, path: string): unknown {
   if (error instanceof Error) error.message += ` '${path}'`;
   return error;

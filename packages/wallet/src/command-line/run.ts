@@ -35,7 +35,7 @@ export interface Shell {
    */
   out(text: string, isToldOnce?: boolean): Promise<boolean>;
   err(text: string): void;
-  /** Whether a person reads `err` as it is written. Programs count on one line, which is about the outcome. */
+  /** Whether a person reads `err` as it is written. Programs expect a single line, about the outcome. */
   readonly isWatched: boolean;
   readonly environment: Environment;
 }

@@ -17,8 +17,8 @@ export interface Verb {
   readonly notes?: string;
   /** Values without a name, in their order after the verb, and what they are. */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** The last of them may be missing. */
-  readonly mayLack?: true;
+  /** The last parameter may be missing. */
+  readonly isLastOptional?: true;
   readonly options?: Readonly<Record<string, Option>>;
   /** A whole call, without `npm run wallet --`. */
   readonly example: string;
@@ -31,7 +31,7 @@ export interface Reply {
   readonly value: unknown;
   /** True if the value contains words that are shown only once, so that a closed pipe counts as a failure. */
   readonly isToldOnce?: boolean;
-  /** Called once the value is written: whoever was not told may ask again. */
+  /** Called once the value is written. Until then the same call must give the same result again. */
   readonly told?: () => Promise<void>;
   /** 1: refused by the other side, as `line` says; 2: the digits of the page are needed. */
   readonly status?: 1 | 2;

@@ -2,22 +2,22 @@ import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
 import { call, hostOf, type Call, type CallAnswer } from "./transport.ts";
 
-/** Three times in all: of four wrong answers to a request whose own answers were all lost, the broker would end it. */
+/** So three tries in all: a broker ends a request after the fourth wrong answer, even if it is the same one repeated. */
 const pausesMs = [1000, 5000];
-/** The person waits, and a call that hung has used up what there is: this is less than a call waits for its answer. */
+/** A person waits. Less than the time-out of a single call, so that a call that hung is not repeated. */
 const withinMs = 14_000;
 
-/** What a gateway answers where the broker behind it gave it no answer (RFC 9110 sections 15.6.3 and 15.6.5). */
+/** A gateway's statuses for a broker that gave it no answer (RFC 9110 sections 15.6.3 and 15.6.5). */
 const unanswered: ReadonlySet<number> = new Set([502, 504]);
 
 /**
- * Makes a call, and the same again where the broker cannot take it now (503), or gives no answer. It may have taken it all
- * the same, and then gives the same answer; whoever begins anew is told that it is over.
+ * Makes a call, and repeats it if the broker cannot take it now (503) or gives no answer. If the broker did process the
+ * first try, it answers the repeat alike, whereas a person who started over would be told that the request is over.
  *
- * @param request means nothing new to the broker when it is repeated
+ * @param request must have no further effect when it is repeated
  * @throws {WalletRefusal} as `call` does
  */
-export async function sendAgain(
+export async function callWithRetries(
   { fetch, tellWait }: Pick<WalletContext, "fetch" | "tellWait">,
   request: Call,
 ): Promise<CallAnswer> {
@@ -25,7 +25,7 @@ export async function sendAgain(
   const isInTime = (): boolean => performance.now() < endMs;
   for (const [at, ms] of pausesMs.entries()) {
     const answer = await call(fetch, request).catch((error: unknown) => {
-      // A redirect has no cause, and stays one.
+      // The refusal of a redirect has no cause; repeating the call would not change it.
       const isBroken = error instanceof WalletRefusal && error.cause !== undefined;
       if (isBroken && isInTime()) return null;
       throw error;
