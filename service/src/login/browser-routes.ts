@@ -14,9 +14,11 @@ export async function browserRoutes(
   streams: StatusStreams,
 ): Promise<void> {
   await http.register(async (scope: Http) => {
-    // Every failure is a page, never a redirect to somewhere unproven.
+    // Every failure is answered by a page: redirecting before the redirect URI is verified would make this an open
+    // redirector.
     scope.setErrorHandler((error, request, reply) => showError(ctx, { error, request, reply }));
-    // Forms alone (OpenID Connect Core section 3.1.2.1): a JSON body would get past what a browser's preflight guards.
+    // Only forms (OpenID Connect Core section 3.1.2.1): a JSON body could carry values other than strings, and
+    // `takeAnyForm` checks no types.
     scope.removeContentTypeParser("application/json");
     authorizeRoutes(ctx, scope);
     pageRoutes(ctx, scope);

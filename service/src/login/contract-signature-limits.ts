@@ -2,14 +2,14 @@ import { limitNetworkOf } from "../platform/http/client-address.ts";
 import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
 import type { LoginContext } from "./login-context.ts";
 
-/** All callers together ask contracts at a bounded rate: one login or order must not use it up for the others. */
+/** The chain is asked at a bounded rate for all callers together; one login or order must not use that rate up. */
 const perSubjectMinute = 10;
 
-/** Nor must one address, however many logins and orders it has. */
+/** Nor must the callers of one network, however many logins and orders they have. */
 const perAddressMinute = 60;
 
 /**
- * How often contracts are asked about signatures for one address, and for one subject if there is one.
+ * Limits how often contracts are asked about signatures: for the caller's network, and for the subject if one is given.
  *
  * @param asked.subject what is signed for, with its kind: `login:<id>`
  * @throws {Problem} rate_limited

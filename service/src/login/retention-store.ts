@@ -1,6 +1,9 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** Removes attempts that began before a moment; a live family keeps what it needs itself. @returns how many went */
+/**
+ * Removes at most `limit` attempts created before `before`, Unix seconds; live token families hold their own copy of
+ * what they need. @returns how many were removed
+ */
 export async function purgeAttempts(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     delete from login where id = any(array(
@@ -10,16 +13,18 @@ export async function purgeAttempts(db: Queryable, before: number, limit: number
 }
 
 /**
- * Removes browser sessions of one page that ended or were last used before a moment, with what they remember. One with
- * tokens that can still be refreshed stays: a logout ends them, and tells the client, by the session.
+ * Reads one page of sessions, by id, and removes those that ended or were last used before `before`, Unix seconds. A
+ * session whose tokens can still be refreshed stays: a logout finds those tokens, and the clients to tell, by their
+ * session.
  *
- * @returns the last id of the page, behind which the next one begins; null where there was none
+ * @returns the last id of the page, for `after` of the next one; null for an empty page
  */
 export async function purgeSessions(
   db: Queryable,
   purge: { now: number; before: number; after: string; limit: number },
 ): Promise<string | null> {
-  // The `limit 1` looks each session's tokens up by the index; without it all families are read and joined.
+  // `limit 1` makes PostgreSQL look up each session's tokens by the index; without it, all families are read and
+  // joined.
   const [last] = await db.query<{ id: string }>(sql`
     with page as materialized (
       select id, (ended_at < ${purge.before} or used_at < ${purge.before}) as is_old from session

@@ -17,8 +17,9 @@ export async function purgeLogins(ctx: Pick<Ctx, "db" | "clock">): Promise<void>
 }
 
 /**
- * The days in which logins that are still kept may have begun. All of them in one statement would take longer than a
- * statement may.
+ * Ranges of `created_at`, Unix seconds, that cover all logins that are still kept: a day each, the first from 0 for
+ * what awaits its purge, the last a day into the future. One statement over all of them would exceed the statement
+ * timeout.
  */
 export function daysOfLogins(now: number): { from: number; before: number }[] {
   const starts: number[] = [0];

@@ -11,6 +11,6 @@ export interface TokenContext extends Ctx {
   readonly signingKeys: SigningKeys;
   readonly successors: RefreshSuccessors;
   readonly businesses: BusinessDirectory;
-  /** What a family says now, null when it says nothing any more. Those asked about at the same time share a database call. */
+  /** The claims of a token family at this moment; null if it is not live. Concurrent look-ups share a database call. */
   findLiveClaims(familyId: string): Promise<ClaimSource | null>;
 }

@@ -1,13 +1,15 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
+import type { OpenWindow } from "./open-window.ts";
 
 /**
- * Locks the user's sign-up, which every approval of the user reads; if there is none, inserts one that makes a first
- * login wait.
+ * Locks the user's row, which every approval reads, so that none commits before the deletion. If there is no row,
+ * inserts one, which makes a first login wait.
  *
- * @returns whether there was one
+ * @returns whether the user had logged in before
  */
 export async function lockSignUp(tx: Queryable, user: string, now: number): Promise<boolean> {
-  // An update waits for whoever is deleting the user, and makes it where that one has; only a new row has no `xmax`.
+  // `do update` waits for a concurrent deletion of the user, and inserts the row if that one commits. Only an inserted
+  // row has `xmax = 0`.
   const [row] = await tx.query<{ isMade: boolean }>(sql`
     insert into svc_user (address, created_at) values (${user}, ${now})
     on conflict (address) do update set created_at = svc_user.created_at returning xmax = 0 as "isMade"`);
@@ -15,15 +17,11 @@ export async function lockSignUp(tx: Queryable, user: string, now: number): Prom
   return row?.isMade !== true;
 }
 
-/**
- * Locks the user's logins that a browser may still finish.
- *
- * @param opened when a login began that is still open: its index knows no more of it
- */
+/** Locks the user's logins that a browser may still finish. */
 export async function lockOpenLogins(
   tx: Queryable,
   user: string,
-  opened: { since: number; until: number },
+  opened: OpenWindow,
 ): Promise<void> {
   await tx.query(sql`
     select from login where claimed_by = ${user} and status in ('claimed', 'gathering', 'approved')
@@ -31,15 +29,15 @@ export async function lockOpenLogins(
 }
 
 /**
- * Removes the user's logins that began in this time, in Unix seconds, and takes the user's name out of those of others.
- * Reads all that began in it: an index on users would make every login write it.
+ * Removes the user's logins created in this range of Unix seconds, and the user's address from other logins that hint
+ * at it. Scans the whole range: an index on users would cost every login a write.
  */
 export async function deleteLogins(
   tx: Queryable,
   user: string,
   { from, before }: { from: number; before: number },
 ): Promise<void> {
-  // A login hint does not make a login the user's: anybody may answer it.
+  // A login that only hints at the user is not the user's: anybody may have answered it.
   await tx.query(sql`
     with named as materialized (
       select id, (claimed_by = ${user} or request ->> 'expectedUser' = ${user}) is true as is_own from login
@@ -53,8 +51,8 @@ export async function deleteLogins(
 }
 
 /**
- * Removes every row of a user but logins, the audit trail and the logouts that clients are still to be told of, which
- * the purge takes afterwards.
+ * Removes the user's rows outside `login`, except back-channel logouts that are not delivered yet; those are purged
+ * after their delivery.
  */
 export async function deleteUser(tx: Queryable, user: string): Promise<void> {
   await tx.query(sql`

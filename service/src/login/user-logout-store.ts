@@ -1,16 +1,16 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import type { OpenWindow } from "./open-window.ts";
 
 /**
  * Ends the user's logins that are approved, or wait for other members of a business, and have no code yet.
  *
- * @param opened when a login began that is still open: its index knows no more of it
  * @returns how many
  */
 export async function failOpenLogins(
   tx: Queryable,
   user: string,
-  opened: { since: number; until: number },
+  opened: OpenWindow,
 ): Promise<number> {
   const rows = await tx.query(sql`
     with failed as (
@@ -29,7 +29,7 @@ export async function failOpenLogins(
  */
 export async function listLoggedIn(
   db: Queryable,
-  page: { after: string; limit: number; now: number; opened: { since: number; until: number } },
+  page: { after: string; limit: number; now: number; opened: OpenWindow },
 ): Promise<Address[]> {
   const { after, limit, now, opened } = page;
   const rows = await db.query<{ address: Address }>(sql`
@@ -46,7 +46,7 @@ export async function listLoggedIn(
   return rows.map(({ address }) => address);
 }
 
-/** Ends tokens whose session is over: an offline login outlives it. @returns how many logins that were */
+/** Revokes tokens whose session is over, as those of an offline login outlive it. @returns how many families */
 export async function revokeOffline(db: Queryable, user: string, now: number): Promise<number> {
   const rows = await db.query(sql`
     update token_family as family

@@ -2,20 +2,13 @@ import type { Address } from "@svc/protocol";
 import type { Queryable } from "../platform/database/db.ts";
 import { withdrawOpenLogin } from "./business/business-login.ts";
 import { endSessionsOf } from "./session/session-end.ts";
+import { openWindowAt } from "./open-window.ts";
 import * as store from "./user-logout-store.ts";
-
-/** Longer than any login stays open, the difference of clocks included. */
-const openSecondsMax = 3600;
-
-/** Between which times a login that is still open can have begun. */
-export function openedAround(now: number): { since: number; until: number } {
-  return { since: now - openSecondsMax, until: now + openSecondsMax };
-}
 
 /** What the end of all of a user's logins needs to know and to call. */
 export interface UserEnd {
   readonly now: number;
-  /** Ends the ballot of members that a login has opened; ballots belong to another slice. */
+  /** Ends the members' ballot that a login opened; a callback, because ballots belong to another slice. */
   readonly withdraw: (loginId: string) => Promise<void>;
 }
 
@@ -29,8 +22,8 @@ export interface EndedLogins {
 }
 
 /**
- * Logs a user out everywhere, in the caller's transaction; clients are told by back-channel logout, and pages that wait
- * lead back to theirs. Members of a business are not asked any more for a login of the user.
+ * Logs a user out everywhere, in the caller's transaction. Clients are told by back-channel logout, and login pages
+ * that wait lead back to theirs. Members of a business are no longer asked about the user's open login.
  *
  * @returns null for an identity that never logged in
  */
@@ -39,7 +32,7 @@ export async function logOutUser(
   user: Address,
   { now, withdraw }: UserEnd,
 ): Promise<EndedLogins | null> {
-  const opened = openedAround(now);
+  const opened = openWindowAt(now);
   await withdrawOpenLogin(tx, user, { opened, withdraw });
   // Finishing a login locks it before its session.
   const unfinished = await store.failOpenLogins(tx, user, opened);
@@ -53,5 +46,5 @@ export async function listLoggedIn(
   db: Queryable,
   page: { after: string; limit: number; now: number },
 ): Promise<Address[]> {
-  return store.listLoggedIn(db, { ...page, opened: openedAround(page.now) });
+  return store.listLoggedIn(db, { ...page, opened: openWindowAt(page.now) });
 }

@@ -31,12 +31,15 @@ export interface KeptLogin {
   readonly clientId: string;
   readonly status: string;
   readonly failure: string | null;
-  /** Whether the user's wallet opened it, or no other may. A login that only hints at the user anybody may have answered. */
+  /**
+   * Whether the user's wallet claimed it, or only the user may; false if it merely hints at the user, since anybody may
+   * have answered it.
+   */
   readonly isOwn: boolean;
   readonly createdAt: number;
 }
 
-/** The end of a login, of which a client is told or was. */
+/** A back-channel logout that a client was told of, or is still to be. */
 export interface KeptLogout {
   readonly clientId: string;
   readonly createdAt: number;
@@ -89,8 +92,8 @@ export async function listLogoutsOf(
 }
 
 /**
- * Logins that began in this time, in Unix seconds, and that name the user, if only by a hint; newest first.
- * Reads all that began in it: an index on users would make every login write it.
+ * Logins created in this range of Unix seconds that name the user, if only by a hint; newest first. Scans the whole
+ * range: an index on users would cost every login a write.
  */
 export async function listLoginsOf(
   db: Queryable,

@@ -13,7 +13,7 @@ export interface LoginReport {
   readonly logouts: readonly store.KeptLogout[];
 }
 
-/** @param given.limit the most of each list but `logins`, which may be a day's more */
+/** @param given.limit the most entries of each list; `logins` may exceed it, since it is read a day at a time */
 export async function reportLogins(
   db: Queryable,
   user: Address,

@@ -17,7 +17,7 @@ import { endUndecided } from "./end-attempt.ts";
 import { announceLogin } from "./login-feed.ts";
 import type { LoginContext, SignatureVerifier } from "../login-context.ts";
 import { checkNumberGiven, isNumberRight, refuseNumber } from "./number-matching.ts";
-import { toldOf } from "./request-object.ts";
+import { claimTermsOf } from "./request-object.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
@@ -60,7 +60,7 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
   const signed = { user, signature, attempt, code, callerAddress };
   if (!(await isSignedBy(ctx, signed))) throw signatureWrong(signature);
   if (!isNumberRight(attempt, code)) {
-    // The same again gets the same answer: a wallet whose answer is lost sends it once more.
+    // A repeat gets the same answer: a wallet that did not get ours sends the number again.
     const isEnded =
       (await endUndecided(ctx, attempt, "wrong_number")) ||
       isEndedBy(await readAttempt(ctx, attempt.id), "wrong_number");
@@ -98,7 +98,7 @@ export async function decide(
   }: { attempt: Attempt; client: Client; user: Address; part: BusinessPart | null },
 ): Promise<Approved | null> {
   if (part !== null) {
-    const { requester } = toldOf(attempt);
+    const { requester } = claimTermsOf(attempt);
     return approveForBusiness(ctx, { attempt, client, user, part, requester });
   }
   const approval = {
@@ -109,7 +109,7 @@ export async function decide(
   };
   const isApproved = await store.approveAttempt(ctx.db, attempt.id, approval);
   if (!isApproved) return null;
-  // A page with a QR code asks for its code at once; on the same device the browser comes back by itself.
+  // A page with a QR code fetches its authorization code at once; on the same device the browser comes back by itself.
   announceLogin(ctx, attempt.id, { isApproved: attempt.channel === "qr" });
   return "approved";
 }
@@ -120,7 +120,10 @@ export function approvalTimes(ctx: LoginContext): { now: number; expiresAtLeast:
   return { now, expiresAtLeast: now + ctx.config.loginLifetimeSeconds };
 }
 
-/** The attempt; read again if the answer would be refused for a state that this process remembers. */
+/**
+ * The attempt. If its remembered state would refuse the answer, it is read again, because another process may have
+ * changed it.
+ */
 async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Attempt> {
   const now = ctx.clock.now();
   const known = await getAttempt(ctx, answer.loginId);
@@ -132,8 +135,8 @@ async function claimedOrWaiting(ctx: LoginContext, answer: Answer): Promise<Atte
 }
 
 /**
- * An approval gives the attempt more time, and may have been taken by another process. After a wrong number the number
- * decides what is answered.
+ * Why the state of the attempt alone refuses the answer; null if it does not. After a wrong number a claimed answer
+ * goes on to the check of the number, so that a repeat is answered in the same way.
  */
 function refusalOf(
   attempt: Attempt,
@@ -171,7 +174,7 @@ export async function isSignedBy(
   const digest = loginDigest({
     session: sessionText,
     connection,
-    requester: toldOf(attempt).requester,
+    requester: claimTermsOf(attempt).requester,
     code,
     object,
   });

@@ -173,7 +173,7 @@ export async function failAttempt(
   return failAmong(db, ["waiting", "claimed", "gathering", "approved"], { id, failure });
 }
 
-/** The same where nobody has approved it, or other members are still asked. */
+/** As {@link failAttempt}, unless it is approved. */
 export async function failUndecided(
   db: Queryable,
   id: string,
@@ -182,7 +182,7 @@ export async function failUndecided(
   return failAmong(db, ["waiting", "claimed", "gathering"], { id, failure });
 }
 
-/** The same where the acting member of a business has not approved, so that nobody else was asked. */
+/** As {@link failAttempt}, unless it is approved or, for a business, other members were asked. */
 export async function failUnasked(
   db: Queryable,
   id: string,
@@ -222,7 +222,9 @@ export interface Finish {
 
 /**
  * Turns an approved attempt into a code, once, together with the browser's session and what it now remembers as
- * approved. Nothing happens for another browser or another channel, nor for an address that was taken from the client.
+ * approved.
+ *
+ * @returns the request; null, with nothing done, for another browser or channel, or if the client lost the redirect URI
  */
 export async function finishAttempt(
   db: Queryable,

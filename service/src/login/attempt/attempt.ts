@@ -97,11 +97,11 @@ export function sameDeviceLink(base: string, loginId: string): string {
 export function errorLocation(
   request: Pick<AuthorizationRequest, "redirectUri" | "state">,
   issuer: string,
-  error: { code: string; description?: string },
+  error: { code: string; description: string },
 ): string {
   return withQuery(request.redirectUri, {
     error: error.code,
-    ...(error.description === undefined ? {} : { error_description: error.description }),
+    error_description: error.description,
     ...(request.state === undefined ? {} : { state: request.state }),
     iss: issuer,
   });

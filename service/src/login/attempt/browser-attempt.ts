@@ -54,9 +54,9 @@ export async function showStaticCode(
 
 /**
  * Restarts the same request as a new login. Pressing the button twice leads to one login, and both answers set its
- * cookie: browsers drop the answer to the first press.
+ * cookie, because browsers drop the answer to the first press.
  *
- * @returns null where that cannot be: finished, refused, or restarted too often
+ * @returns null if the login was finished, refused, or restarted too often
  * @throws {Problem} login_not_found
  */
 export async function restartLogin(
@@ -71,11 +71,12 @@ export async function restartLogin(
   const next = { ...fresh.attempt, restartsMax };
   const isRestarted = await store.restartAttempt(ctx.db, attempt.id, next);
   ctx.recent.forget(loginId);
-  // One that had failed was counted then.
+  // A failed login was counted when it failed.
   if (isRestarted && attempt.status !== "failed") ctx.metrics.logins.inc({ outcome: "restarted" });
   if (!isRestarted && !(await isJustMade(ctx, next.id))) return null;
   const left = restartedAttemptCookie(ctx.config, browser.cookieHeader, loginId);
-  // A browser that has the cookie keeps it as it is: that login may be finished by now, and is the first to make room.
+  // A browser that has the cookie keeps it unchanged: the new login may be finished by now, which marked its cookie as
+  // the first to be evicted.
   const made = isStartedBy(ctx, next, browser) ? [] : fresh.cookies;
   return { loginId: next.id, cookies: [...made, left] };
 }

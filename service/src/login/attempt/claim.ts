@@ -71,7 +71,10 @@ export function isStaticCodeOver(
   return createdAt + config.loginLifetimeSeconds <= clock.now();
 }
 
-/** The session of the link that the wallet read: of a QR code, or the login's id on the same device. */
+/**
+ * Judges the session of the link that the wallet read: a QR code's, or the login's id on the same device. @throws
+ * {Problem} login_not_found
+ */
 function judgeInput(ctx: LoginContext, input: ClaimInput): "rolling" | "static" | "stale" {
   const { loginId, session } = input;
   if (input.channel === "qr") return judgeCode(ctx, loginId, session);
@@ -79,7 +82,7 @@ function judgeInput(ctx: LoginContext, input: ClaimInput): "rolling" | "static" 
   return "rolling";
 }
 
-/** A QR code of the page, at most one step old. @throws {Problem} login_not_found, code_expired */
+/** Accepts a QR code of the page that is at most one step old. @throws {Problem} login_not_found, code_expired */
 export function checkCode(
   ctx: LoginContext,
   loginId: string,

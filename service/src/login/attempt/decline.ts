@@ -41,7 +41,7 @@ export async function declineLogin(ctx: LoginContext, refusal: Refusal): Promise
   if (!isEndedBy(now, failure)) throw lateRefusal(now, refusal);
 }
 
-/** Who approved without hearing of it, and declines now, must not believe that nobody is logged in. */
+/** A wallet that never got the answer to its approval, and declines now, must not believe that nobody is logged in. */
 function lateRefusal(attempt: Attempt, { claimSecret }: Refusal): Problem {
   const isApproved = attempt.status === "approved" || attempt.status === "finished";
   if (!isApproved || claimSecret === undefined || !isClaimedWith(attempt, claimSecret))

@@ -55,7 +55,7 @@ export async function finishLogin(
   ctx.metrics.logins.inc({ outcome: "finished" });
   return {
     location: codeLocation(request, ctx.config.baseUrl, code.text),
-    // The attempt's cookie stays a little: a form that was sent twice still finds its page, which leads on.
+    // The attempt's cookie lives a little longer: a form that was sent twice still finds its page, which leads on.
     cookies: [
       sessionCookie(ctx.config, session.secret),
       finishedAttemptCookie(ctx.config, browser.cookieHeader, loginId),

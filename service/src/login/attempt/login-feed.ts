@@ -2,7 +2,7 @@ import { openRepetition } from "../../platform/telemetry/repetition.ts";
 import type { LoginContext } from "../login-context.ts";
 import * as store from "./attempt-store.ts";
 
-/** Told that an attempt changed; `isApproved` spares a read. */
+/** Called when an attempt may have changed; `isApproved` saves reading its state. */
 type FeedListener = (change: { isApproved: boolean }) => void;
 
 /** The pages of this process that wait for changes of their attempts. */

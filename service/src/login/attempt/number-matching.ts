@@ -4,7 +4,7 @@ import { equalBytes } from "../../platform/cryptography/mac.ts";
 import type { Random } from "../../platform/context.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt, Channel } from "./attempt.ts";
-import { toldOf } from "./request-object.ts";
+import { claimTermsOf } from "./request-object.ts";
 
 /**
  * Whether the wallet that claims has to send the digits. Always with a code that does not rotate; never on the same
@@ -24,7 +24,7 @@ export function drawDigits(random: Pick<Random, "below">): string {
 
 /** The digits that the page shows; null where the wallet was not told to ask for them. */
 export function shownDigits(attempt: Attempt): string | null {
-  return toldOf(attempt).numberMatching ? attempt.digits : null;
+  return claimTermsOf(attempt).numberMatching ? attempt.digits : null;
 }
 
 /**
@@ -34,7 +34,7 @@ export function shownDigits(attempt: Attempt): string | null {
  * @throws {Problem} number_required, signature_wrong
  */
 export function checkNumberGiven(attempt: Attempt, code: string): void {
-  const isNeeded = toldOf(attempt).numberMatching;
+  const isNeeded = claimTermsOf(attempt).numberMatching;
   if (isNeeded && code === "") throw new Problem("number_required");
   if (!isNeeded) refuseNumber(code);
 }

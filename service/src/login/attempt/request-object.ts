@@ -44,8 +44,11 @@ export function signLoginObject(
   return signRequestObject(ctx, claims);
 }
 
-/** What the claiming wallet was told. It stays in force: changes of the client in between only affect later logins. */
-export function toldOf({ requestObject }: Pick<Attempt, "requestObject">): {
+/**
+ * What the request object told the claiming wallet. It stays in force: later changes of the client only affect later
+ * logins.
+ */
+export function claimTermsOf({ requestObject }: Pick<Attempt, "requestObject">): {
   requester: string;
   numberMatching: boolean;
 } {

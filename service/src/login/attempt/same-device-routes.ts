@@ -41,8 +41,9 @@ function businessOf({
 }
 
 /**
- * Where the wallet sends the browser on the same device; the bare address that follows carries no signature. It is
- * written out in full: programs that stand in for a browser compare it with `conn`, or parse it by itself.
+ * Where the wallet sends the browser on the same device. Once its answer is consumed, the browser is redirected to the
+ * bare address, which carries no signature. That redirect is absolute: programs that stand in for a browser compare it
+ * with `conn`, or parse it without a base.
  */
 export function sameDeviceRoutes(ctx: LoginContext, scope: Http): void {
   const { baseUrl } = ctx.config;

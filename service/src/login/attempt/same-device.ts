@@ -30,7 +30,7 @@ export interface Returned {
 }
 
 /**
- * Reads and consumes the wallet's answer on the same device. Repeated, it leads on again until the code is released. A
+ * Reads and consumes the wallet's answer on the same device. A repeat leads on again, until the code is released. A
  * valid answer that arrives in another browser ends the login.
  *
  * @throws {Problem} invalid_request, login_not_found, other_browser, wrong_channel, signature_wrong, login_over,
@@ -71,7 +71,7 @@ export async function returnOnSameDevice(
   return outcome ?? repeatReturn(ctx, loginId, user);
 }
 
-/** Another call was faster: the browser may have sent the same once more, and goes where the first one led. */
+/** Another call was faster: if the browser sent the same answer twice, it goes where the first one led. */
 async function repeatReturn(ctx: LoginContext, loginId: string, user: Address): Promise<Approved> {
   const { status, channel, claimedBy } = await readAttempt(ctx, loginId);
   const isOurs =
@@ -82,7 +82,7 @@ async function repeatReturn(ctx: LoginContext, loginId: string, user: Address): 
   return status === "gathering" ? "waiting" : "approved";
 }
 
-/** Claim and approval in one: the wallet asked nobody before. */
+/** Claim and approval in one, for a wallet that did not claim first. */
 async function approveAtOnce(
   ctx: LoginContext,
   given: { loginId: string; user: Address; client: Client; connection: string; acr: Acr },

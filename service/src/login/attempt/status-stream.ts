@@ -38,7 +38,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
   const followers = createFollowers();
   const keepAlive = (): void => {
     const nowMs = ctx.clock.nowMs();
-    // An event, because scripts see no comments. The page draws its codes by this time.
+    // An event, because scripts cannot see comments in the stream. The page picks the code to show by this time.
     const alive = `event: alive\ndata: ${nowMs}\n\n`;
     for (const stream of streams) {
       // A page whose login has expired asks once more by itself, and is told.
@@ -101,7 +101,10 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
   };
 }
 
-/** A second wallet's try is news of its own to a page that knows of the claim. */
+/**
+ * The name that a page gives in `after`. A second wallet's attempt is news to a page that knows of the claim, so it has
+ * its own.
+ */
 const nameOf = (state: LoginState): string =>
   state.kind === "claimed" && state.contested ? "contested" : state.kind;
 
@@ -112,7 +115,7 @@ async function readOther(
   after: string,
   given: {
     read: () => Promise<LoginState>;
-    /** Both answer with what ends them. */
+    /** Both return what undoes them. */
     follow: (wake: () => void) => () => void;
     admit: (end: () => void) => () => void;
   },
@@ -158,7 +161,7 @@ function createFollowers() {
   const byLogin = new Map<string, Set<() => void>>();
   let isClosed = false;
   return {
-    /** Who comes after the end is ended too. Returns what leaves again. */
+    /** Adds a follower; after {@link endAll}, one is ended at once. Returns what removes it. */
     admit(loginId: string, end: () => void): () => void {
       if (isClosed) queueMicrotask(end);
       const known = byLogin.get(loginId) ?? new Set();
@@ -184,7 +187,7 @@ function beginStream(reply: FastifyReply): ServerResponse {
   const response = reply.raw;
   refuseWithoutSocket(response);
   void reply.hijack();
-  // The end of one stream must not be the end of the process.
+  // Without a listener, the error of one stream would end the process.
   response.on("error", () => response.destroy());
   return response.writeHead(200, {
     "content-type": "text/event-stream",

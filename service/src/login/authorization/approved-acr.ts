@@ -4,7 +4,7 @@ import { acrAtLeast, acrWeakest } from "./acr.ts";
 /** What the user approved for a client in a session. */
 export interface SessionApproval {
   readonly scope: string;
-  /** A list of one at most, as JSON. */
+  /** A JSON array with at most one audience. */
   readonly audience: string;
   readonly acr: Acr;
 }

@@ -32,7 +32,7 @@ export function audiencesOf(client: Client): readonly string[] {
   return [...client.audiences, client.id];
 }
 
-/** What is wrong with a grant for an audience that was taken from the client since; null while it has them all. */
+/** The fault of a grant for an audience that the client has lost since; null while it has them all. */
 export function lostAudienceFault(granted: readonly string[], client: Client): OAuthProblem | null {
   const present = audiencesOf(client);
   return granted.every((audience) => present.includes(audience))

@@ -98,7 +98,10 @@ export function isRepeatable(name: ParameterName): boolean {
   return "repeatable" in authorizationParameters[name];
 }
 
-/** The members of the form for the reference: routes that use it judge by the visible list of checks, see {@link takeAnyForm}. */
+/**
+ * The parameters as a schema, for the API reference only: the routes accept any form, see {@link takeAnyForm}, and
+ * judge it by the checks of `authorization-request.ts`.
+ */
 export const authorizationMembers = Object.fromEntries(
   parameterNames.map((name) => {
     const { maxLength, description } = authorizationParameters[name];

@@ -37,7 +37,7 @@ export interface AuthorizationRequest {
   readonly expectedUser?: string;
   /** Identity that a login hint names: the session of another identity does not answer. */
   readonly hintedUser?: string;
-  /** Under which it was pushed. */
+  /** Id of the pushed request that it comes from. */
   readonly pushedId?: string;
 }
 
@@ -220,7 +220,7 @@ const checks: readonly Check[] = [
   takeState,
   refuseUnpushed,
   refuseRepeated,
-  // However long it is, a client that sends one has to learn that there are none.
+  // Before the length check: a client that sends a long request object has to learn that none are supported.
   refuseUnsupported,
   refuseLong,
   refuseLongNonce,

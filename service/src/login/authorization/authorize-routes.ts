@@ -16,12 +16,12 @@ import { authorize, type AuthorizeOutcome } from "./authorize.ts";
 import { isPersonal, urlOf } from "./request-url.ts";
 import { limitAddress } from "./start-limits.ts";
 
-/** A pushed request has all but the client behind its `request_uri`. */
+/** Only the client is required: a pushed request has the rest behind its `request_uri`. */
 const AuthorizationForm = Type.Object(authorizationMembers, { required: ["client_id"] });
 const redirectFaults = [...authorizationFaults, "request_uri_not_supported", "login_required"]
   .map((each) => `\`${each}\``)
   .join(", ");
-/** Elsewhere they are a page. */
+/** Without `prompt=none` these are shown as a page. */
 const silentFaults = "with `prompt=none` also `temporarily_unavailable` and `server_error`";
 const authorizationAnswers = {
   200: htmlPage("The page with the QR code."),
@@ -97,12 +97,13 @@ async function start(
 }
 
 /**
- * The same request as GET, for a form of another site: browsers hold our cookies back from it (SameSite=Lax), so this
- * browser's session and attempts would not be seen. Null where the form is answered as it came.
+ * The same request as a GET, for a form posted by another site: browsers withhold our cookies from it (SameSite=Lax),
+ * so this browser's session and attempts would not be seen. Null if the form is to be answered as it came.
  */
 function urlForCookies(ctx: LoginContext, form: Form, { headers }: FastifyRequest): string | null {
   if (headers["sec-fetch-site"] !== "cross-site") return null;
   if (sendsOurCookies(ctx.config, headers.cookie)) return null;
-  // Only a session can answer `none`, and its address is never shown: there the hints come along.
+  // A hint names a person, so it must not appear in the address bar. With `prompt=none` it has to come along: only a
+  // session can answer, and no page shows the address.
   return isPersonal(form) && form["prompt"] !== "none" ? null : urlOf(form);
 }

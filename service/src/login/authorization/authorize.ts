@@ -42,9 +42,9 @@ export type AuthorizeOutcome =
 interface Redirect {
   readonly kind: "redirect";
   readonly location: string;
-  /** Of an error that the client is told there. */
+  /** The error that `location` reports to the client. */
   readonly refusal?: OAuthCode;
-  /** What went wrong here, if it is no row of the tables of errors. */
+  /** An unexpected failure of ours, for the log. */
   readonly failure?: unknown;
 }
 
@@ -53,8 +53,8 @@ const cookieSlackSeconds = 600;
 
 /**
  * Judges an authorization request and answers it: with a QR page, from the browser's session, or with an error at the
- * client's redirect URI. With `prompt=none` no page may be shown (OpenID Connect Core section 3.1.2.1), so there the
- * client is also told of what fails here (RFC 6749 section 4.1.2.1).
+ * client's redirect URI. With `prompt=none` no page may be shown (OpenID Connect Core section 3.1.2.1), so then our own
+ * failures are reported to the client too (RFC 6749 section 4.1.2.1).
  *
  * @throws {OAuthProblem} when client or redirect URI are wrong: shown as a page, never sent anywhere
  */
@@ -74,9 +74,9 @@ export async function authorize(
     return await answer(ctx, { client: current, request: { ...request, ...pushed } }, browser);
   } catch (error) {
     const known = oauthProblemOf(error);
-    // As if it had been found to be used before.
+    // The pushed request was used meanwhile: answered like one that had been used before.
     if (known?.code === "invalid_request_uri") throw known;
-    // A person can read the page that says so, and try again.
+    // A person can read the error page and try again; with `prompt=none` nobody sees it.
     if (!(error instanceof OAuthProblem) && !request.prompt.includes("none")) throw error;
     const fault = known ?? new OAuthProblem("server_error", "something failed here");
     const refusal = refuse(ctx, given, { redirectUri, fault });
@@ -101,8 +101,8 @@ function refuse(
 }
 
 /**
- * A pushed request replaces all parameters but the client id (RFC 9126 section 4). With any other `request_uri` the
- * parameters of the form are returned, for its refusal.
+ * A pushed request replaces all parameters but the client id (RFC 9126 section 4). Any other `request_uri` stays among
+ * the parameters, for {@link judgeRequest} to refuse.
  */
 async function resolvePushed(
   ctx: LoginContext,
@@ -149,7 +149,7 @@ async function answer(
   return startAttempt(ctx, asked, browser);
 }
 
-/** Of a secret that no session has. */
+/** A hash that no session has. */
 const noSessionSha256 = sha256("");
 
 /** The session that may answer for the wallet (decisions section 2, Session), or null. */
@@ -159,8 +159,8 @@ async function usableSession(
   browser: BrowserCall,
 ): Promise<FoundSession | null> {
   const { client, request } = asked;
-  // Any client can have any browser asked without a page: how long that takes must not say whether somebody has logged
-  // in there to others.
+  // With `prompt=none` any client can make any browser ask invisibly. So sessions are looked up even without a cookie:
+  // the response time must not reveal whether somebody is logged in here.
   const absent = request.prompt.includes("none") ? noSessionSha256 : null;
   const secretSha256 = sessionSecretHash(ctx.config, browser.cookieHeader) ?? absent;
   if (secretSha256 === null || !isForSession(asked)) return null;
@@ -180,7 +180,7 @@ async function usableSession(
 
 /** Whether any session may answer this request. */
 function isForSession({ client, request }: Asked): boolean {
-  // Whoever acts for a business says so in the wallet, every time.
+  // Acting for a business takes a confirmation in the wallet every time.
   if (isBusinessScope(request.scope)) return false;
   // A scope that only asks for refresh tokens leaves nothing that a session may give.
   if (withoutRefresh(request.scope) === "") return false;
@@ -304,7 +304,7 @@ export function newAttempt(
       loginId,
       secret,
       createdAt: now,
-      // An approval that comes last gives the browser the lifetime of a page once more.
+      // An approval in the last second extends the attempt by the lifetime of another page.
       lifetimeSeconds: lifetimeSeconds + ctx.config.loginLifetimeSeconds + cookieSlackSeconds,
       ...(replacedId === undefined ? {} : { replacedId }),
     }),

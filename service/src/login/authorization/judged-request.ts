@@ -10,7 +10,7 @@ import {
 } from "./authorization-request.ts";
 import { userOfIdToken } from "./id-token-hint.ts";
 
-/** A request that may be answered, or its fault; without a redirect URI there is nobody but the caller to tell it to. */
+/** A request that may be answered, or its fault. Without a redirect URI, only the caller may be told of the fault. */
 export type JudgedRequest =
   | {
       readonly client: Client;
@@ -19,15 +19,15 @@ export type JudgedRequest =
     }
   | { readonly redirectUri: string | null; readonly fault: OAuthProblem };
 
-/** The parameters of a request, its own or those that were pushed. */
+/** The parameters of a request, whether sent with it or pushed. */
 interface Asked {
   readonly given: Form;
   readonly isPushed: boolean;
 }
 
 /**
- * Judges a request in full. What is refused by what is remembered of the client may be good by what it is now, and a
- * request that was pushed cannot be used again.
+ * Judges a request in full. If the client as remembered would be refused, the client as stored decides: news of its new
+ * settings may not have arrived here yet.
  */
 export async function judgeRequest(
   ctx: LoginContext,
@@ -57,7 +57,10 @@ function judgeFor(ctx: LoginContext, client: Client, { given, isPushed }: Asked)
   }
 }
 
-/** What was pushed is here by now; anything else would have to be fetched (OpenID Connect Core section 6.2). */
+/**
+ * A pushed request has been resolved by now; any other `request_uri` would have to be fetched (OpenID Connect Core
+ * section 6.2).
+ */
 function refuseUnfetched(given: Form): void {
   if (firstValueOf(given, "request_uri") === undefined) return;
   const message = "no request_uri but that of a pushed request is supported";

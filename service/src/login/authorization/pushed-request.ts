@@ -48,7 +48,9 @@ export async function pushRequest(
   return { request_uri: `${uriPrefix}${id}`, expires_in: pushedLifetimeSeconds };
 }
 
-/** A proof that comes along binds the code to its key, as `dpop_jkt` does (RFC 9449 section 10.1). @throws {OAuthProblem} */
+/**
+ * A DPoP proof sent along binds the code to its key, as `dpop_jkt` does (RFC 9449 section 10.1). @throws {OAuthProblem}
+ */
 async function bindToProof(
   ctx: LoginContext,
   { form, dpop }: { readonly form: Form; readonly dpop: string | undefined },
@@ -78,10 +80,10 @@ export async function findPushedRequest(
 }
 
 /**
- * Begins a login, and uses up the pushed request that it comes from, if any, in the same transaction.
+ * Begins a login and, in the same transaction, uses up the pushed request that it comes from, if any.
  *
- * @param begin resolves to false where it writes nothing
- * @throws {OAuthProblem} where the pushed request was used meanwhile; then nothing has begun
+ * @param begin resolves to false if it wrote nothing; the pushed request then stays
+ * @throws {OAuthProblem} if the pushed request was used meanwhile; what `begin` wrote is rolled back
  */
 export async function beginOnce(
   { db }: LoginContext,

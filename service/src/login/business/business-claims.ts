@@ -36,7 +36,7 @@ export function extOf(
       name: seat.name,
       domain: claims["domain"] ?? null,
       verified: seat.verifiedAt !== null,
-      // A seat is one in an active business; with any other the tokens are dead.
+      // Seats exist only in active businesses; tokens of any other are not live.
       status: "active",
     },
     acting_member: {

@@ -2,12 +2,13 @@ import type { Address } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { AttemptFailure } from "../attempt/attempt.ts";
+import type { OpenWindow } from "../open-window.ts";
 import type { BusinessClaims } from "./business-claims.ts";
 
 /**
- * The member's place in an active business of that environment; business and roster stay as they are until the
- * transaction ends. That the member acts may be noted meanwhile: of two approvals of one member each would wait for the
- * other.
+ * Finds the member's seat in an active business of that environment, and locks business and roster until the
+ * transaction ends. `for key share` still lets votes be noted in the roster: with a stronger lock, two approvals of one
+ * member would wait for each other.
  */
 export async function holdSeat(
   tx: Queryable,
@@ -17,7 +18,8 @@ export async function holdSeat(
     select from business_seat
     where business = ${of.business} and member = ${of.member} and environment = ${of.environment} for key share`);
   if (held.length === 0) return null;
-  // Read only now: a statement that waited for this lock sees the member as it was before the change it waited for.
+  // Read in a statement of its own: one that waits for the lock still sees the member as before the change that it
+  // waited for.
   const [row] = await tx.query<{ isVoting: boolean }>(sql`
     select is_voting as "isVoting" from business_seat where business = ${of.business} and member = ${of.member}`);
   return row ?? null;
@@ -50,13 +52,13 @@ export interface OpenLogin {
   readonly loginId: string;
   readonly member: Address;
   readonly business: Address;
-  /** Who asks, as every member approves it. */
+  /** The requester that every member's approval names. */
   readonly requester: string;
   readonly expiresAt: number;
   readonly now: number;
 }
 
-/** Takes the member's one place for an open login. False where another one of it is still open. */
+/** Registers the member's open login. False if another one is still open: a member has one at a time. */
 export async function insertOpenLogin(tx: Queryable, login: OpenLogin): Promise<boolean> {
   const { loginId, member, business, requester, expiresAt, now } = login;
   const rows = await tx.query(sql`
@@ -80,10 +82,10 @@ export async function beginGathering(tx: Queryable, id: string, now: number): Pr
 }
 
 /**
- * The members have approved; the client's organization knows the acting member from now on, whose login is as old as
- * its own approval.
+ * Approves a login that its members have approved. Its time is that of the acting member's approval, and the client's
+ * organization knows the acting member from now on.
  *
- * @param done.expiresAtLeast the browser has until then to fetch its code
+ * @param done.expiresAtLeast the browser can fetch its code until then, Unix seconds
  * @returns whose client it is, or null for a login that is over
  */
 export async function completeGathering(
@@ -129,7 +131,8 @@ export interface ShownLogin {
 }
 
 export async function listOpenLogins(db: Queryable, ids: readonly string[]): Promise<ShownLogin[]> {
-  // The ids are named for both: they sort differently here and there, so that the one leads to no index of the other.
+  // Both tables are given the ids: the columns have different collations, so neither can be looked up by the other
+  // through its index.
   return db.query<ShownLogin>(sql`
     select login.id, client_id as "clientId", request ->> 'scope' as scope, member, requester
     from business_login join login on login.id = login_id
@@ -139,13 +142,11 @@ export async function listOpenLogins(db: Queryable, ids: readonly string[]): Pro
 /**
  * The member's open login. An approval that is under way holds its claimed login and is waited for, so that what it asks
  * is found.
- *
- * @param opened when a login began that is still open: its index knows no more of it
  */
 export async function findOpenLogin(
   tx: Queryable,
   member: Address,
-  opened: { since: number; until: number },
+  opened: OpenWindow,
 ): Promise<string | null> {
   await tx.query(
     sql`select from login where claimed_by = ${member} and status = 'claimed'
@@ -165,11 +166,11 @@ export async function findActingMember(tx: Queryable, loginId: string): Promise<
 }
 
 /**
- * Ends tokens that stand on a business, and what members approved that has not become tokens yet: whoever redeems a code
- * at the same moment waits for the business, which the caller holds. One update has both, since a browser may finish a
- * login meanwhile: the row is judged as it is then.
+ * Revokes the tokens of a business, and ends its approved logins that have not become tokens yet. The caller holds the
+ * business, for which whoever redeems a code at this moment waits. One update covers approved and finished logins: if a
+ * browser finishes one meanwhile, PostgreSQL judges the row as it then is.
  *
- * @param of.since when a login began that may still become tokens: its index knows no more of it
+ * @param of.since no login created earlier can still become tokens; narrows the scan of `login` by its index
  */
 export async function endLogins(
   tx: Queryable,
@@ -190,8 +191,8 @@ export async function endLogins(
 }
 
 /**
- * Sets the domain in what tokens are made from: their families, and logins that members approved. As in
- * {@link endLogins}, one update has both.
+ * Sets the domain in what tokens are made from: token families, and approved logins that will become such, in one
+ * update for the reason given at {@link endLogins}.
  *
  * @param of.since as there
  */

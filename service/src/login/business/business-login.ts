@@ -4,6 +4,7 @@ import { SealBroken } from "../../platform/cryptography/seal.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
+import type { OpenWindow } from "../open-window.ts";
 import * as store from "./business-login-store.ts";
 import type { LoginContext } from "../login-context.ts";
 
@@ -174,16 +175,15 @@ async function fail(
 }
 
 /**
- * Ends the ballot of the user's open login for a business, in the caller's transaction, which deletes the login.
+ * Ends the ballot of the user's open login for a business, in the caller's transaction, which then ends the login.
  *
- * @param given.opened between which times a login that is still open can have begun
  * @param given.withdraw ends the ballot; called before the login is locked, as in every vote
  */
 export async function withdrawOpenLogin(
   tx: Queryable,
   user: Address,
   given: {
-    opened: { since: number; until: number };
+    opened: OpenWindow;
     withdraw: (loginId: string) => Promise<void>;
   },
 ): Promise<void> {
@@ -197,7 +197,7 @@ export async function withdrawOpenLogin(
 /** Clocks of processes differ by less. */
 const clockSlackSeconds = 300;
 
-/** Longer than a login for a business waits, is shown as approved and has a code. */
+/** The longest time from the start of a business login to the redemption of its code. */
 function untokenedSecondsMax({
   loginLifetimeSeconds,
   codeLifetimeSeconds,
@@ -206,9 +206,9 @@ function untokenedSecondsMax({
 }
 
 /**
- * Ends all logins for a business whose roster changed, that was suspended or moved, in the transaction of that change,
- * which holds the business (decisions section 2, Business login): those who agreed to them may no longer be those who
- * decide. Tokens are looked after at each use too.
+ * Ends all logins for a business whose roster changed, or that was suspended or moved: those who agreed to them may no
+ * longer be those who decide (decisions section 2, Business login). Runs in the transaction of that change, which holds
+ * the business. Each use of a token checks the seat as well.
  */
 export async function endBusinessLogins(
   ctx: Pick<LoginContext, "clock" | "config">,
@@ -220,8 +220,9 @@ export async function endBusinessLogins(
 }
 
 /**
- * Has tokens of a business, and what becomes such, name the domain that is vouched for now, in the transaction in which
- * something that was has ended, which holds the business. An access token that was issued keeps what it says.
+ * Updates the domain in the tokens of a business, and in logins that will become tokens, to the one that is vouched for
+ * now. Runs in the transaction that ended a record, which holds the business. Access tokens that were issued keep the
+ * old one.
  */
 export async function renewBusinessDomain(
   ctx: RenewalContext,
@@ -235,7 +236,7 @@ export async function renewBusinessDomain(
 
 type RenewalContext = Pick<LoginContext, "clock" | "config" | "log" | "businesses">;
 
-/** Null also where the website does not open here: what has ended ends, whatever became of other records. */
+/** Null also if the website of another record cannot be decrypted: the ended record's domain must go all the same. */
 async function findOpenedDomain(
   { businesses, log }: RenewalContext,
   tx: Queryable,

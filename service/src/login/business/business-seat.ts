@@ -29,7 +29,7 @@ export interface SeatAnswer {
   is_creator: boolean;
 }
 
-/** Null where there is none: a login of a person, or of nobody who may act any more. */
+/** Null if there is none: the login is a person's, or its member may not act any more. */
 export function seatOf(answer: SeatAnswer | null): SeatRow | null {
   if (answer === null) return null;
   return {

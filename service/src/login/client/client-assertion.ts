@@ -95,7 +95,7 @@ const checks: readonly Check[] = [checkType, checkNames, checkAudience, checkTim
 /** Why a client is not believed. */
 export interface Disproved {
   readonly fault: string;
-  /** Whether it may have been a guess: what could not even be looked at is none. */
+  /** Whether it counts as a guess; not if there was no key to try, for instance. */
   readonly isGuess: boolean;
 }
 

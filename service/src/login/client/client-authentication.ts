@@ -59,7 +59,8 @@ export async function authenticateClient(
   if (client === null) return refuse("the client is unknown");
   const proved = await prove(ctx, client, presented);
   if (!("fault" in proved)) return proved;
-  // A host of the client that is away must not lock it out for longer than it is away.
+  // While the host of the client's keys is down, its calls must not count towards a lockout that would outlast the
+  // outage.
   if (proved.isGuess) await countFailure(ctx, client.id, call.address);
   return refuse(proved.fault);
 }
@@ -96,7 +97,10 @@ export function valueOf(form: Form, name: string): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Null where a call does not use the method; what it presents is read afterwards, so that two are told of as two. */
+/**
+ * Null if the call does not use the method. Its credentials are parsed only afterwards, so that two methods are
+ * reported as such even if one is malformed.
+ */
 type Reader = (call: ClientCall) => (() => Presented) | null;
 
 const readBasic: Reader = ({ authorization, form }) => {
@@ -191,7 +195,9 @@ function readPresented(call: ClientCall): Presented {
 
 const memberNames = Object.keys(clientMembers);
 
-/** RFC 6749 section 3.2. Not every form that comes here was judged by a schema, and a repeated value would pass for none. */
+/**
+ * RFC 6749 section 3.2. Some routes accept any form, and {@link valueOf} would take a repeated value for an absent one.
+ */
 function refuseRepeated(form: Form): void {
   const repeated = memberNames.find((name) => Array.isArray(form[name]));
   if (repeated !== undefined)
@@ -211,8 +217,8 @@ function formDecode(text: string): string {
 }
 
 /**
- * What does not prove the client that is remembered may prove it as it is now: its method, secret or keys may have been
- * changed since. Only what does not do that either is refused, and may count as a guess.
+ * Judges the proof by the client as remembered and, if that fails, as stored: its method, secret or keys may have
+ * changed meanwhile. Only what fails both is refused, and may count as a guess.
  */
 async function prove(
   ctx: TokenContext,

@@ -24,7 +24,7 @@ interface Fetched {
 
 /** A removed key is forgotten after this long. */
 const lifetimeMs = 600_000;
-/** A signature by none of the keys, or a fetch that failed, may ask for the set again, but not more often than this. */
+/** Shortest time between two fetches of a set, whether after a failure or for a signature by an unknown key. */
 const refetchMs = 30_000;
 const timeoutMs = 5_000;
 const responseBytesMax = 64 * 1024;
@@ -56,10 +56,12 @@ export interface Signed {
   isBy(key: KeyObject): boolean;
 }
 
-/** Where no key is there to try, the client may have published one: that `cannot be fetched`, or `lately`. */
+/**
+ * Why there was no key to try: the set cannot be fetched, or was fetched so lately that it is not fetched again yet.
+ */
 export type Untried = "cannot be fetched" | "lately";
 
-/** Whether a key of the client made the signature, where there was one to try. */
+/** Whether a key of the client made the signature, or why none could be tried. */
 export async function isSignedByClient(
   ctx: TokenContext,
   client: Client,
@@ -98,8 +100,8 @@ function importKeys(keys: readonly ClientJwk[]): NamedKey[] {
 }
 
 /**
- * The set behind a `jwks_uri`, asked for anew when it is older than `maxAgeMs`; calls at the same time share one request,
- * and nobody waits for it who can do with what is known.
+ * The set behind a `jwks_uri`, fetched again if it is older than `maxAgeMs` and {@link refetchMs} have passed since the
+ * last attempt. Concurrent calls share one request.
  */
 async function fetchedKeys(ctx: TokenContext, uri: string, maxAgeMs: number): Promise<Fetched> {
   const source = sourceOf(ctx, uri);
@@ -120,7 +122,7 @@ async function askAgain(ctx: TokenContext, uri: string, source: Source): Promise
   }
 }
 
-/** The one that was needed longest ago is forgotten first. */
+/** Evicts the least recently used source beyond {@link urisMax}. */
 function sourceOf(ctx: TokenContext, uri: string): Source {
   const { sources } = cacheOf(ctx);
   const source: Source = sources.get(uri) ?? { known: undefined, asking: undefined };
@@ -137,7 +139,7 @@ function isUsable(
   return nowMs - known.fetchedAtMs < maxAgeMs || nowMs - known.triedAtMs < refetchMs;
 }
 
-/** Where the fetch after a set's lifetime has to wait, the set is over nonetheless. */
+/** A set past its lifetime has no keys, even while {@link refetchMs} delays the next fetch. */
 function withinLifetime(known: Fetched, nowMs: number): Fetched {
   return nowMs - known.fetchedAtMs < lifetimeMs ? known : { ...known, keys: [] };
 }
@@ -171,7 +173,7 @@ async function requestKeys(ctx: TokenContext, uri: string): Promise<readonly Nam
     const keys: unknown[] = document.keys;
     return keys.slice(0, keysMax).flatMap((key) => usableKeys(key));
   } catch {
-    // Whatever stands there, it is no key set.
+    // The body is not JSON.
     return null;
   }
 }

@@ -19,11 +19,7 @@ function nameOf(clientId: string, address: string): string {
   return `secret:${clientId}:${limitNetworkOf(address)}`;
 }
 
-/**
- * Refuses before the secret is looked at: a right guess after too many wrong ones must not be told apart.
- *
- * @throws {Problem} rate_limited
- */
+/** Refuses before the secret is looked at: after too many wrong guesses, a right one must not be recognisable. */
 export function refuseBlocked(ctx: TokenContext, clientId: string, address: string): void {
   const blocked = blockedByLimiter.get(ctx.limits);
   if (blocked === undefined || blocked.size === 0) return;

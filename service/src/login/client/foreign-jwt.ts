@@ -6,7 +6,7 @@ export const foreignAlgorithms = ["ES256", "RS256"] as const;
 
 export type ForeignAlgorithm = (typeof foreignAlgorithms)[number];
 
-/** A JWT of somebody else, taken apart; nothing in it is proved before {@link isSignedBy}. */
+/** A JWT of somebody else, parsed; nothing in it is proved before {@link isSignedBy}. */
 export interface ForeignJwt {
   readonly header: Readonly<Record<string, unknown>>;
   readonly claims: Readonly<Record<string, unknown>>;
@@ -17,7 +17,10 @@ export interface ForeignJwt {
 const jwtLengthMax = 8192;
 const modulusBitsMin = 2048;
 const modulusBitsMax = 8192;
-/** A proof brings its own key along: under an exponent as long as the modulus it takes a hundred times as long to verify. */
+/**
+ * A DPoP proof brings its own key: with an exponent as long as the modulus, verifying it would take a hundred times as
+ * long.
+ */
 const exponentMax = 0xffff_ffffn;
 
 /** Reads the compact form (RFC 7515 section 3.1); null for anything else. */
@@ -28,7 +31,7 @@ export function parseForeignJwt(text: string): ForeignJwt | null {
   const claims = parseSegment(claimsText);
   const signature = bytesOfBase64url(signatureText);
   if (header === null || claims === null || signature === null) return null;
-  // Extensions that must be understood are not (RFC 7515 section 4.1.11).
+  // We understand no critical extension, so a JWT with one must be rejected (RFC 7515 section 4.1.11).
   if (header["crit"] !== undefined || header["b64"] !== undefined) return null;
   return { header, claims, signingInput: `${headerText}.${claimsText}`, signature };
 }

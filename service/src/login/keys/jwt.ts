@@ -5,7 +5,7 @@ import { bytesOfBase64url } from "@svc/protocol";
 export const accessTokenTyp = "at+jwt";
 export const idTokenTyp = "JWT";
 
-/** What signs: a private key and everything about it that goes into a header. */
+/** A key pair, and what a header says about it. */
 export interface JwtKey {
   readonly kid: string;
   readonly algorithm: "RS256" | "ES256";
@@ -32,7 +32,7 @@ export function signJwt(key: JwtKey, typ: string, claims: object): string {
   return `${input}.${bytes.toString("base64url")}`;
 }
 
-/** Whether the last segment of a token is this key's signature over the rest, in the one spelling that it has. */
+/** Whether the last segment of a token is this key's signature over the rest, in canonical base64url. */
 export function isSignedWith(key: JwtKey, token: string): boolean {
   const at = token.lastIndexOf(".");
   const signature = bytesOfBase64url(token.slice(at + 1));

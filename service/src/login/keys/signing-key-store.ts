@@ -18,7 +18,7 @@ export async function listKeys(db: Queryable): Promise<SigningKeyRow[]> {
     from signing_key where revoked_at is null order by purpose, starts_at`);
 }
 
-/** Of every key that was not revoked, what decides who signs. Until the transaction ends nobody else changes it. */
+/** What decides who signs, for every key that was not revoked. Nobody else changes it until the transaction ends. */
 export async function lockKeys(
   tx: Queryable,
 ): Promise<Pick<SigningKeyRow, "kid" | "purpose" | "startsAt">[]> {

@@ -1,3 +1,4 @@
+import type { Client } from "../../accounts/index.ts";
 import type { ScheduledKey } from "../../platform/cryptography/key-schedule.ts";
 import type { JwtKey } from "./jwt.ts";
 
@@ -18,6 +19,11 @@ export function algorithmOf(purpose: KeyPurpose): "RS256" | "ES256" {
 
 export function keySetOf(purpose: KeyPurpose): KeySetName {
   return purpose === "wallet-es256" ? "wallet" : "login";
+}
+
+/** Which keys sign the id and logout tokens of a client. */
+export function purposeFor({ idTokenAlgorithm }: Client): KeyPurpose {
+  return idTokenAlgorithm === "ES256" ? "login-es256" : "login-rs256";
 }
 
 /** The keys of one purpose. */

@@ -44,11 +44,12 @@ const channel = "signing-key";
 const generateKeyPair = promisify(generateKeyPairWithCallback);
 const modulusBits = 2048;
 const kidBytes = 16;
-/** Verifiers whose clock runs behind. */
+/** For verifiers whose clock runs behind. */
 const retentionSlackSeconds = 900;
 /**
- * Whatever the lifetime is here, a token may have been given the longest one, by a process with another setting. Request
- * objects, which wallets verify, live less: an offer is open for an hour at most.
+ * How long a key stays published after its successor has started. Counts the longest lifetime that a setting allows,
+ * since another process may have issued tokens under its own setting. Request objects, which wallets verify, live less:
+ * an offer is open for an hour at most.
  */
 const retentionSeconds = accessTokenSecondsMax + retentionSlackSeconds;
 
@@ -73,12 +74,12 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
   };
   const read = async (): Promise<void> => {
     const rows = await store.listKeys(ctx.db);
-    // Before any is opened: one that does not open keeps none in use that was revoked.
+    // Revoked keys go before any key is opened: if one cannot be, the revoked ones must not stay in use.
     use(keys.filter(({ kid }) => rows.some((row) => row.kid === kid)));
     use(openKeys(ctx, rows, keys));
   };
   let reading: Promise<void> = Promise.resolve();
-  // One after the other: of two at once the one that read first might end last, and bring a revoked key back.
+  // One read after the other: of two at once, the older could finish last and bring a revoked key back.
   const refresh = async (): Promise<void> => {
     reading = reading.then(read, read);
     return reading;
@@ -113,7 +114,7 @@ export async function openSigningKeys(ctx: KeyContext): Promise<SigningKeys> {
  */
 export async function ensureKeys(ctx: KeyContext): Promise<void> {
   const known = await store.listKeys(ctx.db);
-  // A process that only believes that their time is over would end keys that all others sign with.
+  // A process with a wrong clock would retire keys that all others still sign with.
   if (known.length > 0 && !(await isClockRight(ctx.db, ctx.clock))) return;
   const now = ctx.clock.now();
   const lifetimeSeconds = ctx.config.keyLifetimeSeconds;
@@ -126,7 +127,7 @@ export async function ensureKeys(ctx: KeyContext): Promise<void> {
       }
     }),
   );
-  // The first id token of a login is a hint for as long as its session or its tokens last, though expired by then.
+  // An id token is accepted as a hint, though expired, for as long as its session or its tokens last.
   const { refreshAbsoluteSeconds, sessionAbsoluteSeconds } = ctx.config;
   const hintSeconds = Math.max(refreshAbsoluteSeconds, sessionAbsoluteSeconds);
   await store.purgeKeys(ctx.db, now - retentionSeconds - hintSeconds);
@@ -154,7 +155,7 @@ export async function makeKey(
   return { kid, purpose, publicJwk, privateSealed, createdAt: now, startsAt };
 }
 
-/** Keys that are known already are kept as they are: opening one again would cost a decryption and its caches. */
+/** Reuses keys that are open already: opening one again would cost a decryption and lose its cached headers. */
 function openKeys(
   ctx: KeyContext,
   rows: readonly store.SigningKeyRow[],
@@ -180,7 +181,10 @@ function openKey(ctx: KeyContext, row: store.SigningKeyRow): SigningKey {
   };
 }
 
-/** Types of tokens that come back to us. Access tokens are RS256 alone, so that resource servers need one algorithm. */
+/**
+ * Keys by the headers of the tokens that come back to us. Access tokens are RS256 alone, so that resource servers need
+ * one algorithm.
+ */
 function indexByHeader(keys: readonly SigningKey[]): ReadonlyMap<string, SigningKey> {
   const entries = keys.flatMap((key): [string, SigningKey][] => {
     if (keySetOf(key.purpose) !== "login") return [];

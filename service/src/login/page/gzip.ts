@@ -11,9 +11,10 @@ export const takesGzip = ({ headers }: FastifyRequest): boolean =>
 const level = 3;
 
 /**
- * Sends a login's page, packed if the browser takes that and `mayPack`: it is more than half of what a login loads.
+ * Sends a login's page, compressed if the browser takes that and `mayPack`: the page is more than half of what a login
+ * loads.
  *
- * @param of.mayPack false for a page that shows the two digits, which its packed size would tell in part
+ * @param of.mayPack false for a page that shows the two digits: its compressed size would reveal a part of them
  */
 export function sendPage(
   html: string,

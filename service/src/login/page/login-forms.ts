@@ -20,7 +20,9 @@ export function loginForm(
   </form>`;
 }
 
-/** Opens a wallet on the same device. Tools find it by its hook while the login waits. */
+/**
+ * The link to a wallet on the same device. `isHook` adds the attribute by which tools find it while the login waits.
+ */
 export function walletLink(
   { locale, sameDeviceLink }: LoginView,
   { isHook }: { isHook: boolean },

@@ -5,7 +5,7 @@ import { foreign, markup, say, type Markup } from "./page-markup.ts";
 import type { Locale } from "../../platform/http/pick-locale.ts";
 import type { TextKey } from "./page-texts.ts";
 
-/** The headings of the states that are always called the same. */
+/** The headings of states that have only one. */
 const headings = {
   opened: "confirmTitle",
   gathering: "gatheringTitle",
@@ -24,7 +24,7 @@ function headingOfClaim(digits: string | null): TextKey {
   return digits === null ? "confirmTitle" : "numberTitle";
 }
 
-/** The script fills it in and counts down. */
+/** Hidden until the script fills it in and counts down. */
 export function timeLeft(locale: Locale): Markup {
   return markup`<p class="left" role="timer" data-left hidden>
     ${say(locale, "timeLeft", { time: markup`<span data-time></span>` })}
@@ -64,7 +64,7 @@ export function renderOpened(view: LoginView): Markup {
     ${backLink(view)}`;
 }
 
-/** If no script watches for the approval, the person says when it is done. */
+/** A button for pages where no script notices the approval: the person says when it is given. */
 function carryOn(view: LoginView): Markup {
   const label = say(view.locale, "continue");
   const button = markup`<p class="hint">${say(view.locale, "approvedContinue")}</p>

@@ -62,7 +62,7 @@ function renderWhole(view: LoginView, slots: PageSlots): string {
   });
 }
 
-/** Tabs and histories show its beginning, and a screen reader begins with it: the state comes first. */
+/** The state comes first: tabs and histories show only the beginning, and a screen reader starts with it. */
 function titleOf({ locale, clientName, state }: LoginView): Markup {
   const heading = headingOf(state);
   const title = say(locale, "title", { client: foreignPlain(clientName) });
@@ -130,7 +130,7 @@ function scanWay(view: LoginView, code: Markup | null): Markup {
     <p class="or"><span>${say(locale, "or")}</span></p>`;
 }
 
-/** Shown by the style sheet, in place of a code that is over because no script came to renew it. */
+/** The style sheet shows it in place of a code that is out of date because no script came to renew it. */
 function reloadHint({ locale, loginId }: LoginView): Markup {
   return markup`<p class="late">
     ${say(locale, "incomplete")}

@@ -7,9 +7,7 @@ import { backLocation, type LoginState, stateOf } from "../attempt/login-state.t
 import { type Locale, pickLocale } from "../../platform/http/pick-locale.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 
-/**
- * Everything that the page of a login shows; texts that others wrote are escaped when the page is rendered, not before.
- */
+/** Everything that the page of a login shows. Texts that others wrote are escaped only when the page is rendered. */
 export interface LoginView {
   readonly loginId: string;
   readonly clientName: string;
@@ -35,7 +33,7 @@ export interface LoginView {
   readonly backUrl: string;
   readonly isBusiness: boolean;
   /**
-   * The client accepts no login by QR code (`acr`), so the page shows no code, with which every wallet would be
+   * The client accepts no login by QR code (`acr`), so the page shows no code: every wallet that scans it would be
    * refused.
    */
   readonly isSameDeviceOnly: boolean;

@@ -1,10 +1,10 @@
 /**
- * Headers of every page: no script, style or frame that is not ours, no copy in a cache, no address passed on.
+ * Headers of every page: no foreign script, style or frame, no copy in a cache, no address passed on.
  *
- * A form may lead to the client, and Chromium counts the client's own redirects from there as targets of the form too.
- * We cannot know where those lead, so a page of a client allows `https:` and the scheme of the client's address; forms
- * of any other page lead only to us. A page of a client may be a popup whose opener waits for it to close or to report
- * the outcome, so it keeps its opener, which can navigate it but not look into it.
+ * A form may lead to the client, and Chromium applies `form-action` to the redirects that follow as well, the client's
+ * own included. We cannot know where those lead, so a page of a client allows `https:` and the scheme of the client's
+ * address; forms of any other page lead only to us. A page of a client may be a popup whose opener waits for it to
+ * close or to report the outcome, so it keeps its opener, which can navigate it but not look into it.
  *
  * @param options.leadsTo the client's address that a form of this page ends at
  * @see https://www.w3.org/TR/CSP3/#directive-form-action

@@ -91,7 +91,10 @@ function partsOf(locale: Locale, key: TextKey): readonly string[] {
   return parts;
 }
 
-/** A name that somebody else chose, isolated from the text around it, and left as it is where a browser translates. */
+/**
+ * A name that somebody else chose: isolated from the direction of the text around it, and never translated by a
+ * browser.
+ */
 export function foreign(name: string): Markup {
   return markup`<bdi translate="no">${name}</bdi>`;
 }
@@ -100,12 +103,15 @@ export function foreign(name: string): Markup {
 const rightToLeft =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** The same where no element can be. Only for names that need it: the marks are boxes in the title bar of an old desktop. */
+/**
+ * As {@link foreign}, for places that allow no element, such as the title. Isolates only names that need it: old
+ * desktops show the marks as boxes.
+ */
 export function foreignPlain(name: string): Markup {
   return rightToLeft.test(name) ? markup`\u2068${name}\u2069` : markup`${name}`;
 }
 
-/** What a link of ours may never start with; a registered redirect URI may have a scheme of its own (RFC 8252). */
+/** Schemes that no link of ours may have. A registered redirect URI may have a scheme of its own (RFC 8252). */
 const executable = /^\s*(?:javascript|data|vbscript|blob|file):/i;
 
 /** Characters that a browser drops, or a reader does not see, at the beginning of an address. */

@@ -48,7 +48,8 @@ export function showLogin(
     ...pageHeaders({ leadsTo: attempt.request.redirectUri }),
     "set-cookie": [...cookies],
   });
-  // What it holds of secrets by then is random, and whoever varies what it repeats begins another login (BREACH).
+  // Safe against BREACH: the secrets in a waiting page are random, and an attacker who varies the reflected parts
+  // begins another login each time.
   const mayPack = view.state.kind === "waiting";
   return sendPage(renderLoginPage(view), { request, reply, mayPack });
 }
@@ -98,7 +99,10 @@ export async function showError(
     .send(page);
 }
 
-/** `ui_locales` of this request or of the login that it is about; a database that fails is not asked again. */
+/**
+ * `ui_locales` of this request, or of the login that it is about; not read after a failure of ours, such as a database
+ * that is down.
+ */
 async function uiLocalesOf(
   ctx: LoginContext,
   request: FastifyRequest,

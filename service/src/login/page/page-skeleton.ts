@@ -29,7 +29,9 @@ const anyMark = new RegExp(`(${Object.values(marks).join("|")})`);
 
 const skeletons = new Map<string, readonly string[]>();
 
-/** The waiting page of a login, from the skeleton of its client: a twentieth of what rendering it costs. */
+/**
+ * The waiting page of a login, assembled from the skeleton of its client at a twentieth of the cost of rendering it.
+ */
 export function renderFromSkeleton(view: LoginView, slots: PageSlots, render: Render): string {
   const values: Readonly<Record<string, string>> = {
     [marks.data]: slots.data.markup,
@@ -73,8 +75,9 @@ function skeletonOf(view: LoginView, render: Render): readonly string[] {
 }
 
 /**
- * A single character beyond Latin-1 would make every page a string of two bytes per character, which takes three times
- * as long to send. `replaceAll` leaves such a string one of two bytes, whatever it has replaced; the copy is of one.
+ * Writes other characters as references. A single one beyond Latin-1 would make the page a string of two bytes per
+ * character, which takes three times as long to send. `replaceAll` keeps such a representation whatever it replaces, so
+ * the result is copied.
  */
 function inAscii(page: string): string {
   const ascii = page.replaceAll(/[^\0-\x7f]/gu, (character) => `&#${character.codePointAt(0)};`);

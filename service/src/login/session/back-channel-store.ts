@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-/** A logout that a client has to be told of, taken for one try. */
+/** A logout to deliver to a client, leased for one try. */
 export interface LogoutDelivery {
   readonly id: string;
   readonly clientId: string;
@@ -11,7 +11,7 @@ export interface LogoutDelivery {
   readonly sessionId: string | null;
   /** When the login ended. */
   readonly createdAt: number;
-  /** This try included; also the fence: a process that holds an older count has lost its lease. */
+  /** This try included. Also the fencing token: a process that holds an older count has lost its lease. */
   readonly attempts: number;
 }
 
@@ -23,16 +23,16 @@ export interface Lease {
   readonly perClient: number;
   /** How many this process has under way, by client. */
   readonly underWay: Readonly<Record<string, number>>;
-  /** Nothing of their clients is taken now. */
+  /** Their clients get nothing more for now. */
   readonly fullOrganizations: readonly string[];
 }
 
 /**
- * Takes deliveries that are due, from one client after the other, so that a long queue of one hides no other; two
- * processes never take the same one while its lease runs.
+ * Leases deliveries that are due, from one client after the other, so that a long queue of one hides no other. Two
+ * processes never hold the same one while its lease runs.
  *
- * Where ids find the rows, here and below, `true` is a value: a plain `ended_at is null` would let PostgreSQL read all
- * that wait instead, as it does with a plan that was made while none did.
+ * Where rows are found by id, here and below, `true` is passed as a value: for a plain `ended_at is null`, a plan that
+ * was made while nothing waited would read all that wait.
  */
 export async function leaseDeliveries(db: Queryable, lease: Lease): Promise<LogoutDelivery[]> {
   return db.query<LogoutDelivery>(sql`
@@ -86,9 +86,9 @@ export async function postponeDelivery(
 }
 
 /**
- * Removes deliveries that ended before a moment, and all that ended of users who were deleted.
+ * Removes deliveries that ended before a moment, and every ended one of a deleted user.
  *
- * @returns how many went; fewer than `limit` means that none is left
+ * @returns how many were removed; fewer than `limit` means that none is left
  */
 export async function purgeDeliveries(
   db: Queryable,

@@ -3,6 +3,7 @@ import type { Client } from "../../accounts/index.ts";
 import { doDueWork, type DueWorkSignals } from "../../platform/due-work.ts";
 import * as store from "./back-channel-store.ts";
 import { signJwt } from "../keys/jwt.ts";
+import { purposeFor } from "../keys/signing-key.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /** `typ` of logout tokens (OpenID Connect Back-Channel Logout section 2.4). */
@@ -13,13 +14,17 @@ const tokenLifetimeSeconds = 120;
 const lateRetrySeconds = 3600;
 /** Seconds after a failed try until the next. */
 const retrySeconds = [5, 30, 120, 600, lateRetrySeconds] as const;
-/** What failed after all of them is given up, but not sooner than after so long. */
+/**
+ * A delivery that failed after all of them is given up, but not sooner than this: tries of processes that died use them
+ * up within minutes.
+ */
 const patienceSeconds = retrySeconds.reduce((sum, each) => sum + each, 0);
-/** Fails the lease of a process that died; longer than a try can take. */
+/** The lease of a process that died expires after this; longer than a try can take. */
 const leaseSeconds = 60;
 /**
- * Under way in one process; of one client a part, since one that hangs keeps each for the whole timeout. An organization
- * has any number of clients, so it gets no more while it has as many as are free: half of what the others leave.
+ * Deliveries under way in one process, and of one client: a client that hangs keeps each of its own for the whole
+ * timeout. An organization can have any number of clients, so it gets no more while it has as many under way as are
+ * free.
  */
 const underWayMax = 64;
 const underWayPerClient = 8;
@@ -34,7 +39,7 @@ export async function deliverLogouts(
 ): Promise<number> {
   return doDueWork<store.LogoutDelivery>(
     {
-      // All under way may be one organization's, so half of what is free.
+      // One organization may take all that is leased, so only half of what is free is leased at a time.
       limitBeside: ({ length }) => Math.ceil((underWayMax - length) / 2),
       lease: async (limit, underWay) => leaseDue(ctx, underWay, limit),
       carryOut: async (delivery) => deliver(ctx, delivery),
@@ -86,7 +91,7 @@ async function deliver(ctx: TokenContext, delivery: store.LogoutDelivery): Promi
   await store.postponeDelivery(ctx.db, delivery, now + waitSeconds);
 }
 
-/** Tries of processes that died count as well, and may all be over within minutes. @returns null after the last try */
+/** @returns seconds until the next try; null after the last one */
 function waitAfter({ attempts, createdAt }: store.LogoutDelivery, now: number): number | null {
   const waitSeconds = retrySeconds[attempts - 1];
   if (waitSeconds !== undefined) return waitSeconds;
@@ -95,7 +100,7 @@ function waitAfter({ attempts, createdAt }: store.LogoutDelivery, now: number): 
 
 type Listener = Client & { readonly backchannelLogoutUri: string };
 
-/** The client if it wants to be told; it may have said so since this process has read it. */
+/** The client, if it wants to be told; settings that changed since it was cached count. */
 async function findListener(ctx: TokenContext, id: string): Promise<Listener | null> {
   const remembered = await ctx.clients.find(id);
   if (remembered === null) return null;
@@ -124,13 +129,12 @@ function signLogoutToken(
   delivery: store.LogoutDelivery,
 ): string {
   const now = ctx.clock.now();
-  const purpose = client.idTokenAlgorithm === "ES256" ? "login-es256" : "login-rs256";
-  return signJwt(ctx.signingKeys.current(purpose), logoutTokenTyp, {
+  return signJwt(ctx.signingKeys.current(purposeFor(client)), logoutTokenTyp, {
     iss: ctx.config.baseUrl,
     sub: subjectOf(delivery.user),
     aud: client.id,
     iat: now,
-    // RFC 8417 section 2.2: a client that is told late can tell newer logins from those that ended.
+    // RFC 8417 section 2.2: a client that is told late can tell later logins from those that ended.
     toe: delivery.createdAt,
     exp: now + tokenLifetimeSeconds,
     jti: ctx.random.bytes(16).toString("base64url"),

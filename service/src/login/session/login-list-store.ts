@@ -1,7 +1,7 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
 export interface LoginRow {
-  /** Of a family of tokens, or of a session in which none is left. */
+  /** Of a token family, or of a session that has none left. */
   readonly id: string;
   readonly clientId: string;
   readonly createdAt: number;
@@ -18,8 +18,8 @@ export interface LoginListPage {
 }
 
 /**
- * Families with a token that is good, and browser sessions that live and would answer for a client that has no such family any
- * more: one row for each session, with the newest of those clients.
+ * Token families with a good token, and live browser sessions that would answer for a client without such a family: one
+ * row for each session, with the newest of those clients.
  */
 export async function listLogins(
   db: Queryable,
@@ -50,7 +50,7 @@ export async function listLogins(
     order by created_at desc, id desc limit ${limit}`);
 }
 
-/** The session of a login of this user, which may have none, without a lock; null when there is no such login. */
+/** Finds a live login of this user, without a lock. Its session may be null; null when there is no such login. */
 export async function findLoginOf(
   db: Queryable,
   user: string,
@@ -64,7 +64,7 @@ export async function findLoginOf(
   return login ?? null;
 }
 
-/** Whether this was a login of the user that has ended, and its session with it. */
+/** Whether this is a login of the user that has ended, together with its session. */
 export async function wasLoginOf(db: Queryable, user: string, id: string): Promise<boolean> {
   const rows = await db.query(sql`
     select from token_family left join session on session.id = session_id
@@ -74,7 +74,7 @@ export async function wasLoginOf(db: Queryable, user: string, id: string): Promi
   return rows.length > 0;
 }
 
-/** Revokes a family alone. Back-channel logout follows from a session's end. */
+/** Revokes one family. Clients are not told: back-channel logout follows only from a session's end. */
 export async function revokeFamily(db: Queryable, id: string, now: number): Promise<boolean> {
   const rows = await db.query(sql`
     update token_family set revoked_at = ${now}, revoked_reason = 'ended_by_user', successor_sealed = null

@@ -53,7 +53,7 @@ export async function listLogins(
   };
 }
 
-/** A disabled client keeps its name: the session that a login at it began may hold for others, and can be ended. */
+/** A disabled client keeps its name: a session that began with it may still answer for others, and can be ended. */
 async function describeClient(
   ctx: LoginContext,
   id: string,
@@ -71,18 +71,18 @@ function parseCursor(cursor: string): { createdAt: number; id: string } {
 }
 
 /**
- * Ends a login of this user with its session and everything that came from that session. One that has ended stays as it
- * is: a wallet whose answer is lost asks again. False when there is none.
+ * Ends a login of this user, with its session and everything that came from that session. One that has ended already is
+ * no error: a wallet that did not get our answer asks again. False when there is none.
  */
 export async function endLogin(ctx: LoginContext, user: Address, id: string): Promise<boolean> {
   return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now();
     const found = await store.findLoginOf(tx, user, { id, now });
     if (found === null) return store.wasLoginOf(tx, user, id);
-    // The session first, as everywhere: whoever locks the family before it can meet a logout that comes the other way.
+    // The session first, as everywhere: locking the family first could deadlock with a logout.
     const isSessionEnded = found.sessionId !== null && (await endSession(tx, found.sessionId, now));
     const isEnded = isSessionEnded || (await store.revokeFamily(tx, id, now));
-    // Another call was faster and has said so.
+    // Another call was faster, and has written the audit entry.
     if (!isEnded) return true;
     await ctx.audit.record(tx, { actor: user, action: "login.end", subject: id });
     return true;

@@ -30,8 +30,9 @@ export type LogoutOutcome =
   | { readonly kind: "again"; readonly query: string }
   | { readonly kind: "stayed" }
   /**
-   * Logged out, or nobody was logged in. `location`: where the client wants the browser. `cookieEnded`: the browser's
-   * cookie is of a session that is over. A browser that sent none (a POST from another site) may hold one of a live session.
+   * Logged out, or nobody was logged in. `location`: where the client wants the browser. `cookieEnded`: the browser
+   * sent a cookie, and its session is over. One that sent none (a POST from another site) may still hold that of a live
+   * session.
    */
   | { readonly kind: "done"; readonly location: string | null; readonly cookieEnded: boolean };
 
@@ -63,7 +64,7 @@ export async function logOut(ctx: TokenContext, call: LogoutCall): Promise<Logou
     return decide(ctx, { call, asked, session, confirmation });
   }
   if (asked.hint !== null) {
-    // The hint is the client's word for its own login, whoever has logged in to this browser since.
+    // The hint lets the client end its own login, whoever has logged in to this browser since.
     await end(ctx, asked.hint.sessionId);
     if (session === null || session.id === asked.hint.sessionId) return done;
   }
@@ -71,7 +72,7 @@ export async function logOut(ctx: TokenContext, call: LogoutCall): Promise<Logou
     const { client } = asked;
     const hidden = {
       ...parametersOf(call.form),
-      // Where the hint named the client, the form has to: the hint does not come along.
+      // The hint does not come along, so the form has to name the client.
       ...(client === null ? {} : { client_id: client.id }),
       confirm: confirmationOf(ctx, session, asked),
     };
@@ -113,7 +114,7 @@ function finish(
 
 const names = ["client_id", "post_logout_redirect_uri", "state", "ui_locales"] as const;
 
-/** What goes on from one step to the next. The hint stays behind: it would end up in an address. */
+/** The parameters for the next step. The hint is left out, since it would end up in an address. */
 function parametersOf(form: Form): Record<string, string> {
   const entries = names.map((name) => [name, valueOf(form, name)] as const);
   const given = entries.filter(([, value]) => value !== undefined);

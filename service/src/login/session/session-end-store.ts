@@ -12,8 +12,8 @@ export async function endSession(
 }
 
 /**
- * Ends everything that came from a session. Runs after {@link endSession}, as a statement of its own: it must see what
- * a code was turned into while that one waited.
+ * Revokes all families of a session. A statement of its own after {@link endSession}: it must see tokens that were
+ * issued for a code while that one waited for its lock.
  */
 export async function revokeSessionFamilies(
   db: Queryable,
@@ -25,7 +25,7 @@ export async function revokeSessionFamilies(
     where session_id = ${sessionId} and revoked_at is null`);
 }
 
-/** Every client that the user logged in to within the session, and that wants to be told of its end. */
+/** Queues a logout for every client that the user logged in to within the session and that wants to be told. */
 export async function insertLogouts(
   db: Queryable,
   session: { id: string; user: string; now: number },

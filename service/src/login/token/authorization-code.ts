@@ -2,7 +2,8 @@ import type { Random } from "../../platform/context.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 
 /**
- * A code names its login, so it is found by the primary key, and needs no index that every change would have to write.
+ * A code names its login, so it is found by the primary key: an index on codes would cost every change of a login a
+ * write.
  */
 export interface AuthorizationCode {
   readonly text: string;

@@ -87,7 +87,7 @@ async function readPresented(
   };
 }
 
-/** What a check looks at: the code as issued, and the request for it. */
+/** The code as issued, and the request for it. */
 interface Asked {
   readonly code: store.CodeRow;
   readonly request: TokenRequest;
@@ -121,9 +121,7 @@ const checkDpopKey: Check = ({ code, request }) =>
     ? null
     : grantFault("the DPoP key is not the one that the login was bound to");
 
-/**
- * Only after client and verifier were checked: nobody else may end a login by repeating a code that was seen somewhere.
- */
+/** After client and verifier are checked: nobody else may end a login by presenting a code that was seen somewhere. */
 const checkReuse: Check = ({ code }) =>
   code.familyId === null
     ? null

@@ -7,9 +7,9 @@ import { listOrigins } from "./origin-store.ts";
 import type { TokenContext } from "../token-context.ts";
 import { userinfoPath } from "./userinfo.ts";
 
-/** For how long a registered origin is accepted without asking the database again; a new one is seen at once. */
+/** How long a registered origin is accepted without reading the list again; a new one is seen sooner. */
 const originsLifetimeMs = 30_000;
-/** A flood of unregistered origins reads the list no more often than this. */
+/** Unregistered origins make the list be read no more often than this. */
 const rereadMs = 1_000;
 const preflightSeconds = 600;
 
@@ -41,7 +41,10 @@ export function createRegisteredOrigins(ctx: TokenContext): RegisteredOrigins {
   };
 }
 
-/** An origin that some client has may be this one's since it was read; others are not worth a statement. */
+/**
+ * Whether the origin is the client's. One that is only another client's in the cache may have become this client's
+ * since; any other is not worth a query.
+ */
 async function isOwnOrigin(
   { clients }: TokenContext,
   { client, origin, origins }: { client: Client; origin: string; origins: RegisteredOrigins },
@@ -59,9 +62,9 @@ function hasOrigin(client: Client, origin: string): boolean {
 }
 
 /**
- * Opens these paths to scripts: the preflight for the origins of every client, the answer itself, errors included, only
- * for the origins of the client that it is for. What names no client of ours, or could not be read, is for none: that
- * it is refused may be read from the origins of every client. Never with credentials.
+ * Opens these paths to scripts, never with credentials. Preflights are open to the origins of every client. An answer,
+ * error or not, is only for the origins of the client that the call names. A refused call that names no known client,
+ * or could not be parsed, may be read from the origins of every client.
  */
 export function allowClientOrigins(
   ctx: TokenContext,
@@ -76,7 +79,8 @@ export function allowClientOrigins(
     void reply.header("vary", "Origin");
     const { origin } = request.headers;
     if (origin === undefined) return;
-    // As long as nobody knows: whoever has waited for a database that is away must not wait for the origins as well.
+    // Set until the client is known: if that look-up fails with the database, the hook for errors must not wait for the
+    // origins as well.
     ofClients.add(request);
     const client = await findNamedClient(ctx, request);
     if (client === null) ofClients.delete(request);

@@ -19,7 +19,7 @@ export const introspectionPath = "/oauth2/introspect";
 
 const confidentialMethods = authenticationMethods.filter((method) => method !== "none");
 
-/** What the service can do, as OpenID Connect Discovery section 3 and RFC 8414 section 2 want it said. */
+/** The service's metadata (OpenID Connect Discovery section 3, RFC 8414 section 2). */
 function metadataOf(config: Config): Record<string, unknown> {
   const base = config.baseUrl;
   return {

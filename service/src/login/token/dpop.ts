@@ -12,7 +12,7 @@ import {
 } from "../client/foreign-jwt.ts";
 import type { OneTimeValue } from "./used-once-store.ts";
 
-/** A proof of possession that holds for this very call (RFC 9449 section 4.3), but for its `jti`, which must be spent. */
+/** A proof of possession that is valid for this call (RFC 9449 section 4.3), once its `jti` is spent. */
 export interface DpopProof {
   /** Thumbprint of its key (RFC 7638). */
   readonly jkt: string;
@@ -47,7 +47,7 @@ const checkSignature: Check = ({ jwt, key, algorithm }) =>
 const checkMethod: Check = ({ jwt }, call) =>
   jwt.claims["htm"] === call.method ? null : "htm is not the method of this call";
 
-/** All but query and fragment counts, also a user name. */
+/** Everything but query and fragment is compared, a user name included. */
 const checkUrl: Check = ({ jwt }, call) => {
   const htu = jwt.claims["htu"];
   const url = typeof htu === "string" ? URL.parse(htu) : null;
@@ -61,7 +61,10 @@ const checkTime: Check = ({ jwt }, call) => {
   return isNow ? null : `iat is not within ${windowSeconds} seconds of now`;
 };
 
-/** A client may narrow that further, as in any JWT (RFC 7519 sections 4.1.4 and 4.1.5); `nbf` is given the same slack as `iat`. */
+/**
+ * A client may narrow the window, as in any JWT (RFC 7519 sections 4.1.4 and 4.1.5); `nbf` gets the same slack as
+ * `iat`.
+ */
 const checkLife: Check = ({ jwt }, call) => {
   const { exp, nbf } = jwt.claims;
   if (exp !== undefined && !(typeof exp === "number" && exp > call.now)) return "exp is past";

@@ -1,10 +1,11 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
 /**
- * Removes families of one page that cannot yield a good token any more: over, long revoked, or idle for too long. The
- * pages are the whole table, since an index on these columns would make every refresh write it.
+ * Reads one page of token families, by id, and removes those that cannot yield a good token any more: expired, long
+ * revoked, or idle for too long. Pages through the whole table, since an index on these columns would cost every
+ * refresh a write.
  *
- * @returns the last id of the page, behind which the next one begins; null where there was none
+ * @returns the last id of the page, for `after` of the next one; null for an empty page
  */
 export async function purgeFamilies(
   db: Queryable,

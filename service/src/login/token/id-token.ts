@@ -1,6 +1,7 @@
 import type { Client } from "../../accounts/index.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { idTokenTyp, signJwt } from "../keys/jwt.ts";
+import { purposeFor } from "../keys/signing-key.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /** How the user proved itself (RFC 8176): by possession of the key in its wallet. */
@@ -39,8 +40,7 @@ export function signIdToken(
     amr: authenticationMethods,
     ...(Object.keys(input.ext).length === 0 ? {} : { ext: input.ext }),
   };
-  const purpose = input.client.idTokenAlgorithm === "ES256" ? "login-es256" : "login-rs256";
-  return signJwt(ctx.signingKeys.current(purpose), idTokenTyp, claims);
+  return signJwt(ctx.signingKeys.current(purposeFor(input.client)), idTokenTyp, claims);
 }
 
 /** OpenID Connect Core section 3.1.3.6; both algorithms in use hash with SHA-256. */

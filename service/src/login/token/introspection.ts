@@ -8,7 +8,8 @@ import {
   refuseReplayedAssertion,
   spendAssertion,
 } from "../client/client-authentication.ts";
-import { type ClaimSource, extOf } from "../business/business-claims.ts";
+import { extOf } from "../business/business-claims.ts";
+import { readLiveClaims } from "./live-claims.ts";
 import { parseRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";
 import { getValue } from "./token-request.ts";
@@ -38,8 +39,8 @@ export type Introspection =
 const inactive: Introspection = { active: false };
 
 /**
- * Tells a confidential client whether a token is good. It learns only about tokens of its own and access tokens for
- * an audience of its own; every other one is inactive, as is one that never was.
+ * Tells a confidential client whether a token is good. It learns only about its own tokens and access tokens for its
+ * own audiences; any other is inactive, just like one that never existed.
  *
  * @throws {OAuthProblem} | {Problem}
  */
@@ -76,7 +77,8 @@ async function introspectAccess(
     await spendAssertion(ctx, oneTime);
     return inactive;
   }
-  const live = await readLiveClaims(ctx, familyOf(token), { now, oneTime });
+  const given = { now, oneTime, refuseReplay: refuseReplayedAssertion };
+  const live = await readLiveClaims(ctx, familyOf(token), given);
   if (live === null) return inactive;
   return {
     active: true,
@@ -85,18 +87,6 @@ async function introspectAccess(
     token_type: token.cnf === undefined ? "bearer" : "DPoP",
     token_use: "access_token",
   };
-}
-
-/** One call, whether or not the caller proved itself by an assertion. */
-async function readLiveClaims(
-  ctx: TokenContext,
-  familyId: string,
-  { now, oneTime }: { now: number; oneTime: readonly OneTimeValue[] },
-): Promise<ClaimSource | null> {
-  if (oneTime.length === 0) return ctx.findLiveClaims(familyId);
-  const { row, spent } = await store.findLiveClaimsOnce(ctx.db, familyId, { now, oneTime });
-  if (spent.length < oneTime.length) refuseReplayedAssertion();
-  return row;
 }
 
 async function introspectRefresh(

@@ -132,9 +132,9 @@ const checkAudience: Check = ({ family, request, presented }) => {
   return lostAudienceFault(family.audience, request.client);
 };
 
-/** Why a refresh is refused, however old its token is: the first that does not hold. */
+/** Checked for any genuine token, however old; the first fault is the answer. */
 const checks: readonly Check[] = [checkClient, checkLife];
-/** Likewise for the newest token and a repeat of the one before. */
+/** Checked in addition for the newest token, and for a repeat of the one before. */
 const presentedChecks: readonly Check[] = [checkDpopKey, checkScope, checkAudience];
 
 function refuseFaulty(asked: Asked, by: readonly Check[]): void {
@@ -158,8 +158,8 @@ async function repeatOrRefuse(
     nowMs: databaseNowMs(ctx.clock),
     graceMs: ctx.config.refreshGraceSeconds * 1000,
   });
-  // Of a reused token nothing more is checked: a thief who was faster chose the key that the family is bound to, and that
-  // must not hide the reuse.
+  // A reused token skips these: a thief who refreshed first may have bound the family to another key, and a fault of
+  // the key must not hide the reuse.
   if (use !== "reused") refuseFaulty(asked, presentedChecks);
   if (use === "newest")
     throw new Error("the newest refresh token of a family was refused for no reason");
@@ -167,7 +167,7 @@ async function repeatOrRefuse(
     use === "repeated" ? ctx.successors.open(presented.token, family.successorSealed) : null;
   if (successor !== null)
     return issue(ctx, request, { presented, family, refreshToken: successor });
-  // Its mac proves that it is one of ours, and it is not the newest: two parties hold tokens of this family.
+  // Its mac proves that it is genuine, and it is not the newest: two parties hold tokens of this family.
   ctx.log.warn(
     { clientId: family.clientId },
     "a refresh token was used twice; its family is revoked",

@@ -5,11 +5,11 @@ import type { RefreshRow } from "./token-store.ts";
 
 /**
  * What the use of a genuine refresh token means. `repeated`: it was replaced last, within the grace, and comes with the
- * same key, so the answer before was probably lost. `reused`: it is older, so two parties hold tokens of its family.
+ * same key, so our answer was probably lost. `reused`: two parties hold tokens of its family.
  */
 export type RefreshUse = "newest" | "repeated" | "reused";
 
-/** @param call.graceMs for how long the token that was replaced last may be repeated */
+/** @param call.graceMs for how long the previous token may be repeated */
 export function judgeRefreshUse(
   family: Pick<RefreshRow, "refreshSha256" | "previousSha256" | "rotatedAtMs" | "dpopJkt">,
   token: Pick<RefreshToken, "sha256">,

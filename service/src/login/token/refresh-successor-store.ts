@@ -1,6 +1,6 @@
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-/** Deletes the sealed successors of these families that are from before a time, in Unix milliseconds. */
+/** Deletes the sealed successors of these families that were made by `beforeMs`, Unix milliseconds. */
 export async function deleteSuccessors(
   db: Queryable,
   familyIds: readonly string[],
@@ -12,9 +12,9 @@ export async function deleteSuccessors(
 }
 
 /**
- * Deletes the sealed successors of one page of families that are from before a time, in Unix milliseconds.
+ * As {@link deleteSuccessors}, for one page of all families, by id.
  *
- * @returns the last id of the page, behind which the next one begins; null where there was none
+ * @returns the last id of the page, for `after` of the next one; null for an empty page
  */
 export async function deleteSuccessorsOfPage(
   db: Queryable,

@@ -7,8 +7,8 @@ import * as store from "./refresh-successor-store.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /**
- * Successors of refresh tokens, sealed under the token that each replaces: the database alone cannot open them. They
- * are deleted as soon as the grace is over.
+ * Successors of refresh tokens, each sealed under the token that it replaces, so that the database alone cannot open
+ * them. They are deleted as soon as the grace is over.
  */
 export interface RefreshSuccessors {
   seal(previous: RefreshToken, successor: RefreshToken): Buffer;
@@ -18,7 +18,7 @@ export interface RefreshSuccessors {
   note(familyId: string, rotatedAtMs: number): void;
   /** Deletes successors of this process whose grace is over, in one statement. */
   sweep(): Promise<void>;
-  /** Deletes such successors of any process, as a killed one leaves them behind. Reads the whole table. */
+  /** Deletes such successors of every process, since one that was killed leaves them behind. Reads the whole table. */
   sweepAll(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ const context = "refresh-successor";
 /** Above this, the oldest are left to `sweepAll`. */
 const notedMax = 100_000;
 
-/** Remembers families in memory: an index that finds their successors would cost every refresh more. */
+/** Keeps the families in memory: an index to find their successors would cost every refresh a write. */
 export function createRefreshSuccessors(
   ctx: Pick<TokenContext, "config" | "db" | "clock">,
 ): RefreshSuccessors {

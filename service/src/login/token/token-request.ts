@@ -68,7 +68,7 @@ export function refuseReplays(request: TokenRequest, spent: readonly string[]): 
   refuseReplayedProof();
 }
 
-/** A parameter without which the grant means nothing. @throws {OAuthProblem} invalid_request */
+/** A required parameter. @throws {OAuthProblem} invalid_request */
 export function getValue(form: Form, name: string): string {
   const value = valueOf(form, name);
   if (value === undefined) throw new OAuthProblem("invalid_request", `${name} is missing`);

@@ -59,7 +59,7 @@ const userinfoFailures = oauthRefusals({
 export async function tokenRoutes(ctx: TokenContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     useOAuthErrors(ctx, scope);
-    // Forms alone (RFC 6749 section 4.1.3): a JSON body would get past what a browser's preflight guards.
+    // Only forms (RFC 6749 section 4.1.3).
     scope.removeContentTypeParser("application/json");
     const paths = [tokenPath, revocationPath, userinfoPath];
     allowClientOrigins(ctx, scope, { paths, origins: createRegisteredOrigins(ctx) });

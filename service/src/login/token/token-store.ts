@@ -22,10 +22,10 @@ export interface FamilyRow extends ClaimSource {
   readonly expiresAt: number;
 }
 
-/** As a statement answers with it. */
+/** A family as a statement returns it. */
 type Answered<Row extends FamilyRow> = Omit<Row, "seat"> & { readonly seat: SeatAnswer | null };
 
-/** What one that spends answers with in addition. */
+/** What a statement that spends one-time values returns in addition. */
 interface Spent {
   /** Null where it found no family. */
   readonly id: string | null;
@@ -112,7 +112,7 @@ export async function redeemCode(db: Queryable, code: Redemption): Promise<Spend
   return { row: id === null ? null : { ...row, seat: seatOf(seat) }, spent };
 }
 
-/** What is known about a code that could not be redeemed. */
+/** A code that could not be redeemed. */
 export interface CodeRow {
   readonly clientId: string;
   readonly redirectUri: string;

@@ -2,11 +2,11 @@ import { addressOfSubject } from "@svc/protocol";
 import type { Form } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
-import { type ClaimSource, extOf } from "../business/business-claims.ts";
+import { extOf } from "../business/business-claims.ts";
 import { valueOf } from "../client/client-authentication.ts";
+import { readLiveClaims } from "./live-claims.ts";
 import { checkDpopProof, type DpopProof, type ProvedCall } from "./dpop.ts";
 import type { TokenContext } from "../token-context.ts";
-import * as store from "./token-store.ts";
 
 /** A call to `/userinfo`. */
 export interface UserinfoCall {
@@ -49,7 +49,9 @@ const checkClient: Check = async ({ ctx, token, scheme }) => {
     refuse(scheme, "the access token's client is disabled");
 };
 
-/** A bound token must not be taken without its proof, nor a proof be taken for a binding (RFC 9449 section 7.1). */
+/**
+ * A bound token needs its proof, and a token that is not bound must not pass for one that is (RFC 9449 section 7.1).
+ */
 const checkScheme: Check = ({ token, scheme }) => {
   if (token.cnf !== undefined && scheme === "Bearer")
     refuse("DPoP", "the access token is bound to a DPoP key");
@@ -84,20 +86,13 @@ export async function readUserinfo(ctx: TokenContext, call: UserinfoCall): Promi
   const asked = { ctx, call, scheme, text, token, now: ctx.clock.now() };
   for (const check of checks) await check(asked);
   const proof = scheme === "DPoP" ? checkProof(asked) : null;
-  const live = await readLiveClaims(asked, proof);
+  const live = await readLiveClaims(ctx, familyOf(token), {
+    now: asked.now,
+    oneTime: proof === null ? [] : [proof.oneTime],
+    refuseReplay: () => refuseProof("the DPoP proof was used before"),
+  });
   if (live === null) return refuse(scheme, "the access token was revoked");
   return { sub: token.sub, ext: extOf(ctx, live, token.scope) };
-}
-
-async function readLiveClaims(
-  { ctx, token, now }: Asked,
-  proof: DpopProof | null,
-): Promise<ClaimSource | null> {
-  if (proof === null) return ctx.findLiveClaims(familyOf(token));
-  const oneTime = [proof.oneTime];
-  const { row, spent } = await store.findLiveClaimsOnce(ctx.db, familyOf(token), { now, oneTime });
-  if (spent.length === 0) refuseProof("the DPoP proof was used before");
-  return row;
 }
 
 function checkProof({ ctx, call, text, token, now }: Asked): DpopProof {
@@ -119,8 +114,8 @@ function proveAtResource(header: string, call: ProvedCall): DpopProof {
 }
 
 /**
- * Exactly one of the ways of RFC 6750 section 2; never the query string, which is told also to a caller that sends the
- * token properly as well.
+ * Takes the token from exactly one of the places of RFC 6750 section 2. The query string is none of them; a token there
+ * is refused even beside a proper one.
  */
 function readToken(call: UserinfoCall): { scheme: Scheme; text: string } {
   const { authorization, form, query } = call;

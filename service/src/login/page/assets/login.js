@@ -6,7 +6,7 @@
 import { encodeQR } from "qr";
 
 /**
- * As the service names it; `lapsed` where nobody has said yet how it ended.
+ * The kinds of the service's states, and `lapsed`: the time is up, and the service has not said yet how the login ended.
  *
  * @typedef {"waiting" | "opened" | "claimed" | "gathering" | "lapsed" | "approved" | "finished" | "failed"} Kind
  */
@@ -27,13 +27,16 @@ const quietZone = 4;
 const answerTimeoutMs = 40_000;
 /** It answers any other question at once; a slow network takes seconds. */
 const promptTimeoutMs = 10_000;
-/** So long after its time a login that was approved in time can still be finished. */
+/** A login that was approved in time can be finished for this long after its end. */
 const graceMs = 120_000;
 const retryMsMax = 10_000;
-/** A stream says the state at once, and then every 15 s that it lives. One that a proxy holds back fails in silence. */
+/** A stream sends the state at once, and then something every 15 s. One that a proxy buffers fails silently. */
 const firstWordMs = 3000;
 const silenceMsMax = 20_000;
-/** A wall clock that goes so far from ours was set, or ours stood still while the machine slept. */
+/**
+ * If the wall clock departs this far from the monotonic one, it was set, or the machine slept, during which the latter
+ * stands still.
+ */
 const clocksApartMsMax = 1000;
 const order = [
   "waiting",
@@ -51,11 +54,11 @@ const root = find(document, "[data-login]");
 const page = JSON.parse(root.dataset["login"] ?? "");
 const macs = (root.dataset["macs"] ?? "").split(" ");
 const path = `/oauth2/login/${page.loginId}`;
-/** What the service's clock is ahead of the time since this page began, which nobody sets. */
+/** How far the service's clock is ahead of this page's monotonic clock, which nobody can set. */
 let serverAheadMs = page.nowMs - arrivedMs();
 let wallAheadMs = Date.now() - performance.now();
 let isAsking = false;
-/** What the title ends with in every state. */
+/** The end of the title, the same in every state. */
 const titleEnd =
   page.kind === "waiting"
     ? document.title
@@ -68,12 +71,15 @@ let shownStep = -1;
 let stream = null;
 let streamFaults = 0;
 let silence = 0;
-/** Whether the service has told of the login: then the browser held its cookie, and loses it when the login is over. */
+/**
+ * Whether the service has answered about this login: then the browser held its cookie, which it loses when the login is
+ * over.
+ */
 let isHeld = false;
-/** Of the poll whose answers count: one that nobody needs any more would keep a connection for as long as it waits. */
+/** Of the poll whose answers count. Any other is aborted, since it would keep a connection for as long as it waits. */
 let polling = new AbortController();
 
-// The style sheet takes a code away that no script renews.
+// The style sheet hides a code that no script renews; this script does renew it.
 root.querySelector(".late")?.remove();
 for (const renewed of root.querySelectorAll(".live")) renewed.classList.remove("live");
 if (kind === "approved") void finish();
@@ -90,7 +96,7 @@ addEventListener("pageshow", (event) => {
 
 // The time, and the code that belongs to it.
 
-/** When the first byte of the page came: that is as near to `nowMs` as this machine can say. */
+/** When the first byte of the page came: the closest to `nowMs` that this machine can tell. */
 function arrivedMs() {
   const [navigation] = performance.getEntriesByType("navigation");
   const isTimed = navigation instanceof PerformanceNavigationTiming && navigation.responseStart > 0;
@@ -102,9 +108,10 @@ function serverNowMs() {
 }
 
 /**
- * News may come late, after this machine slept, and never early: what leads to a later time is right.
+ * An event may arrive late, after this machine slept, but never early. So only one that moves the time forward is
+ * right.
  *
- * @param {number} nowMs of the service; no number for a word without it
+ * @param {number} nowMs of the service; NaN if the event has none
  */
 function noteTime(nowMs) {
   if (nowMs > 0) serverAheadMs = Math.max(serverAheadMs, nowMs - performance.now());
@@ -124,7 +131,7 @@ function tick() {
   else setTimeout(tick, 1000 - (serverNowMs() % 1000));
 }
 
-/** Only the service can tell whether this machine slept or its clock was set, and its answer brings the time along. */
+/** Only the service can tell whether this machine slept or its clock was set; its answer carries the time. */
 async function compareClocks() {
   const aheadMs = Date.now() - performance.now();
   if (isAsking || Math.abs(aheadMs - wallAheadMs) <= clocksApartMsMax) return;
@@ -180,7 +187,7 @@ function pathOf(matrix) {
   return drawn;
 }
 
-/** The time is up by our clock; what the service says counts, because it may have been approved in the last moment. */
+/** The time is up by our clock. The service decides, because the login may have been approved at the last moment. */
 async function expire() {
   const status = await ask("", { withinMs: firstWordMs }).catch(() => null);
   if (status !== null) apply(status);
@@ -188,7 +195,7 @@ async function expire() {
   setTimeout(tick, 1000);
 }
 
-/** Nobody can use the code any more. How the login ended is asked for on. */
+/** Nobody can use the code any more. The page keeps asking how the login ended. */
 function lapse() {
   kind = "lapsed";
   find(root, "[data-contested]").hidden = true;
@@ -198,7 +205,7 @@ function lapse() {
 
 // What happens to the login.
 
-/** A stream holds a connection, of which a browser has six for all its tabs: only a page in view keeps one. */
+/** A stream holds one of the six connections that a browser has for all its tabs, so only a page in view keeps one. */
 function follow() {
   if (stream !== null || isEnded() || document.hidden) return;
   if (streamFaults >= 2) {
@@ -248,7 +255,7 @@ function wake() {
   unfollow();
   if (isEnded()) return;
   if (kind === "waiting" && !page.isStatic) drawStep(Math.floor(serverNowMs() / stepMs));
-  // A poll begins with that question.
+  // A poll starts with this request itself.
   if (streamFaults < 2) void ask("").then(apply, () => {});
   follow();
 }
@@ -257,7 +264,8 @@ async function poll() {
   polling.abort();
   const round = (polling = new AbortController());
   let retryMs = 500;
-  // Whoever waits for news learns late that there is no connection, or that it is back.
+  // While the connection is lost, ask for an answer at once: a long poll would be late to notice that it is lost, or
+  // back.
   let isLost = true;
   while (!round.signal.aborted && !isEnded()) {
     try {
@@ -276,7 +284,7 @@ async function poll() {
   }
 }
 
-/** What is shown, as the service names it: a second wallet's try is news of its own. */
+/** What is shown, as the service names it; a second wallet's attempt has a name of its own. */
 function known() {
   const isContested = kind === "claimed" && !find(root, "[data-contested]").hidden;
   return isContested ? "contested" : kind;
@@ -298,7 +306,8 @@ async function ask(query, { isOver, withinMs } = {}) {
   if (!response.ok) {
     const reason = await reasonOf(response);
     if (reason === "login_over") return { kind: "failed", failure: "over" };
-    // The cookie of a login stays for minutes after its time: while that runs, a browser that never held it did not keep it.
+    // The login's cookie outlives its time by minutes. So if it is missing before the time is up, this browser did not
+    // keep it.
     if (reason === "login_not_found")
       return { kind: "failed", failure: isHeld || leftMs() <= 0 ? "over" : "no_cookie" };
     throw new Error(`status ${response.status}`);
@@ -312,10 +321,11 @@ async function ask(query, { isOver, withinMs } = {}) {
 }
 
 /**
- * The service's own reason for a refusal. A proxy has other words while the service is away, whatever its status.
+ * The service's own reason for a refusal. A proxy in front of a service that is down answers something else, with any
+ * status.
  *
  * @param {Response} response
- * @returns {Promise<string>} empty for words of somebody else
+ * @returns {Promise<string>} empty for an answer that is not the service's
  */
 async function reasonOf(response) {
   const body = await response.json().catch(() => null);
@@ -326,7 +336,7 @@ async function reasonOf(response) {
 function apply(status) {
   if (isEnded()) return;
   if (order.indexOf(status.kind) < order.indexOf(kind)) {
-    // It is open after all, and that is what its page shows.
+    // The login is open after all; its page shows that.
     if (kind === "lapsed") location.replace(path);
     return;
   }
@@ -370,17 +380,17 @@ function showFailed({ failure = "over", canRestart = true }) {
   show(panel);
 }
 
-/** The code comes in this answer alone, to the browser that holds the cookie. */
+/** The authorization code comes only in this answer, to the browser that holds the cookie. */
 async function finish() {
   show(templateOf("approved"));
   for (let retryMs = 1000; ; retryMs = Math.min(2 * retryMs, retryMsMax)) {
     const response = await fetch(`${path}/finish`, {
       method: "POST",
       headers: { accept: "application/json" },
-      // Late is better than never: the code comes once.
+      // Waits long: the code comes only once.
       signal: endingWithin(answerTimeoutMs).signal,
     }).catch(() => null);
-    // One that breaks off is asked for again: the next says where the person can go.
+    // If the answer breaks off, the next one says where the person can go.
     const answer = response?.ok ? await response.json().catch(() => null) : null;
     if (answer !== null) return location.replace(answer.location);
     if (response !== null && response.status < 500 && (await reasonOf(response)) !== "")
@@ -416,26 +426,26 @@ function show(panel) {
   const place = find(root, "[data-state]");
   const hadFocus = place.contains(document.activeElement);
   showOffline(false);
-  // What was taken for sure is not told again when the service says it.
+  // The page has shown this state already, before the service confirmed it.
   if (place.textContent === panel.textContent) return;
   place.replaceChildren(panel);
   showTimeLeft();
   const heading = find(place, "h2");
   document.title = `${heading.textContent} – ${titleEnd}`;
-  // The focus on the heading says it already.
+  // A screen reader reads the heading out when it gets the focus.
   const said = "h2 ~ p:not(.hint, .back, .left, .pulse)";
   const spoken = [...(hadFocus ? [] : [heading]), ...place.querySelectorAll(said)];
   find(document, "[data-status]").textContent = spoken
     .map((element) => element.textContent)
     .join(" ");
   if (hadFocus) heading.focus();
-  // At a high zoom the new state may lie elsewhere than the one before it.
+  // At a high zoom the new state may be out of view.
   for (const seen of [heading, place.querySelector("[data-code]")])
     seen?.scrollIntoView({ block: "nearest" });
 }
 
 /**
- * Seen and heard, once each time that it changes (WCAG 2.2, 4.1.3).
+ * Shows and announces it, once for each change (WCAG 2.2, 4.1.3).
  *
  * @param {boolean} isOffline
  */
