@@ -42,7 +42,7 @@ import {
 import { listKybEvents } from "../../service/src/webhooks/event-store.ts";
 import { moveEvents } from "../../service/src/webhooks/index.ts";
 import { purgePaces } from "../../service/src/webhooks/retention-store.ts";
-import { markLooked, takeDueHints } from "../../service/src/wallets/push-store.ts";
+import { markExamined, takeDueHints } from "../../service/src/wallets/push-store.ts";
 import { plansOf } from "../query-plan.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -196,7 +196,7 @@ async function addVotes(): Promise<void> {
 test("hints look at the votes, invitations and devices that nobody has looked at, and at no other", async () => {
   await addVotes();
   const [marked, taken] = await plansOf(world.ctx.db, async (db) => {
-    await markLooked(db, 20);
+    await markExamined(db, 20);
     await takeDueHints(db, { now: 0, businesses: [address] });
   });
   for (const index of ["ballot_unhinted", "business_unhinted", "push_subscription_new"])

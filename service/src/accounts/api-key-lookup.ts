@@ -15,7 +15,7 @@ import { entitlementsWith } from "./entitlement.ts";
 import { openRowCache } from "./row-cache.ts";
 import { openUseRecord } from "./use-record.ts";
 
-/** The keys of this installation, from memory, rarely from the database. */
+/** Looks up API keys: in memory, rarely in the database. */
 export interface ApiKeys extends AsyncDisposable {
   /**
    * Reads the `Authorization` header of a KYC or KYB call: the key alone, without `Bearer` (service document,
@@ -25,7 +25,7 @@ export interface ApiKeys extends AsyncDisposable {
    * damaged or foreign
    */
   authenticate(authorization: string | undefined): Promise<ApiKey>;
-  /** The same for a management key. @throws {Problem} apikey_missing | apikey_invalid */
+  /** As {@link authenticate}, for a management key. @throws {Problem} apikey_missing | apikey_invalid */
   authenticateManagement(authorization: string | undefined): Promise<ManagementKey>;
 }
 
@@ -86,7 +86,7 @@ export async function openApiKeys(ctx: Ctx): Promise<ApiKeys> {
  */
 export function readApiKey(authorization: string | undefined): ApiKeyText {
   if (authorization === undefined || authorization === "") throw new Problem("apikey_missing");
-  // People are used to this from other services. Saying so reveals nothing about any key.
+  // Other services take keys this way. Saying so reveals nothing about any key.
   if (/^Bearer /i.test(authorization))
     throw new Problem("apikey_invalid", { message: "the API key is sent alone, without Bearer" });
   const presented = parseApiKey(authorization);
@@ -95,8 +95,8 @@ export function readApiKey(authorization: string | undefined): ApiKeyText {
 }
 
 /**
- * The MAC covers the prefix too, so the environment cannot be changed; another installation has another key. It costs
- * ten times as much as the hash, so it is computed only once while the row is cached.
+ * Verifies the key's text. The MAC covers the prefix too, so nobody can change the environment, and its key is this
+ * installation's own. It costs ten times as much as a hash, so while the row is cached it is computed only once.
  *
  * @throws {Problem} apikey_invalid
  */

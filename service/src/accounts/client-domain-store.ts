@@ -101,7 +101,7 @@ export async function recordCheck(tx: Queryable, check: CheckResult): Promise<Kn
   return before ?? null;
 }
 
-/** Takes domains whose check is due; two processes never take the same one. */
+/** Leases domains whose check is due; two processes never hold the same one. */
 export async function leaseDueDomains(
   db: Queryable,
   lease: { id: string; now: number; until: number; limit: number },

@@ -84,8 +84,7 @@ export function parseCallbackHosts(texts: readonly string[], profile: Profile): 
   for (const host of hosts) {
     const scheme = /^(?:localhost|127\.0\.0\.1)(?::|$)/.test(host) ? "http" : "https";
     const url = parsePublicUrl(`${scheme}://${host}/`, { profile, ownHosts: [] });
-    // A text that is parsed as a longer URL, or that a URL would spell differently, would never be equal to a
-    // callback's host.
+    // A text that a URL parser extends or spells differently would never equal a callback's host.
     if ("refused" in url || url.host !== host || url.pathname !== "/" || url.search !== "")
       throw invalidRequest(
         "a host is a public name in lower case, with a port other than 443 where one is used",

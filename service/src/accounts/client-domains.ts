@@ -22,7 +22,7 @@ const proofTokenBytes = 24;
 const proofBytesMax = 1024;
 const proofTimeoutMs = 5_000;
 const checkEverySeconds = 86_400;
-/** Spreads the checks, so that domains added together are not checked together for ever. */
+/** Spreads the checks, so that domains that were added together are not always checked together. */
 const checkSpreadSeconds = 3_600;
 
 /** How the proof was found; `waived` on a developer's own machine. */
@@ -102,9 +102,9 @@ export async function moveLocalDomain(
 }
 
 /**
- * Sets the only hosts that callbacks of the domain's orders may have, or removes the list (null) so that any host may
- * be used. Orders that wait keep their callback. With a list, a stolen API key cannot have an
- * order's data sent anywhere else; what it can read itself, and the endpoint of business events, are not held to it.
+ * Sets the only hosts that callbacks of the domain's orders may have, or allows any host (null). Orders that wait keep
+ * their callback. With a list, whoever steals an API key cannot have an order's data sent elsewhere; the list does not
+ * restrict what the key can read, nor the endpoint of business events.
  *
  * @throws {Problem} invalid_request, client_domain_not_found
  */
@@ -206,7 +206,7 @@ async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise
   warnOf(ctx, domain, await ctx.db.transaction(async (tx) => recordCheck(ctx, tx, check)));
 }
 
-/** What a check has to tell, as the audit trail names it, and as a warning for the operator. */
+/** What a check may reveal, by its name in the audit trail, with the warning for the operator. */
 const warnings = {
   "client-domain.proof-found": null,
   "client-domain.proof-lost": "the proof of a domain was not found any more",
@@ -223,7 +223,7 @@ function warnOf({ log }: Ctx, { id }: ClientDomain, news: readonly News[]): void
   }
 }
 
-/** @param before the domain as the check before this one left it; of one that was never proved there is no news */
+/** @param before the domain before this check; one that was never proved has no news */
 function newsOf(
   before: ClientDomain,
   { found, profile, now }: { found: ProofFound | null; profile: Profile; now: number },
@@ -239,7 +239,7 @@ function newsOf(
   ];
 }
 
-/** Records a check, whoever asked for it. @returns what it has to tell, which the audit trail has then */
+/** Records a check. @returns its news, which the audit trail then has */
 async function recordCheck(
   ctx: Ctx,
   tx: Queryable,
@@ -261,8 +261,8 @@ async function recordCheck(
   if (before === null) return [];
   const known = { ...domain, ...before };
   const { profile } = ctx.config;
-  // Cached clients and keys have to be told only when the domain becomes verified; that it stops being verified follows
-  // from the time.
+  // Cached clients and keys are read again only when the domain becomes verified; that it stops being verified they
+  // compute from the time.
   if (isProved && !isVerified(known, { profile, now })) await store.announceDomain(tx, domain.id);
   const news = newsOf(known, { found, profile, now });
   for (const action of news)
@@ -270,7 +270,7 @@ async function recordCheck(
   return news;
 }
 
-/** `site` is what came of the request for the file. */
+/** @returns also the answer to the request for the file, `site` */
 async function lookForProof(
   ctx: Ctx,
   domain: ClientDomain,
@@ -300,7 +300,7 @@ const failures: Record<Extract<OutboundResult, { kind: "failed" }>["reason"], st
   too_large: "answered too much",
 };
 
-/** Why the file proves nothing. For the operator alone: to anybody else it would tell what is in this network. */
+/** Why the file proves nothing. Only for the operator: it would tell anybody else what is in this network. */
 function inWords(site: OutboundResult): string {
   if (site.kind === "failed") return failures[site.reason];
   return site.status === 200 ? "answered something else" : `answered ${site.status}`;

@@ -5,15 +5,17 @@ import * as store from "./client-store.ts";
 import { openRowCache } from "./row-cache.ts";
 import { openUseRecord } from "./use-record.ts";
 
-/** The clients of this installation as the login engine asks for them, on the hot path: from memory, rarely from the database. */
+/** Looks up clients for the login engine's hot path: in memory, rarely in the database. */
 export interface Clients extends AsyncDisposable {
   /** Null for an unknown or disabled client. A change by another process is seen at once, at the latest after 60 s. */
   find(id: string): Promise<Client | null>;
-  /** The same as it is in the database now, for a caller that would refuse a known client by what is remembered of it. */
+  /**
+   * Reads the client from the database, for a caller that would refuse it by what is cached: that may be out of date.
+   */
   findAnew(id: string): Promise<Client | null>;
   /**
-   * The client as it is remembered if it fits, else as it is in the database now; null if it fits neither way. For what
-   * would be refused, or left undone for good, by what is remembered of it.
+   * The given client if it fits, else the one in the database if that fits, else null. For callers to whom an
+   * out-of-date client would mean a refusal, or work left undone for good.
    */
   findFitting(remembered: Client, fits: (client: Client) => boolean): Promise<Client | null>;
   /** Whether the text is a live secret of the client, in constant time; records its use. Never calls the database. */
@@ -64,8 +66,8 @@ function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
     redirectUris: Object.freeze(row.redirectUris),
     postLogoutRedirectUris: Object.freeze(row.postLogoutRedirectUris),
     audiences: Object.freeze(row.audiences),
-    // Optional PKCE must not survive in a database that once served `dev` (decisions section 2, PKCE), and a client
-    // without any other proof may not have it.
+    // PKCE stays optional neither in a database that once served `dev` (decisions section 2, PKCE), nor for a client
+    // without any other proof.
     pkceRequired:
       row.pkceRequired || profile === "production" || row.authenticationMethod === "none",
     domain: isVerifiedNow(ctx, row) ? row.domain : null,

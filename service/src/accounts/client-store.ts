@@ -98,7 +98,7 @@ export async function countClients(tx: Queryable, clientDomainId: string): Promi
   return row?.count ?? 0;
 }
 
-/** The texts that are ids of clients, including disabled ones. */
+/** Which of these texts are ids of clients, disabled ones included. */
 export async function listClientIds(tx: Queryable, texts: readonly string[]): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select id from oauth_client where id = any(${[...texts]}::text[])`,
@@ -107,8 +107,8 @@ export async function listClientIds(tx: Queryable, texts: readonly string[]): Pr
 }
 
 /**
- * Whether an enabled client of another organization has one of these audiences. Takes a lock, so that of two
- * organizations that take the same one at once the second finds the first.
+ * Whether an enabled client of another organization has one of these audiences. Takes a lock, so that if two
+ * organizations want the same audience at once, the second call finds the first client.
  */
 export async function hasAudienceOfOthers(
   tx: Queryable,

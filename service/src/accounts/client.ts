@@ -8,8 +8,8 @@ import { invalidRequest } from "../platform/http/problems.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 
 /**
- * How a client authenticates at the token endpoint (RFC 7591 section 2); `none` is a browser-only client that only has
- * PKCE.
+ * How a client authenticates at the token endpoint (RFC 7591 section 2); `none` is a browser-only client, which has
+ * PKCE alone.
  */
 export const authenticationMethods = [
   "client_secret_basic",

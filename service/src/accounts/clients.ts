@@ -192,10 +192,11 @@ async function insertSecret(ctx: Ctx, tx: Queryable, clientId: string): Promise<
 }
 
 /**
- * Whoever accepts tokens by their audience accepts those of every client that has it. A client's id is the audience of its
- * tokens that ask for none, so it is no other client's; ids are random, so the id of a future client cannot be known in
- * advance. In production an audience that a client of one organization has is no other organization's: its users' tokens
- * would be accepted at that API.
+ * An API that checks the audience accepts the tokens of every client that has it. A client's id is the audience of its
+ * tokens that ask for none, so no other client may name it; ids are random, so a future one cannot be guessed. In
+ * production, organizations cannot share an audience: the tokens of one's users would be accepted at the other's API.
+ *
+ * @throws {Problem} invalid_request
  */
 async function refuseForeignAudiences(
   ctx: Ctx,
@@ -222,7 +223,7 @@ async function lockClient(tx: Queryable, clientId: string): Promise<store.Client
   const id = parseUuid(clientId);
   const client = id === null ? null : await store.lockClient(tx, id);
   if (client === null) throw new Problem("client_not_found");
-  // Operators see it in lists, so they are not told that there is none.
+  // Operators see disabled clients in lists, so "not found" alone would mislead them.
   if (client.disabledAt !== null)
     throw new Problem("client_not_found", { message: "the client is disabled" });
   return client;
@@ -235,7 +236,7 @@ function policyOf(ctx: Ctx, domain: ClientDomain): ClientPolicy {
   };
 }
 
-/** Tokens and secrets were issued for one type; only where the secret is sent may change. */
+/** Tokens and secrets were issued for one type, so it may only change between the two ways to send a secret. */
 function refuseTypeChange(from: AuthenticationMethod, to: AuthenticationMethod): void {
   if (from !== to && !(usesSecret(from) && usesSecret(to)))
     throw invalidRequest(`a client of the type ${from} cannot become ${to}; create another client`);

@@ -37,8 +37,8 @@ export async function listGranted(
   return rows.map(({ entitlement }) => entitlement);
 }
 
-/** Makes every process read the keys of the organization again. */
-export async function announceOrganization(tx: Queryable, organizationId: string): Promise<void> {
+/** Makes every process read the organization's API keys again, which carry its entitlements. */
+export async function announceApiKeys(tx: Queryable, organizationId: string): Promise<void> {
   await tx.query(
     sql`select pg_notify('api-key', id) from api_key
       where organization_id = ${organizationId} and revoked_at is null`,

@@ -23,7 +23,7 @@ export async function setEntitlement(
       ? await store.insertEntitlement(tx, change)
       : await store.deleteEntitlement(tx, change);
     if (hasChanged) {
-      await store.announceOrganization(tx, organizationId);
+      await store.announceApiKeys(tx, organizationId);
       const action = given.isGranted ? "entitlement.grant" : "entitlement.withdraw";
       await ctx.audit.record(tx, {
         actor,

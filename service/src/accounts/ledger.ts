@@ -8,7 +8,7 @@ import * as store from "./ledger-store.ts";
 import { parsePayment } from "./organization.ts";
 import { lockOrganization } from "./organizations.ts";
 
-/** Whose money it is: an organization has a live balance and one of play money. */
+/** Whose money it is: each organization has a live balance, and one of play money for the sandbox. */
 export interface Purse {
   readonly organizationId: string;
   readonly environment: Environment;
@@ -45,7 +45,7 @@ const topUpRappenMax = 100_000_000n;
 /**
  * Adds money that was paid in.
  *
- * @param given.subject the payment; each counts once
+ * @param given.subject names the payment; each is booked once. Default: a new one each time
  * @throws {Problem} invalid_request, organization_not_found, payment_booked
  */
 export async function topUp(

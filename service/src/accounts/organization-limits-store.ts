@@ -1,7 +1,7 @@
 import { type Queryable, sql } from "../platform/database/db.ts";
 import type { OrganizationLimits } from "./organization-limits.ts";
 
-/** Null if there is no such organization. Others who want to change its limits wait for this transaction. */
+/** Reads the limits and locks them for this transaction. Null if there is no such organization. */
 export async function lockLimits(tx: Queryable, id: string): Promise<OrganizationLimits | null> {
   const [row] = await tx.query<OrganizationLimits>(
     sql`select reads_per_second as "readsPerSecond", creates_per_second as "createsPerSecond",

@@ -56,7 +56,7 @@ export async function upsertMember(
   );
 }
 
-/** @returns false where there is no such member, any more either */
+/** @returns false if there is no such member, or no longer */
 export async function deleteMember(
   tx: Queryable,
   organizationId: string,
@@ -69,7 +69,7 @@ export async function deleteMember(
   return rows.length === 1;
 }
 
-/** Takes a deleted user's roles, in an organization whose last owner it is too. @returns how many */
+/** Removes a deleted user from all organizations, even as the last owner. @returns how many those were */
 export async function forgetMemberships(tx: Queryable, user: string): Promise<number> {
   const rows = await tx.query(
     sql`delete from organization_member where user_address = ${user} returning 1 as gone`,

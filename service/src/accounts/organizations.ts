@@ -100,7 +100,7 @@ export async function addMember(
   return ctx.db.transaction(async (tx) => {
     const { id, members } = await lockMembers(tx, given.organizationId);
     const known = members.find((member) => member.user === user);
-    // This also means that the first member has to be an owner.
+    // This also makes the first member an owner.
     refuseOwnerless(members, { user, role });
     if (known === undefined && members.length >= membersMax)
       throw new Problem("too_many", {
@@ -127,7 +127,7 @@ export async function removeMember(
   const user = readAddress("user", given.user);
   await ctx.db.transaction(async (tx) => {
     const { id, members } = await lockMembers(tx, given.organizationId);
-    // Whoever deletes a user takes its roles without the lock of its organizations.
+    // The deletion of a user removes its roles without this lock, so the member may be gone since `members` was read.
     if (!(await store.deleteMember(tx, id, user))) throw new Problem("member_not_found");
     refuseOwnerless(members, { user, role: null });
     await ctx.audit.record(tx, {

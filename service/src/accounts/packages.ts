@@ -108,9 +108,7 @@ export async function getPackage(ctx: Ctx, id: string): Promise<KycPackage> {
   return found;
 }
 
-/**
- * The keys that sign webhooks of these packages now, by package; a key that cannot be unsealed is left out, and logged.
- */
+/** The keys that sign webhooks now, by package. One that cannot be unsealed is logged and left out. */
 export async function readSigningKeys(
   ctx: Pick<Ctx, "db" | "seal" | "log">,
   ids: readonly string[],
@@ -153,7 +151,7 @@ export async function makeNextSigningKey(
   return key;
 }
 
-/** From now on the successor signs. @throws {Problem} package_not_found, invalid_request if there is none */
+/** Lets the successor sign from now on. @throws {Problem} package_not_found, invalid_request if there is none */
 export async function switchSigningKey(ctx: Ctx, id: string, actor: string): Promise<void> {
   const { id: uuid } = await getPackage(ctx, id);
   await ctx.db.transaction(async (tx) => {

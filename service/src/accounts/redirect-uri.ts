@@ -13,7 +13,9 @@ export interface RedirectPolicy {
   readonly setting: string;
   /** Parameters that the answer adds to the address: none may be there twice (RFC 6749 section 3.1). */
   readonly added: readonly string[];
-  /** Addresses that the client has already: an earlier version let them hold a parameter of `added`. */
+  /**
+   * Addresses that the client has already; they may keep a parameter of `added`, which an earlier version let through.
+   */
   readonly registered: readonly string[];
 }
 
@@ -60,7 +62,7 @@ function faultOf(uri: string, policy: RedirectPolicy): string | null {
 }
 
 function webFault(uri: string, url: URL, policy: RedirectPolicy): string | null {
-  // `https://host` is written `https://host/` by the parser; people who write the former mean both.
+  // A parser writes `https://host` as `https://host/`; both are accepted.
   if (uri !== url.href && `${uri}/` !== url.href) return `must be written ${url.href}`;
   if (isLoopback(url.hostname)) {
     const isAllowed = policy.profile === "dev" || policy.authenticationMethod === "none";

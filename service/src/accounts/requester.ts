@@ -8,7 +8,7 @@ import { findRequesterRow } from "./requester-store.ts";
 /** Who makes a request, without the key: a request outlives the call and the key with which it was made. */
 export type Requester = Omit<ApiKey, "id" | "limits">;
 
-/** The domain of the requester as others are shown it: while it is verified, else an empty text. */
+/** The requester's domain as others see it; empty while it is not verified. */
 export function verifiedDomainOf({
   domain,
   verified,
@@ -17,9 +17,9 @@ export function verifiedDomainOf({
 }
 
 /**
- * A client domain as it is now, with what its organization may do.
+ * Reads who asks: a client domain as it is now, with what its organization may do.
  *
- * @throws if there is none, since client domains are never deleted
+ * @throws {Error} if there is no such domain; they are never deleted
  */
 export async function readRequester(
   ctx: Pick<Ctx, "clock" | "config">,

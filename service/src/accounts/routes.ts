@@ -14,7 +14,7 @@ export interface AccountsContext extends Ctx {
   readonly apiKeys: ApiKeys;
 }
 
-const bearerOf = new WeakMap<FastifyRequest, ApiKey>();
+const callingKeys = new WeakMap<FastifyRequest, ApiKey>();
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -26,7 +26,10 @@ declare module "fastify" {
 /** Bursts of this many seconds' worth (decisions section 8, Rate limits). */
 const burstSeconds = 4;
 
-/** The limit of a client domain's or an issuer's key for calls of one kind. @param address exempt if it is loopback */
+/**
+ * The rate limit of a key of a client domain or issuer. @param address the caller's, which exempts loopback; absent if
+ * nobody is exempt
+ */
 export function limitOfKey(perSecond: number, address?: string): Limit {
   return {
     perSecond,
@@ -45,14 +48,14 @@ export function requireApiKey(ctx: AccountsContext, scope: Http): void {
   scope.addHook("onRequest", async (request, reply) => {
     refuseKeyInUrl(request.url);
     const key = await ctx.apiKeys.authenticate(request.headers.authorization);
-    bearerOf.set(request, key);
+    callingKeys.set(request, key);
     await limitKey(ctx, key, { request, reply });
   });
 }
 
 /** The key with which a route behind {@link requireApiKey} is called. */
 export function apiKeyOf(request: FastifyRequest): ApiKey {
-  const key = bearerOf.get(request);
+  const key = callingKeys.get(request);
   if (key === undefined) throw new Error("the route is not behind requireApiKey");
   return key;
 }

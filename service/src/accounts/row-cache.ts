@@ -5,7 +5,7 @@ import { forgetOldest } from "../platform/forget-oldest.ts";
 export interface RowCache<Row> extends Disposable {
   /** The row, or null when there is none. Callers that ask at the same time share one statement. */
   find(id: string): Promise<Row | null>;
-  /** The row as it is now, whatever is remembered: for a caller that would refuse by what is remembered. */
+  /** Reads the row anew, for a caller that would refuse by what is cached: that may be out of date. */
   findAnew(id: string): Promise<Row | null>;
 }
 
@@ -48,8 +48,7 @@ export async function openRowCache<Row>(
     loading.set(id, value);
     try {
       const row = await value;
-      // A change that was announced since this read began has removed the entry: the row may be old, so it is not
-      // cached.
+      // Cached only if no change was announced while it was read; the announcement removed the entry.
       if (loading.get(id) === value) {
         const storedAtMs = ctx.clock.nowMs();
         if (row === null) absent.set(id, { value, storedAtMs, lifetimeMs: absentLifetimeMs });
@@ -81,14 +80,14 @@ export async function openRowCache<Row>(
     },
     findAnew(id) {
       forget(id);
-      // Not one that has begun already, which may have read an older row.
+      // Does not share a read under way, which may return an older row.
       return load(id);
     },
     [Symbol.dispose]: unsubscribe,
   };
 }
 
-/** If the clock was set back, entries count as stale instead of living for ever. */
+/** An entry from the future is stale: if the clock was set back, it would otherwise live on. */
 function isFresh(entry: { storedAtMs: number; lifetimeMs: number }, nowMs: number): boolean {
   const ageMs = nowMs - entry.storedAtMs;
   return ageMs >= 0 && ageMs < entry.lifetimeMs;

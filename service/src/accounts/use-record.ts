@@ -16,7 +16,7 @@ export interface Use {
 
 const resolutionSeconds = 60;
 const flushMs = 5_000;
-/** Beyond this the record forgets when it last wrote an id, which costs only an extra write. */
+/** Beyond this, the record forgets when it last wrote each id, which costs an extra write each. */
 const idsMax = 10_000;
 
 /** Opens a record that writes with `save`. */
@@ -32,7 +32,7 @@ export function openUseRecord(
   const write = async (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
-    // In one order, since two processes that note the same ids in different orders could wait for each other.
+    // Sorted: two processes that lock the same rows in different orders could deadlock.
     const uses = [...noted]
       .map(([id, at]) => ({ id, at }))
       .toSorted((a, b) => (a.id < b.id ? -1 : 1));

@@ -4,12 +4,16 @@ import type { DueHint } from "./push-store.ts";
 /** The most hints under way at the same time. */
 const placesTotal = 256;
 /**
- * Anybody can name an address that accepts a hint and never answers. Push services answer within a second: a hint that
- * takes longer continues without its place, so that at most five times as many are under way.
+ * A device may name an address that accepts a hint and never answers. Push services answer within a second, so a hint
+ * that takes longer gives its place up and goes on without it; at most five times as many are under way until they time
+ * out.
  */
 const placeMs = 2_000;
 
-/** Hints of one process. Those of each business wait in a line of their own, and the lines have turns. */
+/**
+ * The hints of one process. Those of each business wait in a line of their own, and a free place goes to the business
+ * that has the fewest, so that none holds up the others.
+ */
 export class HintLine {
   readonly #send: (due: DueHint) => Promise<void>;
   readonly #lines = new Map<string, DueHint[]>();
@@ -39,7 +43,7 @@ export class HintLine {
     this.#fill();
   }
 
-  /** Resolves when no more wait than soon have a place. */
+  /** Resolves when fewer hints wait than there are places. */
   async untilRoom(): Promise<void> {
     while (this.#waiting >= placesTotal) await this.#change.promise;
   }
@@ -69,7 +73,7 @@ export class HintLine {
     const due = line?.shift();
     if (fewest === undefined || line === undefined || due === undefined) return null;
     this.#lines.delete(fewest);
-    // Behind those with as many places.
+    // Inserted again, behind businesses with as many places.
     if (line.length > 0) this.#lines.set(fewest, line);
     this.#waiting -= 1;
     return due;

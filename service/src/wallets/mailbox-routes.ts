@@ -59,7 +59,7 @@ const MadeBody = Type.Object(
   { description: "It waits." },
 );
 
-/** Wallets of before there were readers send nothing. */
+/** Older wallets, which know of no readers, send nothing. */
 const ReaderBody = Type.Union([
   Type.Object({
     reader: Type.Optional(

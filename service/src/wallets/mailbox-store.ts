@@ -44,10 +44,9 @@ export async function takeBox(
 }
 
 /**
- * Gives the box to its first reader, and to that one again for so many seconds, at the longest until its own time. It lies
- * under another id from then on, by which nobody else finds it, nor a process that knows of no readers.
- *
- * @param readerSha256 that id
+ * Gives the box to its first reader, and again to the same one for `againSeconds`, but not beyond the box's own time.
+ * From then on it is stored under `readerSha256`, where nobody else finds it, nor a process of an older version, which
+ * knows of no readers.
  */
 export async function takeBoxAgain(
   db: Queryable,

@@ -10,7 +10,7 @@ import * as store from "./mailbox-store.ts";
 const lifetimeSecondsMax = 3660;
 /** More hand-overs at a time than a person makes. */
 const boxesPerUserMax = 20;
-/** For as long the reader of a box may take it again: its answer may be lost on the way, or with a connection. */
+/** How long a reader may take its box again: our answer may be lost on the way. */
 const againSeconds = 60;
 
 /** A box that waits to be taken. */
@@ -45,9 +45,9 @@ export async function leaveBox(
 }
 
 /**
- * Gives a box to the first caller who asks for it in time, and to nobody after that but that reader, for a minute.
+ * Gives a box to the first caller who asks for it in time, then only to that reader again, for a minute.
  *
- * @param reader a secret that the reader made up; without one a box is gone once it was taken
+ * @param reader a secret that the reader made up; without one, a box is gone once it was taken
  * @throws {Problem} mailbox_empty
  */
 export async function takeBox(

@@ -73,7 +73,7 @@ export async function purgeIdle(
 /** A hint that goes to one device. */
 export interface DueHint {
   readonly id: string;
-  /** About which there is something to tell; of several, any. */
+  /** The business that the hint is about; of several, any. */
   readonly business: Address;
   readonly subscriptionSealed: Buffer;
 }
@@ -96,7 +96,7 @@ export interface HintSource {
  *
  * @param most of each kind
  */
-export async function markLooked(tx: Queryable, most: number): Promise<HintSource[]> {
+export async function markExamined(tx: Queryable, most: number): Promise<HintSource[]> {
   return tx.query<HintSource>(sql`
     with votes as (
       select id, business from ballot where status = 'open' and hinted_epoch is distinct from epoch
@@ -154,8 +154,9 @@ export async function takeDueHints(
 }
 
 /**
- * Deletes hints that were sent before then and that nothing would send again. Each is looked for among what waits in the
- * businesses of its member; without `offset 0` each would be compared with all that waits anywhere.
+ * Deletes the record of hints that were sent before `before`, Unix seconds, unless what they announced still waits: a
+ * hint without a record would be sent again. `offset 0` makes PostgreSQL search what waits in the member's businesses;
+ * otherwise each record would be compared with all that waits anywhere.
  *
  * @returns how many were deleted
  */

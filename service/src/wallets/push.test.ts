@@ -22,7 +22,7 @@ import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import { sha256 } from "../platform/cryptography/sha256.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
 import { until } from "../../../test/patience.ts";
-import { markLooked, takeDueHints } from "./push-store.ts";
+import { markExamined, takeDueHints } from "./push-store.ts";
 import { deletePushOf, walletRoutes } from "./index.ts";
 import { purgeDevices, purgeHints, sendHints } from "./push.ts";
 
@@ -337,7 +337,7 @@ await test("of many votes that open at once each is looked at once, and a device
 await test("a process that dies while it looks keeps no hint from a member", async () => {
   await openVote("61VOTE");
   const dying = ctx.db.transaction(async (tx) => {
-    assert.deepEqual(await markLooked(tx, 20), [{ business, isNew: true }]);
+    assert.deepEqual(await markExamined(tx, 20), [{ business, isNew: true }]);
     await tx.query(sql`select pg_terminate_backend(pg_backend_pid())`);
   });
   await assert.rejects(dying);

@@ -29,10 +29,10 @@ export interface GivenSubscription {
 /** The most devices of a person; one more replaces the oldest. */
 const subscriptionsMax = 10;
 /**
- * The most votes, invitations and devices that one round examines, of each; a vote concerns at most 50 members with 10
+ * How many votes, invitations and devices, of each, a round examines at most. A vote concerns up to 50 members with 10
  * devices each, all of which may hang before there is room for the next round.
  */
-const looksPerRound = 2;
+const examinedPerRound = 2;
 /** What becomes due while hints are under way waits no longer than this. */
 const lookAgainMs = 2_000;
 const timeoutMs = 10_000;
@@ -119,9 +119,9 @@ async function takeHints({
   clock,
 }: Ctx): Promise<{ due: readonly store.DueHint[]; isLast: boolean }> {
   return db.transaction(async (tx) => {
-    const looked = await store.markLooked(tx, looksPerRound);
-    const businesses = looked.flatMap(({ business }) => (business === null ? [] : [business]));
-    const isLast = looked.every(({ isNew }) => !isNew);
+    const examined = await store.markExamined(tx, examinedPerRound);
+    const businesses = examined.flatMap(({ business }) => (business === null ? [] : [business]));
+    const isLast = examined.every(({ isNew }) => !isNew);
     if (businesses.length === 0) return { due: [], isLast };
     return { due: await store.takeDueHints(tx, { now: clock.now(), businesses }), isLast };
   });
@@ -164,7 +164,7 @@ async function sendHint(ctx: Ctx, { id, subscriptionSealed }: store.DueHint): Pr
     timeoutMs,
     responseBytesMax: answerBytesMax,
   });
-  // Some services answer with a page that is longer than what is read.
+  // An answer longer than what is read still has its status.
   const status = result.kind === "answered" ? result.status : result.head?.status;
   const outcome = outcomeOf(status);
   ctx.metrics.pushHints.inc({ outcome });

@@ -68,11 +68,11 @@ export async function listSessionUsers(
   return rows.map(({ address }) => address);
 }
 
-/** Whom sessions belong to of which only the challenge is remembered; nobody has its key. */
+/** The user of rows that are kept only because of their challenge; nobody has the key of this address. */
 const nobody = `0x${"0".repeat(40)}`;
 
 /**
- * Ends all sessions of a user, of whom nothing is left in them; that their challenges were used is remembered.
+ * Ends all sessions of a user and removes the user from their rows. These stay, as in {@link endWalletSession}.
  *
  * @returns how many there were
  */
