@@ -137,7 +137,7 @@ export interface Database extends AsyncDisposable {
   readonly db: Db;
 }
 
-/** Whether {@link openDatabase} would find a database instead of making one; it reads only. */
+/** Whether a database exists, so that {@link openDatabase} need not make one. Reads only. */
 export async function hasDatabase(config: Config): Promise<boolean> {
   return config.databaseUrl !== null || hasEmbeddedPostgres(embeddedDirectory(config));
 }
@@ -149,6 +149,8 @@ function embeddedDirectory({ dataDirectory }: Config): string {
 /**
  * Connects to the configured database: an external server, the one embedded in a running service, or one that this
  * process embeds.
+ *
+ * @param options.mayShare false refuses a database that another running process embeds
  */
 export async function openDatabase(
   config: Config,
@@ -185,9 +187,11 @@ export type OpenContext = Ctx & AsyncDisposable & { readonly clock: SharedClock 
  * Opens everything a verb needs: database (migrated), keys, clock, limits. If a part fails to open, those before it are
  * closed again.
  *
+ * @param options.mayShare as of {@link openDatabase}
  * @param options.mayMigrate false refuses a database that is behind this version instead of migrating it, and one that
  * does not exist yet instead of making it
- * @param options.isBrief true for a verb, which ends before it had to hear what other processes change
+ * @param options.isBrief true for a verb, which ends so soon that it need not hear what other processes change
+ * @throws {ConfigError} in `production` if the clock of the installation was moved
  */
 export async function openContext(
   config: Config = parseConfig(),
@@ -304,7 +308,12 @@ async function openSlices(stack: AsyncDisposableStack, base: Ctx): Promise<Slice
   return { chain, apiKeys, login, credentials, kyc, kyb };
 }
 
-/** A business acts by its members, never by its own signature (decisions section 3, Signatures). */
+/**
+ * Whether an account that is a contract may sign: not if it is a business, which acts by its members (decisions section
+ * 3, Signatures).
+ *
+ * @throws {Problem} rate_limited
+ */
 async function mayContractSign(
   ctx: Ctx,
   { address, ...asked }: { subject?: string; callerAddress: string; address: Address },
@@ -348,7 +357,7 @@ export async function compose(config: Config): Promise<Service> {
   await noteBaseUrl(base);
   const slices = await openSlices(stack, base);
   const { login, credentials, kyc, kyb } = slices;
-  // The operator's verbs need no HTTP server, and loading it would take a sixth of their time.
+  // Imported here, because the operator's verbs need no HTTP server: loading it would take a sixth of their time.
   const { createHttp } = await import("./platform/http/http.ts");
   const http = createHttp(base);
   await addRoutes(base, slices, http);
@@ -372,7 +381,7 @@ export async function compose(config: Config): Promise<Service> {
     }),
   ];
   const mayRun = watchOwnClock(base);
-  // Calls that come at once are counted by the database's clock too.
+  // Measures the clock before listening, so that rate limits count even the first calls by the database's clock.
   await mayRun();
   const listener = await listen(http, config);
   const following = { ...base, sharedClock: base.clock, mayRun };
@@ -395,8 +404,8 @@ async function exposeMetrics({ config, metrics }: Ctx): Promise<MetricsServer> {
 }
 
 /**
- * Whether jobs may run: they compare deadlines that other processes set, so they wait while this machine's clock is
- * wrong.
+ * Returns whether jobs may run. They compare deadlines that other processes set, so they wait while this machine's
+ * clock is wrong.
  */
 function watchOwnClock({ db, clock, log }: Ctx): () => Promise<boolean> {
   return watchClock(
@@ -422,7 +431,7 @@ function openWebhooks(base: Ctx): { jobs: Job[] } & AsyncDisposable {
   };
 }
 
-/** The functions of higher slices that verified fields call. */
+/** The functions of other slices that credentials calls. @param kyc is opened after credentials */
 function callbacksOf(ctx: Ctx, login: LoginContext, kyc: () => KycContext): CredentialsCallbacks {
   return {
     mayAsk: async (organizationId, user) =>
@@ -452,7 +461,7 @@ const twoServers =
 
 function platformJobs(ctx: OpenContext): Job[] {
   return [
-    // Time can only be moved in `dev`. A notification announces it at once; this job is for lost ones.
+    // Only `dev` can move the time. A notification announces a move at once; this job is for one that is lost.
     ...(ctx.config.profile === "dev"
       ? [{ name: "clock", everySeconds: 5, run: async () => ctx.clock.refresh() }]
       : []),

@@ -5,11 +5,12 @@ resolveSourcesByName();
 const { runCommandLine } = await import("./command-line/index.ts");
 const { outliveReaders } = await import("./platform/process/closed-pipe.ts");
 
-let isLossTold = false;
-outliveReaders(() => isLossTold);
+/** Whether the text being written cannot be shown again, such as a new secret. */
+let isToldOnce = false;
+outliveReaders(() => isToldOnce);
 process.exitCode = await runCommandLine(process.argv.slice(2), {
-  out(text, isToldOnce = false) {
-    isLossTold = isToldOnce;
+  out(text, isOnce = false) {
+    isToldOnce = isOnce;
     process.stdout.write(text);
   },
   err: (text) => process.stderr.write(text),

@@ -1,6 +1,6 @@
 import { type Queryable, sql } from "./database/db.ts";
 
-/** Keeps the address in place of the one before. @returns the one before; null at the first start */
+/** Replaces the stored address. @returns the one before; null at the first start */
 export async function replaceBaseUrl(db: Queryable, url: string): Promise<string | null> {
   const [row] = await db.query<{ url: string }>(sql`
     with kept as (

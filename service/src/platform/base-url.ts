@@ -2,8 +2,8 @@ import { replaceBaseUrl } from "./base-url-store.ts";
 import type { Ctx } from "./context.ts";
 
 /**
- * Warns of an address that is another than at the last start of any process. Merchants refuse tokens of another issuer, and
- * wallets give another broker nothing of what they collected, so a mistake in one process shows only at theirs.
+ * Warns if `BASE_URL` differs from that of the last start of any process. Merchants refuse tokens of another issuer,
+ * and wallets give another broker nothing that they collected, so a mistake in one process shows only on their side.
  */
 export async function noteBaseUrl({
   db,

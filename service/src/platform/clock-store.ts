@@ -5,7 +5,7 @@ export async function readOffsetSeconds(db: Queryable): Promise<number> {
   return row?.offset_seconds ?? 0;
 }
 
-/** @param payload what every process is told along with it */
+/** @param payload of the notification that tells every process */
 export async function addOffsetSeconds(
   db: Queryable,
   seconds: number,

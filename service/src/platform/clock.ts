@@ -26,7 +26,7 @@ export interface Clock {
   onMoved?(listener: MoveListener): () => void;
 }
 
-/** @param everyJob whether even work whose turn has not come by the new time is asked for at once */
+/** @param everyJob whether every job is to run at once, even if its pause has not ended by the new time */
 type MoveListener = (everyJob: boolean) => void;
 
 export interface SharedClock extends Clock, AsyncDisposable {
@@ -74,10 +74,10 @@ function forwardOnly(machine: Machine, offsetMs: () => number) {
 }
 
 /**
- * Follows the shared offset.
+ * Opens the clock of this process, which follows the shared offset.
  *
- * @param options.isBrief true for a process that ends soon: where its machine's clock is wrong, it goes by the
- * database's, as measured once
+ * @param options.isBrief true for a process that ends soon: if its machine's clock is wrong, it uses the database's,
+ * measured once
  * @param options.machine replaced in tests of clock faults only
  */
 export async function openClock(
@@ -91,7 +91,7 @@ export async function openClock(
   const read = async (everyJob: boolean): Promise<void> => {
     const before = offsetMs;
     offsetMs = (await store.readOffsetSeconds(db)) * 1000;
-    // The move may have been read before its notification came, and then without what it asks for.
+    // An earlier read may have found the move before its notification came, and so without `everyJob`.
     if (offsetMs !== before || everyJob) for (const listener of listeners) listener(everyJob);
   };
   let reading: Promise<void> = Promise.resolve();
@@ -181,10 +181,10 @@ export const skewLimitMs = 2000;
 /** Unix seconds: whatever ended before this has ended for every process, even for one whose clock is behind. */
 export const endedForAll = (clock: Clock): number => clock.now() - (2 * skewLimitMs) / 1000;
 
-/** A machine that was suspended may be so late for some seconds, before its process measures that. */
+/** A process whose machine was suspended may be this late for some seconds, until it measures that. */
 const lateSecondsMax = 600;
 
-/** As {@link endedForAll}, also for a process that is minutes late: what counts once is remembered until then. */
+/** As {@link endedForAll}, but also for a process that is minutes late: one-time values are remembered until then. */
 export const endedForLate = (clock: Clock): number => clock.now() - lateSecondsMax;
 
 /** Whether the time of this process is within {@link skewLimitMs} of the database's clock, as measured now. */
@@ -195,8 +195,8 @@ export async function isClockRight(db: Queryable, clock: Clock): Promise<boolean
 }
 
 /**
- * Unix milliseconds by the database's clock, to a second or better, as its distance was measured last: for spans of
- * seconds that begin in one process and end in another.
+ * Unix milliseconds by the database's clock, within a second, from the last measurement: for spans of seconds that
+ * begin in one process and end in another.
  */
 export const databaseNowMs = (clock: Clock): number =>
   Math.floor(clock.nowMs() - (clock.aheadMs?.() ?? 0));
@@ -206,20 +206,20 @@ const measuredForMs = 5000;
 const setByMsMin = 500;
 
 /**
- * Says whether the clock is right, for callers who ask all the time.
+ * Makes a check that may be called all the time, since it measures only every few seconds.
  *
- * @param told called when this changes: at the first wrong answer, and at the next right one
+ * @param onChange called at the first wrong answer, and at the next right one
  */
 export function watchClock(
   measure: () => Promise<boolean>,
-  told: (isRight: boolean) => void,
+  onChange: (isRight: boolean) => void,
   machine: Machine = thisMachine,
 ): () => Promise<boolean> {
   let last: { atMs: number; aheadMs: number; isRight: Promise<boolean> } | null = null;
   let wasRight = true;
   const measureNow = async (): Promise<boolean> => {
     const isRight = await measure();
-    if (isRight !== wasRight) told(isRight);
+    if (isRight !== wasRight) onChange(isRight);
     wasRight = isRight;
     return isRight;
   };

@@ -1,9 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/**
- * Work that this process cannot do for now, by id. It is kept only in memory, since another process may well be able to
- * do the work.
- */
+/** Ids of work that this process cannot do for now. Only in memory, since another process may be able to do it. */
 export interface Deferred {
   add(id: string): void;
   /** The ids of work that is not to be tried yet. */

@@ -1,14 +1,14 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { NextWake } from "./jobs.ts";
 
-/** Work for the far end of a network that is stored until it is due, of which one process does several at once. */
+/** Stored work that calls other hosts when it is due; one process does several items at once. */
 export interface DueWork<T> {
-  /** How many may begin beside those under way; more may be due than that. */
+  /** How many may begin beside those under way; more may be due. */
   limitBeside(underWay: readonly T[]): number;
   /** Takes what is due, for this process alone. @param limit at least 1 */
   lease(limit: number, underWay: readonly T[]): Promise<readonly T[]>;
   carryOut(item: T): Promise<void>;
-  /** Told of what {@link carryOut} throws; the others go on. */
+  /** Called with what {@link carryOut} throws; the others go on. */
   brokeOff(error: unknown): void;
   /** What becomes due while others are under way, without a wake, waits no longer than this. */
   readonly lookAgainMs: number;
@@ -22,7 +22,7 @@ export interface DueWorkSignals {
 }
 
 /**
- * Does work until none is due or under way: one that takes long holds up no other.
+ * Does work until none is due or under way. One item that takes long holds up no other.
  *
  * @returns how many were begun
  * @throws what {@link DueWork.lease} throws, after what is under way has ended
@@ -48,7 +48,7 @@ export async function doDueWork<T>(
       begun += due.length;
       for (const item of due) begin(item);
       if (due.length === 0 && before.length === 0) return begun;
-      // More may be due where as many were taken as may be at once, and there is room where all has ended meanwhile.
+      // A full lease may have left more behind; and if everything has ended meanwhile, there is nothing to wait for.
       const mayBeginMore = due.length === limit && limit > 0;
       if (mayBeginMore || underWay.size === 0) continue;
       const poll = pause(work.lookAgainMs, undefined, { ref: false });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Clock } from "./clock.ts";
 import type { Random } from "./context.ts";
 
-/** Fits 48 bits until the year 10889. */
+/** Writes Unix milliseconds into the first 48 bits, which suffice until the year 10889. */
 function writeTime(bytes: Buffer, clock: Clock): Buffer {
   bytes.writeUIntBE(Math.floor(clock.nowMs()), 0, 6);
   return bytes;

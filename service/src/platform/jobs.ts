@@ -8,8 +8,8 @@ export interface Job {
   /**
    * Pause between the end of one run and the start of the next: 0.5 at least, kept to a quarter of a second. The first
    * run comes after half of it to all of it, and within 10 minutes, so that a process that is replaced every day still
-   * does what is due once a day. A pause of a minute or more ends at once when the time is moved beyond it, and every
-   * pause when somebody moves it who asks for every job.
+   * does what is due once a day. A pause of a minute or more ends at once if the time is moved beyond it, and every
+   * pause if the move asks for every job.
    */
   readonly everySeconds: number;
   /**
@@ -19,12 +19,12 @@ export interface Job {
   readonly wakeOn?: string;
   /**
    * @param closing aborted when the process ends, so that a long run can finish early
-   * @param nextWake for a run that waits for what is under way and can begin more meanwhile
+   * @param nextWake lets a run that waits for work under way begin more when it is woken
    */
   run(closing: AbortSignal, nextWake?: NextWake): Promise<void>;
 }
 
-/** Resolves at the next notification. Whoever asks before looking at what is due misses none. */
+/** Resolves at the next notification. Call it before looking for due work, so that none is missed. */
 export type NextWake = () => Promise<void>;
 
 type JobContext = Pick<Ctx, "log" | "notifications"> & {
@@ -35,8 +35,9 @@ type JobContext = Pick<Ctx, "log" | "notifications"> & {
 };
 
 /**
- * Starts each job's own loop; closing waits for the runs under way. A run that fails is tried again. Of several in a row
- * that fail in the same way one a minute is logged, because while the database is away every job fails every time.
+ * Starts a loop for each job; closing waits for the runs under way. A run that fails is tried again. While runs keep
+ * failing in the same way, one failure a minute is logged: during an outage of the database, every job fails every
+ * time.
  */
 export function startJobs(ctx: JobContext, jobs: readonly Job[]): AsyncDisposable {
   const inTurn = openTurns();
@@ -62,12 +63,13 @@ function firstPauseMs({ everySeconds }: Job, at: number): number {
 
 const firstSecondsMax = 600;
 
-/** Jobs with shorter pauses run soon enough anyway after the time was moved, unless somebody waits for what they do. */
+/** Jobs with shorter pauses run soon enough after the time was moved, unless every job is asked for. */
 const followedSecondsMin = 60;
 
 /**
- * After a run that failed and was woken meanwhile, and twice as long after each further one, up to a second: what it was
- * woken for may be something else than it fails because of, and one that fails without end does not keep the process busy.
+ * The pause after a run that failed and was woken meanwhile, doubled with each further failure up to a second. It is
+ * short, since what woke it may be unrelated to the failure, and grows, so that endless failures do not keep the
+ * process busy.
  */
 const failedPauseMs = { first: 50, longest: 1000 };
 
@@ -76,8 +78,8 @@ function pauseMsAfter(failures: number): number {
 }
 
 /**
- * Pauses end at multiples of this. Where each job woke the process at a moment of its own, an idle one and its database
- * took 1.6 times the CPU time.
+ * Pauses end at multiples of this, so that jobs wake the process together: with a moment for each, an idle process and
+ * its database took 1.6 times the CPU time.
  */
 const beatMs = 500;
 
@@ -89,8 +91,8 @@ function msUntilBeatAfter(pauseMs: number): number {
 type Turns = (begin: () => Promise<void>) => void;
 
 /**
- * Jobs of one moment begin one after the other, so that they share a connection instead of taking one each. One that
- * takes longer than a look at what is due holds up nobody.
+ * Begins jobs that are due at the same moment one after the other, so that they share a connection instead of taking
+ * one each. One that takes longer than {@link lookMsMax} holds up no other.
  */
 function openTurns(): Turns {
   let last = Promise.resolve();
@@ -108,11 +110,11 @@ async function endedOrLate(run: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Its multiples modulo 1 keep their distance from each other, however many there are. */
+/** Multiples of it modulo 1 keep their distance from each other, however many there are. */
 const goldenRatio = (1 + Math.sqrt(5)) / 2;
 
 interface Loop {
-  /** Begins the next run if the time has moved beyond its pause, or whenever its turn is if `everyJob` is asked for. */
+  /** Begins the next run if the time was moved beyond its pause, or in any case if `everyJob` is asked for. */
   catchUp(everyJob: boolean): void;
   close(): Promise<void>;
 }
@@ -143,7 +145,7 @@ function startLoop(
   const start = (): void => {
     clearTimeout(timer);
     [isWoken, isRunning] = [false, true];
-    // What earlier runs asked for would hold memory until a wake comes during a run, perhaps for months.
+    // Releases the promises that earlier runs hold: it may be months until a wake comes during a run.
     news = Promise.withResolvers();
     running = work().finally(() => {
       isRunning = false;

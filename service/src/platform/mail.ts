@@ -21,9 +21,9 @@ export interface Mailer {
 
 /** For the connection, the greeting and TLS: a server that asks DNS in vain about us greets after 20 s or so. */
 const connectTimeoutMs = 30_000;
-/** Exchange may keep its answer to a whole message for 30 s, and whoever does not wait sends the message again. */
+/** Exchange may take 30 s to answer a whole message; giving up sooner would send it twice. */
 const silenceTimeoutMs = 45_000;
-/** For everything together: a server that always says a little more is never silent. */
+/** For everything together: a server that keeps sending a little is never silent. */
 const messageTimeoutMs = 90_000;
 
 /**
@@ -74,8 +74,8 @@ function openSmtp(ctx: Pick<Ctx, "config">, given: { url: string; from: string }
 }
 
 /**
- * The name of ours that the server is told; undefined leaves the machine's. That of a container is no host name, and
- * there are servers, such as Google's relay, that turn clients away who do not say one.
+ * The name by which we greet the server; undefined for the machine's. A container's is not a host name, and some
+ * servers, such as Google's relay, reject clients that do not name one.
  */
 function clientNameOf(baseUrl: string): string | undefined {
   const { hostname } = new URL(baseUrl);

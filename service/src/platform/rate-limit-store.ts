@@ -59,7 +59,7 @@ export async function deleteBucket(tx: Queryable, name: string): Promise<void> {
 
 export const deleteBuckets = purgeOf({ table: "rate_bucket", key: "name", time: "refilled_at" });
 
-/** Their tokens stay as they are. @returns how many were turned back */
+/** Sets buckets whose time lies ahead back to `now`; their tokens stay. @returns how many */
 export async function turnBackBuckets(
   db: Queryable,
   { after, now, limit }: { after: number; now: number; limit: number },

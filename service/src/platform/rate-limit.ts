@@ -14,8 +14,8 @@ export interface Limit {
   readonly perSecond: number;
   readonly burst: number;
   /**
-   * Whence the call came: loopback is exempt unless the limiter was configured otherwise (`LIMIT_LOOPBACK`). Without it
-   * nobody is, as of a limit that was set for one organization.
+   * The address of the caller, which exempts loopback unless the limiter was configured otherwise (`LIMIT_LOOPBACK`).
+   * Without it nobody is exempt, as for a limit that was set for one organization.
    */
   readonly address?: string;
 }
@@ -27,8 +27,8 @@ export type Taken =
   | { readonly ok: false; readonly retryAfterSeconds: number };
 
 /**
- * Limits shared by all processes of the installation (decisions section 8). They count by the database's clock: what a
- * process whose clock is ahead has counted would take from others what they get until then.
+ * Limits shared by all processes of the installation (decisions section 8). They count by the database's clock: a
+ * process whose clock is ahead would otherwise use up what others get until then.
  */
 export interface RateLimiter {
   /**
@@ -52,7 +52,7 @@ const fillSecondsMax = 86_400;
 const epochSecondsMax = 10;
 /** Buckets of one statement, so that callers wait for their rows for a moment only. */
 const turnedBackMax = 1_000;
-/** A time further ahead was noted by a clock that was wrong. */
+/** A bucket whose time is further ahead was written by a process with a wrong clock. */
 const aheadMsMax = 10_000;
 
 interface Waiter {
@@ -100,7 +100,7 @@ export function perMinute(count: number, address?: string): Limit {
   return { perSecond: count / 60, burst: count, ...(address !== undefined && { address }) };
 }
 
-/** What callers are told about a limit; without a rate, it limits how many there may be at the same time. */
+/** A limit as callers are told of it; without a rate, it limits how many there may be at the same time. */
 type Policy = Pick<Limit, "burst"> & Partial<Pick<Limit, "perSecond">>;
 
 /** `RateLimit` and `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` with a refusal. */
@@ -154,7 +154,7 @@ export function refuseBeyond(
   });
 }
 
-/** Forgets a shared bucket, in the caller's transaction: whom it counted is no longer known here. */
+/** Deletes a shared bucket in the caller's transaction, because whom it counted is no longer known here. */
 export async function forgetRateBucket(tx: Queryable, name: string): Promise<void> {
   await store.deleteBucket(tx, name);
 }
@@ -168,7 +168,9 @@ export async function purgeRateBuckets(ctx: {
   return purgeInBatches(async (limit) => store.deleteBuckets(ctx.db, before, limit));
 }
 
-/** Has those shared buckets refill from now on that a process with a wrong clock drew from, which would wait for its time. */
+/**
+ * Lets shared buckets refill from now on that a process with a wrong clock drew from: they would wait until its time.
+ */
 export async function turnBackRateBuckets({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
   const now = databaseNowMs(clock) / 1000;
   const after = now + aheadMsMax / 1000;

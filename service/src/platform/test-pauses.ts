@@ -2,10 +2,10 @@ import { syncBuiltinESMExports } from "node:module";
 import type { TestContext } from "node:test";
 
 /**
- * Pauses of `node:timers/promises` that begin from now on do not end: what is done all the same waited for none of them,
- * however slow the machine is.
+ * Makes pauses of `node:timers/promises` that begin from now on never end: what happens all the same waited for none of
+ * them, however slow the machine is.
  *
- * @returns how long they were to be, and what ends them: later ones are as ever then, as at the end of the test
+ * @returns their lengths, and a function that ends them; later ones are ordinary again, as they are after the test
  */
 export function keepPauses(t: TestContext): { readonly asked: number[]; end(): void } {
   const timers = process.getBuiltinModule("node:timers/promises");

@@ -3,8 +3,8 @@ import { openWaitingGauge } from "../telemetry/waiting-gauge.ts";
 import { findOldestUnlinkedAt } from "./audit-store.ts";
 
 /**
- * Entries are linked within a second, unless no job runs, or somebody's transaction goes on that began to write before
- * them, be it in another database of the server. Until then nothing would show that they were changed.
+ * Entries are linked within a second, unless no job runs, or an older writing transaction is still open, even one in
+ * another database of the server. Until it is linked, an entry can be changed without a trace.
  */
 export function openAuditMetrics(ctx: Pick<Ctx, "db" | "clock" | "metrics">): void {
   openWaitingGauge(ctx, {

@@ -69,7 +69,7 @@ export async function listEntries(db: Queryable, page: EntryPage): Promise<Liste
     select ${listed} from audit_entry where id < ${page.before} order by id desc limit ${page.limit}`);
 }
 
-/** Those whose actor or subject it is. */
+/** Entries that have this actor or subject. */
 export async function listEntriesAbout(
   db: Queryable,
   about: string,
@@ -90,7 +90,7 @@ export async function tryLockChain(tx: Queryable): Promise<boolean> {
   return row?.is_ours === true;
 }
 
-/** The same, but waits while another process has it. */
+/** As {@link tryLockChain}, but waits while another process has it. */
 export async function lockChain(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
 }
@@ -114,7 +114,10 @@ export async function hasUnlinked(db: Queryable): Promise<boolean> {
   return row?.is_found === true;
 }
 
-/** When the oldest entry was written that a run has yet to link, be its transaction older than one still under way. */
+/**
+ * When the oldest entry without a link was written, Unix seconds, even if no run can link it yet; null if there is
+ * none.
+ */
 export async function findOldestUnlinkedAt(db: Queryable): Promise<number | null> {
   const [row] = await db.query<{ at: number | null }>(sql`
     select (
@@ -140,10 +143,10 @@ export interface UnlinkedRow extends EntryRow {
 }
 
 /**
- * In the order of the transactions that wrote them, so that nothing before the last one is read again. Only where the
- * transactions of another cluster may be among them, by id. Each `offset 0` keeps the look at the window: without the
- * first one PostgreSQL might go through all entries by their ids, and without the others through all links, as it
- * expects many more entries than a window has.
+ * Entries of the window that have no link, in the order of the transactions that wrote them, so that nothing before the
+ * last one is read again; by id if transactions of another cluster may be among them. Each `offset 0` holds PostgreSQL
+ * to the window: without the first one it might go through all entries by their ids, and without the others through all
+ * links, because it expects many more entries than a window has.
  */
 export async function listUnlinked(
   tx: Queryable,

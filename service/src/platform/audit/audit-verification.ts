@@ -51,7 +51,7 @@ export async function verifyAudit(
   return ctx.db.transaction(async (tx) => {
     await store.useSnapshot(tx);
     const { head, checkpoint, horizon } = await store.getChainState(tx);
-    // Whoever has not heard of a move yet writes the time from before it.
+    // A process that has not heard of a move of the clock yet writes the time from before it.
     const backdatedMax = backdatedSeconds + (await readMovedSeconds(tx));
     const walk = startWalk(ctx, { end: checkpoint, backdatedMax });
     if (!isSealed(ctx, "checkpoint", checkpoint))

@@ -35,7 +35,8 @@ export interface Audit {
 
 export function createAudit(ctx: AuditContext): Audit {
   return {
-    // By the clock of a machine that is wrong, the entry would look like one that was put between older ones.
+    // By the database's clock: if this machine's is wrong, the entry would look as if it had been put between older
+    // ones.
     record: async (tx, entry) =>
       store.insertEntry(tx, entry, Math.floor(databaseNowMs(ctx.clock) / 1000)),
     verify: async (onChecked) => verifyAudit(ctx, onChecked),
@@ -46,7 +47,7 @@ export function createAudit(ctx: AuditContext): Audit {
   };
 }
 
-/** A page of a list has at most as many. */
+/** The most entries of a page. */
 const pageMax = 100;
 
 /**
@@ -121,7 +122,10 @@ async function linkBatch(ctx: AuditContext, tx: Queryable): Promise<number> {
   return links.length;
 }
 
-/** Before it everything is linked. After a full batch, others of the last one's transaction may wait. */
+/**
+ * The transaction before which everything is linked; null if it is not known. After a full batch, more entries of the
+ * last transaction may wait.
+ */
 function horizonAfter(window: store.Window, linked: readonly store.UnlinkedRow[]): string | null {
   if (linked.length < batchMax) return window.before;
   return window.from === "0" ? null : (linked.at(-1)?.tx ?? null);
@@ -146,7 +150,7 @@ async function purgeBatch(ctx: AuditContext, tx: Queryable, before: number): Pro
   const oldest = await store.listLinks(tx, { after: checkpoint.position, limit: batchMax });
   let end: ChainEnd = checkpoint;
   for (const link of oldest) {
-    // An entry whose age was forged would otherwise be removed by the service itself.
+    // Otherwise, forging the age of an entry would make the service itself remove it.
     if (!isLinkIntact(ctx, end, link)) throw new Error("the audit chain is broken; verify it");
     if (link.entry.at >= before) break;
     end = link;

@@ -336,7 +336,7 @@ export function isOfDevelopment(baseUrl: string): boolean {
 function faultInProduction(config: Config): string | null {
   if (new URL(config.baseUrl).protocol !== "https:")
     return "BASE_URL must be https in the profile production";
-  // Its page holds people's keys, and its scripts may call `/w/*`.
+  // The web wallet's page holds people's keys, and its scripts may call `/w/*`.
   if (new URL(config.walletOrigin).protocol !== "https:")
     return "WALLET_ORIGIN must be https in the profile production";
   if (config.masterKeys === null) return "MASTER_KEY must be set in the profile production";

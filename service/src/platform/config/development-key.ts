@@ -33,7 +33,7 @@ function makeKey(directory: string, path: string): string {
   try {
     linkSync(draft, path);
   } catch (error) {
-    // Without its draft, too, somebody else has won.
+    // ENOENT: another process removed our draft, so it has won as well.
     if (!isCode(error, "EEXIST") && !isCode(error, "ENOENT")) throw error;
   }
   flushDirectory(directory);
@@ -42,14 +42,17 @@ function makeKey(directory: string, path: string): string {
   return made;
 }
 
-/** What is left of starts that were killed: other keys, or copies of this one. No start fails for it. */
+/**
+ * Removes the drafts of starts that were killed: other keys, or copies of this one. A draft that cannot be removed
+ * fails no start.
+ */
 function removeDrafts(directory: string): void {
   for (const name of readdirSync(directory)) {
     if (!/^master\.key\.[0-9a-f-]{36}$/.test(name)) continue;
     try {
       rmSync(join(directory, name), { force: true });
     } catch {
-      // As in a directory that is read only; a later start may remove it.
+      // In a read-only directory, for instance; a later start may remove it.
     }
   }
 }

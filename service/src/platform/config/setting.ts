@@ -66,7 +66,7 @@ export function httpUrl(value: string): string {
  * in `?host=`; or in the forms that the driver accepts for a socket, `socket:/directory?db=name` and `/directory name`.
  */
 export function postgresUrl(value: string): string {
-  // The driver would look up all of them as one name. A directory may have a comma in its name.
+  // The driver would look a list of hosts up as one name. A socket's directory may have a comma in its name.
   const areSeveral =
     /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)/i.test(value) ||
     /[?&]host=(?!\/|%2f)[^&#]*(?:,|%2c)/i.test(value);

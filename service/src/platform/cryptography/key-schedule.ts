@@ -86,14 +86,14 @@ export function planRotation<K extends ScheduledKey>(keys: readonly K[], now: nu
 
 /** What signs once a key is revoked. */
 export interface Takeover {
-  /** Null where nothing is left that was to sign after the revoked one: a new key has to be made. */
+  /** Null if no key is left that could take over: a new one has to be made. */
   readonly kid: string | null;
   readonly startsAt: number;
 }
 
 /**
- * Which key takes over from a revoked one, and when it starts: at once in every process, even one whose clock is behind,
- * because otherwise an older key would sign there, which others may already have removed, or none.
+ * Which key takes over from a revoked one, and when it starts: early enough to sign at once in every process. In one
+ * whose clock is behind, no key would sign otherwise, or an older one, which others may already have removed.
  */
 export function planTakeover(
   keys: readonly ScheduledKey[],

@@ -24,13 +24,13 @@ export interface Queryable {
 }
 
 /**
- * A single statement is a transaction of its own. If PostgreSQL aborts it to end a deadlock, it runs again, three times
- * in all at most. It also runs again if a migration of the next version has changed the columns of its table.
+ * A single statement is a transaction of its own. If PostgreSQL aborts it to end a deadlock, it runs again, at most
+ * three times in all. It also runs again if a migration of the next version changed the columns of its table.
  */
 export interface Db extends Queryable, AsyncDisposable {
   /**
-   * Runs `work` in one transaction (read committed); rolls back and throws when `work` throws, or when it hid a failed
-   * statement. It runs again for the same reasons, so `work` must change nothing but the database.
+   * Runs `work` in one transaction (read committed); rolls back and throws if `work` throws, or if it swallowed the
+   * error of a statement. It runs again for the reasons above, so `work` must change nothing but the database.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>;
   /**
@@ -38,7 +38,9 @@ export interface Db extends Queryable, AsyncDisposable {
    * calls per operation with it.
    */
   readonly callsTotal: number;
-  /** Commits of {@link Db.transaction} sent so far. After an outage nobody knows of the last whether it was carried out. */
+  /**
+   * Commits of {@link Db.transaction} sent so far. After an outage, whether the last one was carried out is not known.
+   */
   readonly commitsTotal: number;
   readonly connectionString: PoolConfig;
   close(): Promise<void>;
@@ -176,7 +178,9 @@ export function sqlState(error: unknown): string | null {
 /** States for what a text in PostgreSQL cannot hold: a zero character, in a text (22021) or in JSON (22P05). */
 const unstorableStates: ReadonlySet<string | null> = new Set(["22021", "22P05"]);
 
-/** Whether a statement failed for a text that came from a caller and that no text of the database can be equal to. */
+/**
+ * Whether a statement failed because PostgreSQL cannot store a caller's text; no stored text can be equal to it either.
+ */
 export function isUnstorable(error: unknown): boolean {
   return unstorableStates.has(sqlState(error));
 }
@@ -312,10 +316,13 @@ const sessionSettings = [
   "tcp_user_timeout=30s",
 ];
 
-/** The driver asks for it by itself. */
+/** Set by the driver, so it is not among the options above. */
 const statementTimeoutSeconds = 30;
 
-/** What every session has to begin with, as PostgreSQL shows it; those of TCP are no matter on a Unix socket. */
+/**
+ * The settings that every session must begin with, as PostgreSQL shows them; without those of TCP, which a Unix socket
+ * does not have.
+ */
 export const settingsNeeded = sessionSettings
   .filter((setting) => !setting.startsWith("tcp_"))
   .map((setting) => setting.replaceAll("\\", ""))
@@ -355,16 +362,16 @@ async function run<Row extends object>(
 }
 
 /**
- * One transaction on a connection of its own. It begins with its first statement, by the same write, which saves a round
- * trip; one that asks for nothing is none.
+ * One transaction on a connection of its own. Its `begin` leaves in the same write as the first statement, which saves
+ * a round trip; without a statement, nothing begins.
  */
 class Transaction implements Queryable {
   readonly #client: PoolClient;
   readonly #sent: Sent;
   #first: Pick<PreparedQuery<object>, "hasBegun" | "wasRefused"> | undefined;
-  /** Rejects with the fault of the first statement where it has not begun the transaction; undefined before there is one. */
+  /** Rejects if the first statement failed before the transaction had begun; undefined before there is one. */
   #begun: Promise<void> | undefined;
-  /** Its end was asked for: on this connection a later statement would be a transaction of its own, or of another. */
+  /** Commit or rollback was requested: a later statement on this connection would run outside of this transaction. */
   #isOver = false;
 
   constructor(client: PoolClient, sent: Sent) {
@@ -375,7 +382,7 @@ class Transaction implements Queryable {
   async query<Row extends object>(statement: Statement): Promise<Row[]> {
     if (this.#isOver) throw new Error("the transaction is over");
     if (this.#begun === undefined) return this.#runFirst<Row>(statement);
-    // What is asked for beside the first statement would be a transaction of its own where that one is never sent.
+    // If the first statement is never sent, one that was issued beside it would run as a transaction of its own.
     await this.#begun;
     return run(this.#client, statement, this.#sent);
   }
@@ -384,7 +391,7 @@ class Transaction implements Queryable {
     const begins = Promise.withResolvers<void>();
     this.#begun = begins.promise;
     this.#begun.catch(() => undefined);
-    // A statement without a name is written by the driver.
+    // The driver writes a statement without a name itself, so an empty one begins the transaction before it.
     const first = statement.name === "" ? sql`select` : statement;
     const query = new PreparedQuery<Row>(first, types, { begins: true });
     this.#first = query;
@@ -400,7 +407,7 @@ class Transaction implements Queryable {
     }
   }
 
-  /** @throws Error where a statement had failed, so that nothing was changed */
+  /** @throws Error if a statement had failed, so that nothing was changed */
   async commit(): Promise<void> {
     this.#isOver = true;
     if (this.#begun === undefined) return;
@@ -410,7 +417,7 @@ class Transaction implements Queryable {
       throw new Error("the transaction was rolled back: a statement in it had failed");
   }
 
-  /** @throws unknown where the connection may be left in a transaction, or of no use */
+  /** @throws unknown if the connection may be left in a transaction, or is of no use */
   async rollBack(): Promise<void> {
     this.#isOver = true;
     try {

@@ -5,8 +5,8 @@ import * as store from "./notification-store.ts";
 /** One connection that listens, replaced by another when it is lost. */
 export interface ListeningConnection {
   /**
-   * Resolves once the channel is listened to; if the connection is lost just then, the next one listens to it before
-   * its gap is told.
+   * Resolves once the channel is listened to. If the connection is lost just then, the next one listens to it before
+   * {@link Hearing.onGap} is called.
    */
   listen(channel: string): Promise<void>;
   /** Whether no other process listens; false where that is not known. */
@@ -14,7 +14,7 @@ export interface ListeningConnection {
   close(): Promise<void>;
 }
 
-/** What a listening connection tells of. */
+/** The callbacks of a listening connection. */
 export interface Hearing {
   /** The channels that a new connection listens to. */
   readonly channels: () => Iterable<string>;
@@ -32,7 +32,7 @@ const connectWithinMs = 10_000;
 /** A connection whose other end has vanished is as silent as one on which nothing happens, so it is probed. */
 const askEveryMsDefault = 30_000;
 
-/** Whether other processes listen. Each tells of its arrival; that one has left is seen when they are counted again. */
+/** Whether other processes listen. Each announces its arrival; that one has left is noticed at the next count. */
 interface Company {
   isAlone(): boolean;
   /** Somebody has arrived, or may have arrived unheard. */
@@ -74,7 +74,7 @@ function clientOf(db: Db, hearing: Hearing, company: Company): Client {
   return client;
 }
 
-/** Ends a connection that cannot listen. */
+/** Listens to every channel, or ends the connection. */
 async function beginListening(client: Client, { channels, onFault }: Hearing): Promise<void> {
   try {
     for (const channel of [store.arrivalChannel, ...channels()])
@@ -96,7 +96,7 @@ function inTurn(): (task: () => Promise<void>) => Promise<void> {
   };
 }
 
-/** Throws when the database cannot be reached the first time. */
+/** @throws if the database cannot be reached the first time */
 export async function openListeningConnection(
   db: Db,
   hearing: Hearing,
@@ -104,7 +104,10 @@ export async function openListeningConnection(
   const { onFault, onGap, askEveryMs = askEveryMsDefault } = hearing;
   const company = watchCompany();
   let client: Client | null = null;
-  /** Being ended for a fault: whoever waits for a turn on it is served by the next. */
+  /**
+   * A connection that is being ended for a fault. Tasks that still wait for their turn on it are skipped: the next
+   * connection listens to every channel.
+   */
   let faulty: Client | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
@@ -112,7 +115,7 @@ export async function openListeningConnection(
   const connect = async (): Promise<void> => {
     const next = clientOf(db, hearing, company);
     next.on("end", () => {
-      // Where an attempt fails, its promise tells; its end may come while the next one is under way.
+      // If connecting fails, the promise rejects, and this event may come while the next attempt is under way.
       if (client === next) reconnectLater();
     });
     await next.connect();
@@ -134,7 +137,9 @@ export async function openListeningConnection(
     }, reconnectMs);
   };
   const turns = inTurn();
-  /** If anything prevents this connection from its work, it ends, and the next one listens to every channel. */
+  /**
+   * Runs a task on the connection, and ends the connection if the task fails: the next one listens to every channel.
+   */
   const onClient = async (work: (current: Client) => Promise<void>): Promise<void> =>
     turns(async () => {
       const current = client;
@@ -148,7 +153,7 @@ export async function openListeningConnection(
         current.end().catch(onFault);
       }
     });
-  /** Shows at the same time whether the connection still answers. */
+  /** The count also shows whether the connection still answers. */
   const ask = async (): Promise<void> => onClient(async (current) => company.count(current));
   const asking = setInterval(() => void ask(), askEveryMs).unref();
   const close = async (): Promise<void> => {

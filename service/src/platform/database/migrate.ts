@@ -50,9 +50,9 @@ class TableInUse extends Error {
 /** SQLSTATE of a statement that waited too long for a lock, and of one that names a column that is not there. */
 const lockTimeoutState = "55P03";
 const undefinedColumnState = "42703";
-/** Meanwhile all who queued behind a migration get on. */
+/** Between two tries, callers that queued behind the migration proceed. */
 const pauseMs = 3_000;
-/** With what each waits for its table, a minute. */
+/** Together with what each try waits for its table, a minute. */
 const triesMax = 12;
 
 /**
@@ -132,7 +132,10 @@ async function listApplied(db: Queryable): Promise<store.AppliedMigration[]> {
   }
 }
 
-/** For what reads only. @throws if {@link migrate} would run something, and {@link OtherVersion} as it does */
+/**
+ * For a caller that must not migrate. @throws if {@link migrate} would run something, and {@link OtherVersion} as it
+ * does
+ */
 export async function refusePending(db: Queryable): Promise<void> {
   if ((await listPending(db)).length > 0)
     throw new Error("the database is behind this version; `svc migrate` comes first");

@@ -3,9 +3,9 @@ import { type Queryable, sql, type Statement } from "./db.ts";
 import type { Migration } from "./migrate.ts";
 
 /**
- * Waits for as long as another process migrates. From here on a statement of this transaction may take as long as it
- * needs. For a table it waits less than callers wait for theirs, because they queue behind it, and longer than
- * PostgreSQL takes to end a vacuum that is in the way (`deadlock_timeout`, 1 s).
+ * Waits until no other process migrates. From then on, statements of this transaction may take as long as they need,
+ * but wait only 2 s for a table: less than callers wait for theirs, since they queue behind it, and longer than
+ * PostgreSQL takes to end a vacuum in the way (`deadlock_timeout`, 1 s).
  */
 export async function lockMigrations(tx: Queryable): Promise<void> {
   await tx.query(sql`set local statement_timeout = 0`);

@@ -17,9 +17,9 @@ export interface Notifications extends AsyncDisposable {
    */
   subscribe(channel: string, handler: NotificationHandler): Promise<() => void>;
   /**
-   * Tells the subscribers of all processes of a change that was committed, where changes are frequent: a commit that
-   * notifies holds a lock of the whole database until it is on disk, so no two of them share a flush
-   * (`PreCommit_Notify` in PostgreSQL's `async.c`). Where no other process listens, the database is not asked. If this
+   * Tells the subscribers of all processes of a change that was committed. For frequent changes: a transaction that
+   * notifies holds a lock of the whole database until its commit is on disk, so no two of them share a flush
+   * (`PreCommit_Notify` in PostgreSQL's `async.c`). If no other process listens, the database is not asked. If this
    * process is killed first, nobody is told.
    */
   announce(channel: string, payload: string): void;
@@ -28,7 +28,7 @@ export interface Notifications extends AsyncDisposable {
 
 type Handlers = Map<string, Set<NotificationHandler>>;
 
-/** Faults are also handlers that failed, and announcements that the database did not take. */
+/** `onFault` is also called for handlers that failed, and for announcements that the database did not take. */
 export type NotificationOptions = Pick<Hearing, "onFault" | "askEveryMs">;
 
 function dispatch(
@@ -41,7 +41,7 @@ function dispatch(
   }
 }
 
-/** For a process that ends before anything could change: nothing is ever heard, and no connection is needed. */
+/** For a process that ends soon: it hears nothing, and needs no connection. */
 export const noNotifications: Notifications = {
   subscribe: async () => () => undefined,
   announce: () => {
@@ -51,7 +51,7 @@ export const noNotifications: Notifications = {
   [Symbol.asyncDispose]: async () => undefined,
 };
 
-/** Opens the listening connection; throws when the database cannot be reached the first time. */
+/** Opens the listening connection. @throws if the database cannot be reached the first time */
 export async function openNotifications(
   db: Db,
   options: NotificationOptions,

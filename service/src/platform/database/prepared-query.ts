@@ -69,7 +69,7 @@ export class PreparedQuery<Row extends object> {
     this.#types = types;
   }
 
-  /** Read by the driver to note what is prepared when it hears that something is, as `begin` is first. */
+  /** Read by the driver when it hears that a statement was prepared; that of `begin` comes first. */
   get name(): string {
     return this.#isBeginning ? begin : this.#name;
   }
@@ -152,7 +152,7 @@ export class PreparedQuery<Row extends object> {
   }
 
   handleCommandComplete(): void {
-    // A statement without columns is described by their absence.
+    // PostgreSQL described no columns, so the statement has none.
     if (!this.#isBeginning && this.#columns === undefined) this.#described.set(this.#name, []);
     this.#isBeginning = false;
   }
@@ -163,7 +163,7 @@ export class PreparedQuery<Row extends object> {
   }
 
   handleError(error: unknown, connection: WireConnection): void {
-    // The driver forgets it by the name that it reads, which is that of `begin` here.
+    // The driver forgets the statement that {@link name} names, here `begin`; so ours is forgotten here.
     if (this.#isBeginning) delete connection.submittedNamedStatements[this.#name];
     this.callback?.(error);
   }

@@ -1,11 +1,11 @@
 import { type Queryable, sql } from "./db.ts";
 
-/** What a database is, as far as it may be unfit. */
+/** What decides whether a database is fit. */
 export interface Fitness {
   /** As PostgreSQL counts: 150000 is 15.0. */
   readonly version: number;
   readonly encoding: string;
-  /** Of the settings asked for. */
+  /** The settings asked for that its sessions do not begin with. */
   readonly missing: readonly string[];
 }
 

@@ -7,15 +7,14 @@ class UnfitDatabase extends Error {
   override name = "UnfitDatabase";
 }
 
-/** Of the oldest PostgreSQL that has all that the statements use; migrations would end in the middle on an older one. */
+/** The oldest PostgreSQL that has all that the statements use; on an older one, migrations would fail halfway. */
 const versionMin = 150_000;
-/** The second keeps every text as it comes, but counts bytes where the longest texts are bounded. */
+/** SQL_ASCII stores every text as it comes, but counts bytes where the length of a text is bounded. */
 const encodings: ReadonlySet<string> = new Set(["UTF8", "SQL_ASCII"]);
 
 /**
- * @throws {UnfitDatabase} for a PostgreSQL older than 15, a database that cannot store every text, and where sessions do
- * not begin with the settings that they are opened with, because a pooler drops them or the address
- * sets them otherwise
+ * @throws {UnfitDatabase} for a PostgreSQL older than 15, for an encoding that cannot store every text, and if sessions
+ * do not begin with the settings that they ask for, because a pooler drops them or the address sets others
  */
 export async function refuseUnfit(db: Queryable): Promise<void> {
   const found = await store.findFitness(db, settingsNeeded);
@@ -35,10 +34,10 @@ export async function refuseUnfit(db: Queryable): Promise<void> {
 }
 
 /**
- * Some poolers in transaction mode know prepared statements, so that nothing fails: only notifications and locks of
- * sessions get lost. What tells is that two connections share a session.
+ * Some poolers in transaction mode support prepared statements, so that nothing fails, but notifications and session
+ * locks get lost. They are recognised by two connections that share a session.
  *
- * @throws {UnfitDatabase} if a lock that one connection holds is not kept from the other
+ * @throws {UnfitDatabase} if a lock that one connection holds is granted to the other too
  */
 export async function refuseShared(one: Queryable, other: Queryable): Promise<void> {
   // A number that nobody else uses; it is freed when the session ends.

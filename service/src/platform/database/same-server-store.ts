@@ -1,6 +1,9 @@
 import { type Queryable, sql } from "./db.ts";
 
-/** When the server began that a connection of the pool leads to: no two servers say the same, and sessions of any time zone do. */
+/**
+ * When the server behind a connection of the pool was started: different for every server, and the same in every time
+ * zone.
+ */
 export async function readServerStart(db: Queryable): Promise<string> {
   const [row] = await db.query<{ start: string }>(
     sql`select extract(epoch from pg_postmaster_start_time())::text as start`,

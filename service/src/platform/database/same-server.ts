@@ -5,15 +5,15 @@ const toldEveryMs = 60_000;
 const formerMax = 10;
 
 /**
- * Makes a look at the server that a connection of the pool leads to, to be taken again and again. A server that is
- * restarted or takes over never gives way to the one before. If that one answers again, some connections stayed at a
- * former primary that still lives, and what they store is lost.
+ * Makes a check, to be run again and again, of which server the connections of the pool lead to. After a restart or a
+ * failover, the earlier server never answers again. If it does, some connections have stayed at a former primary that
+ * is still alive, and what they write is lost.
  *
- * @param told called when a former server answers, at most once a minute
+ * @param onFormer called when a former server answers, at most once a minute
  */
 export function watchServer(
   db: Queryable,
-  told: () => void,
+  onFormer: () => void,
   elapsedMs: () => number = () => performance.now(),
 ): () => Promise<void> {
   let current: string | null = null;
@@ -24,7 +24,7 @@ export function watchServer(
     if (found === current) return;
     if (former.includes(found) && elapsedMs() - toldAtMs >= toldEveryMs) {
       toldAtMs = elapsedMs();
-      told();
+      onFormer();
     }
     if (current !== null) former = [...former, current].slice(-formerMax);
     current = found;

@@ -263,7 +263,7 @@ export async function findServerPid(data: string): Promise<number | null> {
     if (text === null) return null;
     const pid = Number.parseInt(text, 10);
     if (pid > 0) return pid;
-    // That of a server in single-user mode, which an operator may use here: PostgreSQL knows whether it lives.
+    // Negative for a server in single-user mode, which an operator may use here: PostgreSQL knows whether it lives.
     if (pid < 0) return null;
     await delay(pidEveryMs);
   }

@@ -17,8 +17,8 @@ import { keepTrying } from "./keep-trying.ts";
 import { openStartPatience } from "./start-patience.ts";
 
 /**
- * Whether a line of the server's log is about its own starts and stops. A stop ends connections whose goodbye it has not
- * read yet: the pool does not wait until the other end has.
+ * Whether a line of the server's log is about its own starts and stops. A stop also ends connections that the pool has
+ * closed just now, if the server has not read that yet.
  */
 export function isRoutine(line: string): boolean {
   return (
@@ -36,7 +36,9 @@ export interface EmbeddedPostgres extends AsyncDisposable {
     readonly user: string;
     readonly password: string;
     readonly database: string;
-    /** Given, because the driver takes what is not from `PGSSLMODE` and the like, which are meant for another server. */
+    /**
+     * Explicit, because the driver would otherwise read `PGSSLMODE` and the like, which are meant for another server.
+     */
     readonly ssl: false;
     readonly sslnegotiation: "postgres";
     /** An empty text would count as not given. */
@@ -255,7 +257,7 @@ function running(
   const over = new AbortController();
   const keep = async (): Promise<void> => {
     while (!over.signal.aborted) {
-      // Only now: until here the running start has to keep this process alive.
+      // Only now: a start under way has to keep this process alive.
       current.unref();
       const status = await current.exited;
       if (over.signal.aborted) return;

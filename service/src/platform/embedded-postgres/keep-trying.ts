@@ -3,12 +3,12 @@ import { FailureRow } from "../telemetry/repetition.ts";
 
 type Say = (line: string) => void;
 
-/** A try that lasts longer is followed: it may recover for hours. */
+/** The log of a try that lasts longer is passed on at once: it may recover for hours. */
 const heldBackMs = 60_000;
 
 /**
- * Starts the server again until it runs. Tries that fail in the same way, as while the disk is full, are told once a
- * minute, and what the server says is told with them.
+ * Starts the server again until it runs. Tries that fail in the same way, as while the disk is full, are logged once a
+ * minute, with what the server said.
  *
  * @returns null if it was given up before
  */
@@ -26,7 +26,7 @@ export async function keepTrying<Server>(
     } catch (error) {
       if (over.aborted) return null;
       const reason = String(error);
-      // Each try is a process of its own.
+      // Each try has another process id.
       if (failures.add(reason.replaceAll(/\bPID \d+/g, "")))
         log(`the embedded PostgreSQL does not start again${timesOf(failures)}: ${reason}`);
       await delay(everyMs, undefined, { ref: false });

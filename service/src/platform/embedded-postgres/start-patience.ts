@@ -1,10 +1,10 @@
-/** How long a start may say nothing of how far it is: one that says nothing any more is tried again. */
+/** How long a start may report no progress before it is tried again. */
 const silenceMsMax = 120_000;
 
 /**
- * After a crash a server first flushes all its files, and then replays what it had written since the last checkpoint. On
- * a slow disk that takes minutes, of which it tells every 10 s (`log_startup_progress_interval`); begun anew, it would
- * take as long again.
+ * After a crash, a server first flushes all its files, then replays what it wrote since the last checkpoint. On a slow
+ * disk that takes minutes, with a report every 10 s (`log_startup_progress_interval`). Started again, it would take as
+ * long once more.
  */
 const progress = /elapsed time: /;
 
@@ -19,7 +19,7 @@ export interface StartPatience extends Disposable {
 /** @param over calls the start off */
 export function openStartPatience(over?: AbortSignal): StartPatience {
   const { promise: late, resolve, reject } = Promise.withResolvers<"late">();
-  // Nobody may be waiting for it when the start is called off.
+  // Nobody may await it when the start is called off.
   late.catch(() => undefined);
   const callOff = (): void => reject(new Error("the start is called off"));
   if (over?.aborted === true) callOff();
@@ -33,7 +33,7 @@ export function openStartPatience(over?: AbortSignal): StartPatience {
   return {
     late,
     hear(line) {
-      // What a server says after its start is no matter.
+      // Lines after the start mean nothing here.
       if (timer === null || !progress.test(line)) return;
       stopWaiting();
       timer = wait();

@@ -1,11 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 
-/** Nobody's large body takes so long that all others have to wait for longer. */
+/** The longest rest, so that one large body does not hold up all others for longer. */
 const restMsMax = 1_000;
 
 /**
- * Begins work that keeps the process busy, piece by piece. After each the process has as long for everything else as that
- * piece took, along with what followed from it in the same turn of the event loop. Owners whose work waits take turns.
+ * Runs work that keeps the process busy, piece by piece. After each piece, the process has as much time for everything
+ * else as the piece took, including what followed from it in the same turn of the event loop. Owners whose work waits
+ * take turns.
  *
  * @param work throws nothing
  */

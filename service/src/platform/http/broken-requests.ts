@@ -22,9 +22,10 @@ interface Broken {
 }
 
 /**
- * Answers them in the error envelope, after the answers that are due, and closes their connection. Inside an answer
- * that has begun, or after one that was given before its request was complete, the envelope would be taken for a part
- * of that answer, or for the answer to another request: there the connection is just closed.
+ * Answers bytes that never became a request with the error envelope, after the answers that are due, and closes their
+ * connection. Inside an answer that has begun, or after one that was given before its request was complete, the
+ * envelope would be taken for a part of that answer, or for the answer to another request; then the connection is just
+ * closed.
  */
 export function answerBrokenRequest(
   ctx: Pick<Ctx, "log" | "metrics">,
@@ -48,7 +49,7 @@ export function answerBrokenRequest(
   else if (turn === "next") answer?.once("finish", end);
   else socket.destroySoon();
   const { status, reason } = problem;
-  // A request whose body was cut off has a route, which counts it.
+  // A request whose body was cut off has a route, and is counted there.
   if (answer?.req.complete !== false)
     ctx.metrics.httpRequestDuration.observe(
       { route: "unknown", method: "unknown", status: String(status) },

@@ -33,7 +33,7 @@ async function faultOf({ db, clock }: Ctx): Promise<string | null> {
   }
 }
 
-/** Once the machine's clock is right again, whoever looked at it would find nothing, though the process is still ahead. */
+/** A machine's clock that was set right again shows nothing wrong, yet the process is still ahead of it. */
 function faultOfClock(clock: Clock): string {
   const aheadMs = clock.leadMs?.() ?? 0;
   if (aheadMs <= skewLimitMs)

@@ -88,7 +88,7 @@ const types: Readonly<Record<string, string>> = {
   boolean: "must be true or false",
 };
 
-/** What the validator says in the terms of its own schema. */
+/** A fault of the validator in plain words, without the terms of its schema. */
 function sayKeyword(fault: ValidationFault | undefined): string | undefined {
   const { keyword = "", params = {}, message } = fault ?? {};
   const limit = String(params["limit"]);
@@ -112,7 +112,7 @@ function sayKeyword(fault: ValidationFault | undefined): string | undefined {
   }
 }
 
-/** The name may be the caller's invention. */
+/** The caller may have invented the name. */
 const shownName = (name: string): string => name.slice(0, 100).toWellFormed();
 
 /** The validator reports each word of a choice as a separate fault. */
@@ -167,8 +167,9 @@ export async function answerEnvelopeError(ctx: Ctx, failure: Failure): Promise<F
 }
 
 /**
- * Keeps the connection open, which the framework would close behind a body that is too large. Node discards the rest,
- * for as long as a request may take. A process that drains has announced the end of the connection, and it stays at that.
+ * Keeps the connection open, which the framework would close behind a body that is too large. Node discards the rest of
+ * it, for as long as a request may take. While the process drains, the connection ends all the same, as it was
+ * announced.
  */
 function readOn(reply: FastifyReply): void {
   if (!reply.raw.hasHeader("connection")) reply.removeHeader("connection");
@@ -178,7 +179,7 @@ function readOn(reply: FastifyReply): void {
 export function oauthProblemOf(error: unknown): OAuthProblem | null {
   const found = problemOf(error, "form");
   if (found === null || found instanceof OAuthProblem) return found;
-  // A coding is refused by a problem of our own, the type by the framework.
+  // We refuse a coding by a problem of our own; a content type is refused by the framework.
   const isOfOtherType = found.reason === "unsupported_media_type" && found !== error;
   if (isOfOtherType || isFormMissing(error))
     return new OAuthProblem(
@@ -193,7 +194,7 @@ export function oauthProblemOf(error: unknown): OAuthProblem | null {
   return new OAuthProblem("invalid_request", description, { status, headers });
 }
 
-/** Parameters in the query, or none at all, where a form is needed. */
+/** Whether the form is missing: the parameters are in the query, or there are none. */
 function isFormMissing(error: unknown): boolean {
   const { validation, validationContext } = error as FrameworkError;
   const [first] = validation ?? [];
@@ -203,8 +204,8 @@ function isFormMissing(error: unknown): boolean {
 /**
  * Makes every failure in this scope an OAuth error (RFC 6749 section 5.2) instead of the envelope.
  *
- * @param resource.challenge the scheme to ask for where a fault names none: a resource tells also a malformed request how
- * to authenticate (RFC 6750 section 3); elsewhere a 401 asks for `Basic`
+ * @param resource.challenge the scheme to ask for if a fault names none: a resource also tells the sender of a
+ * malformed request how to authenticate (RFC 6750 section 3); elsewhere a 401 asks for `Basic`
  */
 export function useOAuthErrors(
   ctx: Ctx,
@@ -246,8 +247,8 @@ async function answerOAuthError(
 type Scheme = NonNullable<OAuthProblem["options"]["challenge"]> | "Basic";
 
 /**
- * A 401 always names a scheme that would do (RFC 9110 section 15.5.2): at a resource its own, elsewhere the one of HTTP's
- * that clients have, however this one authenticates.
+ * A 401 always names a scheme that would do (RFC 9110 section 15.5.2): its own at a resource, elsewhere the only one of
+ * HTTP that clients can use, even if this client uses another method.
  */
 function schemeOf(
   { code, status }: OAuthProblem,

@@ -20,7 +20,7 @@ export function refuseCoding(contentEncoding: string | undefined): void {
 export type Form = Readonly<Record<string, string | string[]>>;
 
 const depthMax = 32;
-/** Above the number of names that `verified` may be asked for at once. */
+/** More than the names that `verified` may be asked for at once. */
 const parametersMax = 200;
 
 /** Parses a query string or form body. PostgreSQL cannot hold U+0000, so no value may. @throws {Problem} malformed_request */
@@ -52,7 +52,7 @@ export function parseQuery(text: string): Form {
   }
 }
 
-/** What {@link parseQuery} found wrong, for the first hook of a request to throw; null for a good query. */
+/** The fault that {@link parseQuery} found, for the first hook of a request to throw; null for a good query. */
 export function queryFaultOf(query: unknown): Problem | null {
   const fault = (query as { [queryFault]?: unknown } | null)?.[queryFault];
   return fault instanceof Problem ? fault : null;
@@ -66,7 +66,7 @@ export function queryFaultOf(query: unknown): Problem | null {
  */
 export function parseJson(bytes: Uint8Array): unknown {
   const text = textOfBytes(bytes);
-  // If invalid bytes were replaced, a text that nobody wrote would be stored, shown and signed.
+  // Replacing invalid bytes would make a text that nobody wrote, to be stored, shown and signed.
   if (text === null) throw malformed("the body is not UTF-8");
   if (hasTooManyValues(bytes)) throw malformed(`the body holds more than ${jsonValuesMax} values`);
   let value: unknown;

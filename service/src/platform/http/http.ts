@@ -45,7 +45,7 @@ const requestTimeoutMs = 60_000;
 const silenceTimeoutMs = 120_000;
 /** An idle connection is kept this long: longer than the 60 s for which proxies keep one by default. */
 const keptConnectionMs = 72_000;
-/** For how long a browser that was here once asks by https alone. */
+/** For how long a browser that was here once uses https alone. */
 const httpsOnlySeconds = 365 * 86_400;
 /** Long enough for every path value of the service, offer tokens included. */
 const parameterLengthMax = 512;
@@ -74,7 +74,7 @@ export function createHttp(ctx: Ctx): Http {
     http: { requireHostHeader: false },
     // Parts of the path and query that a client sent are never logged; the service writes its own line below.
     logger: false,
-    // A path that cannot be decoded is no route's.
+    // A path that cannot be decoded belongs to no route, so hooks do not run.
     frameworkErrors: (_, request, reply) => {
       beginAnswer(ctx, request, reply);
       const error = inWordsOfKyb(new Problem("malformed_request"));
@@ -88,7 +88,7 @@ export function createHttp(ctx: Ctx): Http {
         useDefaults: false,
         allErrors: false,
         discriminator: true,
-        // Tests do: it took the first request of a process 25 ms.
+        // Tests validate the schemas; here it would take the first request of a process 25 ms.
         validateSchema: false,
       },
       plugins: [countWhereNeeded],
@@ -206,7 +206,7 @@ export const fillBody: preValidationHookHandler = (request, _reply, done) => {
   done();
 };
 
-/** After the scope has asked who calls: 401 comes before 400 (decisions section 1, Errors). */
+/** Added after the scope's own hooks, which ask who calls: 401 comes before 400 (decisions section 1, Errors). */
 function refuseUnreadableQueries(http: Http): void {
   http.addHook("onRoute", (route) => {
     const own = [route.onRequest ?? []].flat();
@@ -219,8 +219,9 @@ const refuseUnreadableQuery: onRequestHookHandler = (request, _reply, done) => {
 };
 
 /**
- * API and wallet routes accept only JSON; forms are for the login's routes. Any site may have a browser post a form, so
- * one that a wallet route took would bypass CORS. Nothing sent is a missing body everywhere, whatever type stands beside.
+ * API and wallet routes accept only JSON; forms are for the login's routes. Any site can make a browser post a form, so
+ * a wallet route that took one would bypass CORS. If nothing is sent, the body is missing, whatever content type is
+ * named.
  */
 function checkTypes(http: Http): void {
   http.addHook("onRoute", (route) => {
@@ -231,7 +232,7 @@ function checkTypes(http: Http): void {
   });
 }
 
-/** An empty form stays one: its refusal names the parameter that is missing. */
+/** An empty form stays a form: its refusal names the missing parameter. */
 const ignoreOtherTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
   const isForm = /^application\/x-www-form-urlencoded *(?:;|$)/i.test(
     headers["content-type"] ?? "",
@@ -274,8 +275,8 @@ function beginAnswer(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
     .header("x-request-id", request.id)
     .header("x-content-type-options", "nosniff")
     .header("cache-control", "no-store");
-  // A network could answer a browser that asks by http in our place (RFC 6797). In `dev` the host is often `localhost`,
-  // which has other servers.
+  // Otherwise a network could answer a browser that asks by http in our place (RFC 6797). In `dev` the host is often
+  // `localhost`, which has other servers too.
   if (ctx.config.profile === "production")
     void reply.header("strict-transport-security", `max-age=${httpsOnlySeconds}`);
 }

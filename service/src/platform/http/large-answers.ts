@@ -15,14 +15,14 @@ declare module "fastify" {
   }
 }
 
-/** Counted by network, because anybody can make any number of identities. */
+/** Names a caller by its network, because anybody can make any number of identities. */
 export function networkOfCaller(ctx: Pick<Ctx, "config">): NameCaller {
   return (request) => `network:${limitNetworkOf(callerAddressOf(ctx, request))}`;
 }
 
 /** Answers of one caller at once, in one process. */
 const atOnceMax = 4;
-/** Requests of one caller that wait; each holds its connection, and its body where the route takes one. */
+/** The most requests of one caller that wait; each holds its connection, and its body if the route takes one. */
 const waitingMax = 1_000;
 const patienceMs = 10_000;
 

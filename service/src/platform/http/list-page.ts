@@ -5,7 +5,7 @@ import { pageSize } from "./text-form.ts";
 /** Items of a page if the caller does not say how many. */
 const limitDefault = 20;
 
-/** How the query of a list says which page is meant. */
+/** The query parameters that select a page of a list. */
 export const pageParameters = {
   limit: Type.Optional(pageSize({ description: `1 to 100. Default: ${limitDefault}.` })),
   cursor: Type.Optional(
@@ -19,7 +19,7 @@ export function readLimit({ limit }: { limit?: string }): number {
 }
 
 /**
- * The page of a list whose newest come first, and whose cursor is the id of the last one that was shown.
+ * Reads the query of a list whose newest come first, and whose cursor is the id of the last item shown.
  *
  * @param parseCursor the id that a text spells, or null
  * @throws {Problem} invalid_request for a cursor that is not ours

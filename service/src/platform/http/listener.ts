@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Http } from "./http.ts";
 import { lastAnswerOf } from "./last-answers.ts";
 
-/** How long a connection stays open at most once it has nothing left to wait for. */
+/** How long at most a connection stays open that has nothing left to wait for. */
 const sweepMs = 100;
 /**
  * How long idle connections stay open after the end was announced. A request that is on its way is still answered, and
@@ -92,7 +92,7 @@ async function listenBeside(
   http: Http,
   at: { readonly host: string; readonly port: number },
 ): Promise<Server | null> {
-  // As an HTTP server opens its own.
+  // The options with which an HTTP server opens its own.
   const options = { allowHalfOpen: true, noDelay: true };
   const door = createServer(options, (socket) => void http.server.emit("connection", socket));
   door.listen(at);

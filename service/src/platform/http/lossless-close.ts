@@ -2,12 +2,12 @@ import type { Server } from "node:http";
 import { Socket } from "node:net";
 import { lastAnswerOf } from "./last-answers.ts";
 
-/** What arrives after the last answer is read for as long as a request may take, and no longer. */
+/** How long what arrives after the last answer is read: as long as a request may take. */
 const restMs = 60_000;
 
 /**
- * Has a server that closes a connection behind an early answer, one that was given before its request was complete,
- * read the rest of that request. Node would close at once.
+ * Makes a server that closes a connection after an early answer, given before its request was complete, read the rest
+ * of that request. Node would close at once.
  */
 export function closeLosslessly(server: Server): void {
   server.on("connection", (connection: Socket) => {

@@ -24,7 +24,7 @@ export function describeRoutes(http: Http, ctx: Pick<Ctx, "config">): void {
   http.addHook("onRoute", (route) => {
     routes.push(route);
   });
-  // Bytes, which all connections share while they read; of a string, each would have its own copy.
+  // A buffer, which all connections share while they read; of a string, each would have a copy.
   let document: Promise<Buffer> | undefined;
   const write = async (): Promise<Buffer> =>
     Buffer.from(await writeDocument({ routes, webhooks, baseUrl: ctx.config.baseUrl }));
@@ -163,10 +163,12 @@ function operationId(method: string, url: string): string {
 }
 
 /**
- * A choice between fixed texts as one type, since generators of clients make a type of each member of an `anyOf`; what
- * spells a number in an address as a number, and what may stand there or in a form once or several times as a list, which
- * they write as we read it; no discriminator, which OpenAPI knows only between named types; and of a body whether it may
- * be left out, since the writer calls each one required.
+ * Rewrites what generators of clients would read differently:
+ * - a choice between fixed texts becomes one type, since they make a type of each member of an `anyOf`;
+ * - a text in an address that spells a number becomes a number;
+ * - a value that may be given once or several times becomes a list, which they write as we read it;
+ * - a discriminator is dropped, since OpenAPI knows it only between named types;
+ * - a body says whether it may be left out, since `@fastify/swagger` calls each one required.
  */
 function asGeneratorsReadIt(name: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
@@ -220,7 +222,7 @@ function asForm({ schema }: Form): object {
   return { schema: { ...schema, properties } };
 }
 
-/** Of a value alone or a list of such values the list: in Go nobody can fill a choice between the two. */
+/** The list of a choice between one value and a list of such values: in Go nobody can fill that choice. */
 function asList(schema: unknown): unknown {
   const { anyOf, ...rest } = schema as { anyOf?: readonly Listed[] };
   const [one, list, ...others] = anyOf ?? [];

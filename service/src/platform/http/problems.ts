@@ -172,7 +172,7 @@ export interface ProblemOptions {
   headers?: Record<string, string>;
 }
 
-/** What is away mostly comes back within seconds, and another process may answer at once. */
+/** An outage mostly ends within seconds, and another process may answer at once. */
 const unavailableHeaders = { headers: { "retry-after": "1" } };
 
 /** A refusal that is sent to the caller in the error envelope of decisions section 1. */

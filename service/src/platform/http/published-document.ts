@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Http } from "./http.ts";
 import { Type } from "./schema.ts";
 
-/** Keys are published long before they sign, so a copy of this age is never too old. */
+/** How old a copy may be; keys are published long before they sign. */
 const cacheSeconds = 300;
 const preflightSeconds = 600;
 

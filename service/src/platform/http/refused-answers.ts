@@ -5,7 +5,7 @@ const reasons = new WeakMap<FastifyReply, string>();
 /**
  * Notes why a call is refused, for its line in the log.
  *
- * @param reason a word of the tables of errors; never a message, which may repeat what the caller sent
+ * @param reason from the tables of errors; never a message, which may repeat what the caller sent
  */
 export function noteRefusal(reply: FastifyReply, reason: string): void {
   reasons.set(reply, reason);

@@ -63,8 +63,8 @@ export const Bytes32 = Type.String({ description: "32 bytes, `0x` hex." });
 export const IdParams = Type.Object({ id: Type.String() });
 
 /**
- * Of a union of objects, each with a word of its own for one member: a body is held against the form that it names, so
- * that a refusal is about that form. Needs Ajv's option `discriminator`.
+ * For a union of objects that differ by a fixed word in one member: validates a body by the object that its word names,
+ * so that a refusal is about that object. Needs Ajv's option `discriminator`.
  */
 export function chosenBy<Union extends TSchema>(member: string, union: Union): Union {
   const { anyOf: oneOf, ...options } = union as unknown as Choice;

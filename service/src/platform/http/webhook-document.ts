@@ -12,12 +12,12 @@ export interface WebhookAbout {
 
 declare module "fastify" {
   interface FastifyInstance {
-    /** Told in `/openapi.json`; routes add theirs. */
+    /** The events in `/openapi.json`; routes add theirs. */
     readonly webhooks: WebhookAbout[];
   }
 }
 
-/** Of each delivery, whatever the event. */
+/** Headers of each delivery, whatever the event. */
 const commonHeaders = {
   "Svc-Event-Id": "The event's id: the same in every delivery of it.",
   "Svc-Delivery-Attempt": "The number of the attempt, from 1.",
@@ -27,7 +27,8 @@ const commonHeaders = {
 };
 
 /**
- * Theirs alone: openapi-generator writes a file for each tag, first of the routes and then, over it, of the webhooks.
+ * A tag that no route has: openapi-generator writes a file for each tag, first of the routes and then, over it, of the
+ * webhooks.
  */
 export const webhookTag = {
   name: "webhooks",

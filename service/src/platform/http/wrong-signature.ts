@@ -2,8 +2,8 @@ import { parseSignature } from "@svc/protocol";
 import { Problem } from "./problems.ts";
 
 /**
- * The refusal of a signature. One in a form that no key's signature has is told that form; a contract wallet's may have
- * any, so the form alone need not be its fault.
+ * The refusal of a signature. If no key's signature has its form, the message describes that form; a contract wallet's
+ * may have any, so the form need not be the fault.
  */
 export function signatureWrong(signature: string): Problem {
   return parseSignature(signature) === null

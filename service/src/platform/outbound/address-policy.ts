@@ -32,7 +32,7 @@ type UrlFault =
   | "port"
   | "own_host";
 
-/** Of the text, and of the normalised form, in which a character beyond ASCII takes three for each of its bytes. */
+/** Limits the text, and its normalised form, in which each byte of a character beyond ASCII takes three. */
 const urlLengthMax = 2048;
 
 /**

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 
 /** How an interim answer begins. 101 is none: it changes the protocol, which nobody asked for. */
 const interim = /^HTTP\/1\.[01] 1(?!01)\d\d[ \r]/;
-/** What the pattern looks at, as it looks when nothing has come yet. */
+/** The part that the pattern reads, filled in for bytes that have not come yet. */
 const shortest = "HTTP/1.1 100 ";
 const headEnd = "\r\n\r\n";
 
@@ -11,7 +11,8 @@ const headEnd = "\r\n\r\n";
  * proxies send one to every POST, and a client has to be able to skip it (RFC 9110 section 15.2). undici skips all but
  * that one, for which it ends the connection.
  *
- * Has to listen before undici does. One that has not ended within `headBytesMax` is left to undici, which refuses it.
+ * Must listen before undici does. An interim answer that has not ended within `headBytesMax` is left to undici, which
+ * refuses it.
  */
 export function dropInterimAnswers(socket: Socket, headBytesMax: number): void {
   let written = 0;

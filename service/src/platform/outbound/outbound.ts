@@ -93,8 +93,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const send = async (request: OutboundRequest): Promise<OutboundResult> => {
     checkRequest(request);
     if (isClosed) throw new Error("The outbound client is closed");
-    // Loaded by the first request, outside of its time limit: a process that makes no requests does not load it. What fails,
-    // as it does while the process has no descriptor left, is not kept.
+    // Loaded by the first request, outside of its time limit: a process that makes none does not load it. A load that
+    // fails, for want of a file descriptor, is tried again by the next request.
     const undici = (loaded ??= await import("undici"));
     if (isClosed) throw new Error("The outbound client was closed");
 

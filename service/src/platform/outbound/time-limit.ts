@@ -1,4 +1,4 @@
-/** The longest that anything may take that depends on hosts of others. */
+/** The longest that anything may take that depends on foreign hosts. */
 export const timeoutMsMax = 60_000;
 
 /**

@@ -80,7 +80,7 @@ export function startBoundProcess(
   exited.catch(() => undefined);
   child.on("error", reject);
   child.on("close", (code) => resolve(code ?? 137));
-  // There are none where no descriptor is left for them, whatever the types say: then an error is all that comes.
+  // They are undefined, whatever the types say, if no file descriptor was left for them; then only `error` is emitted.
   const { stdin, stdout, stderr }: Partial<typeof child> = child;
   for (const output of [stdout, stderr])
     if (output !== undefined) createInterface(output).on("line", options.log);

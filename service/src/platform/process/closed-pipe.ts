@@ -1,6 +1,6 @@
 /**
  * Lets this process continue when nobody reads its output: what a verb has changed stays changed, and a service has
- * more to do than to write. A reader may close the pipe, as `head` does; but if a result is lost in another way, as on
+ * more to do than to write. A reader may close the pipe, as `head` does. But if a result is lost in another way, as on
  * a full disk, or cannot be shown again, the exit status says so.
  *
  * @param isToldOnce whether what is being written cannot be shown again

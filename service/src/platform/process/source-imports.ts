@@ -1,9 +1,9 @@
 import { registerHooks, type ResolveFnOutput } from "node:module";
 
 /**
- * Has what our own sources import from now on resolved by its name alone. Node asks the file system about each of 2,500
+ * Resolves what our own sources import from now on by its name alone. Node asks the file system about each of 2,500
  * such imports, and for the package that its file belongs to: a tenth of the CPU time of a start, and a fifth of a
- * verb's. To be called before the rest is imported.
+ * verb's. Call it before the rest is imported.
  */
 export function resolveSourcesByName(): void {
   const packages = new Map<string, ResolveFnOutput>();
@@ -25,7 +25,7 @@ export function resolveSourcesByName(): void {
   });
 }
 
-/** Neighbours are named by their files. @returns null for what is not such an import */
+/** Resolves a relative import of a source. @returns null for any other import */
 function sourceOf(specifier: string, parentURL: string): ResolveFnOutput | null {
   if (!specifier.startsWith(".") || !specifier.endsWith(".ts")) return null;
   const { href } = new URL(specifier, parentURL);

@@ -21,7 +21,7 @@ const pooledCodes = new Set(["42P05", "26000"]);
 /** Codes of what was not done in time, mostly because another session holds the rows. */
 const busyCodes = new Set(["40P01", "55P03", "57014"]);
 
-/** What failed first, where what was opened could not be closed either: the error of `using` says neither. */
+/** The original fault: if closing what was opened failed as well, `using` throws an error that names neither. */
 export function firstFault(error: unknown): unknown {
   return error instanceof SuppressedError ? firstFault(error.suppressed) : error;
 }
@@ -41,11 +41,11 @@ export function describeStartFault(thrown: unknown): string | null {
   if (code === "EADDRINUSE") return sayPortInUse(error);
   const message = error.message.replaceAll(/\s*\n\s*/g, " ");
   if (error instanceof ConfigError || foreseenNames.has(error.name)) return message;
-  // The answer is the other's own, and may be any text.
+  // The message is the other side's, and may be any text.
   if (error.name === "RpcError")
     return `the chain's node or the remote signer refuses (CHAIN_RPC_URL, SIGNER_URL): ${message}`;
   if (syscall === "listen") return `${message}: choose another HOST or PORT`;
-  // Of a full disk the system does not always say in which file.
+  // On a full disk, the system does not always say in which file.
   const isFull = (code === "ENOSPC" || code === "EDQUOT") && !("path" in error);
   if (syscall === "mkdir" || isFull) return `${message}: look at DATA_DIR`;
   if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;

@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { createLog } from "../telemetry/log.ts";
 
 /**
- * Has a fault that nobody handles end the process with a line of the log: Node would print the fields of the error too, and
+ * Lets a fault that nobody handles end the process with a line of the log. Node would print the error's fields too, and
  * those of PostgreSQL hold values of rows.
  */
 export function tellUnhandledFault({ logLevel }: Pick<Config, "logLevel">): void {

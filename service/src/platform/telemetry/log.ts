@@ -44,7 +44,7 @@ export function createLog(options: {
     },
     // Errors have been described by then. pino's own serializer would call each of them "Object", and add its causes.
     serializers: { err: (described: unknown) => described },
-    // A chain's node, for instance, may quote what anybody wrote.
+    // Any text may reach the log, such as one that a chain's node quotes.
     hooks: { streamWrite: (line: string) => escapeSteering(cutSecrets(line)) },
   };
   return pino(settings, options.destination ?? standardOutput);
@@ -71,10 +71,15 @@ const hiddenNames = new Set(
 const hidden = "[hidden]";
 const depthMax = 6;
 const itemsMax = 50;
-/** Of one text, which may be somebody else's: what looks for secrets in a line may take time by the square of it. */
+/**
+ * The most characters of one text, which may be somebody else's: the time to look for secrets may grow with the square
+ * of its length.
+ */
 const charactersMax = 4096;
 
-/** Half of a character, as a cut leaves it, would be no text to strict readers of JSON, who then drop the line. */
+/**
+ * `toWellFormed`, because the cut may leave half of a character, for which strict readers of JSON would drop the line.
+ */
 const cut = (text: string): string => text.slice(0, charactersMax).toWellFormed();
 
 function hideFields(fields: object, depth: number): Record<string, unknown> {

@@ -12,7 +12,7 @@ export interface Metrics {
   readonly httpRequestDuration: Histogram<"route" | "method" | "status">;
   /** Requests to hosts that callers chose, by outcome. */
   readonly outboundRequests: Counter<"outcome">;
-  /** Push hints to devices, by what their push services said. */
+  /** Push hints to devices, by the answers of their push services. */
   readonly pushHints: Counter<"outcome">;
   /** Delivery attempts of webhooks, by outcome. */
   readonly webhookAttempts: Counter<"outcome">;
@@ -116,8 +116,8 @@ export function createMetrics(): Metrics {
 }
 
 /**
- * @param fromZero those that alerts ask for: Prometheus sees no increase in a series that begins with its first count,
- * nor that one which never began stands still
+ * @param fromZero outcomes that alerts watch: Prometheus sees no increase in a series that begins with its first count,
+ * nor that one stands still which never began
  */
 function countOutcomes(
   about: { readonly name: string; readonly help: string; readonly registers: Registry[] },
@@ -132,8 +132,7 @@ function countOutcomes(
 const readWithinMs = 3_000;
 
 /**
- * What a gauge reads of the database at a scrape; null while that is away or hangs: that is when the other metrics of the
- * process are needed most.
+ * Reads from the database for a gauge; null if it is down or hangs, which is when the other metrics are needed most.
  */
 export async function readInTime<T>(read: () => Promise<T>): Promise<T | null> {
   const late = Promise.withResolvers<null>();

@@ -1,10 +1,11 @@
 const toldEveryMs = 60_000;
 
 /**
- * For what is tried again all the time: while the database is away every poll of every process fails, every second.
+ * For work that is retried all the time: during an outage of the database, every poll of every process fails, every
+ * second.
  *
- * @returns whether a failure is worth a line: if the one before said something else, or a minute has passed since the
- *   last that was
+ * @returns whether a failure is worth a line: if it differs from the one before, or a minute has passed since the last
+ * line
  */
 export function openRepetition(): (error: unknown) => boolean {
   let told = { what: "", atMs: -Infinity };
@@ -22,7 +23,7 @@ export class FailureRow {
   #isNews = openRepetition();
   #count = 0;
 
-  /** How many there are since it last went well. */
+  /** How many since the last success. */
   get count(): number {
     return this.#count;
   }
@@ -34,7 +35,7 @@ export class FailureRow {
   /**
    * Counts one more.
    *
-   * @param what by which two are the same
+   * @param what equal for failures of the same kind
    * @returns whether it is worth a line: the first is, each that differs from the one before, and one a minute
    */
   add(what: unknown): boolean {
@@ -43,7 +44,7 @@ export class FailureRow {
     return this.#isNews(what);
   }
 
-  /** What a line about the last one says of those before it. */
+  /** Fields for a line of the log: the number of failures, if there were several. */
   get told(): { readonly failures?: number } {
     return this.#count > 1 ? { failures: this.#count } : {};
   }

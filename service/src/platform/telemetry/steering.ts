@@ -1,7 +1,10 @@
-/** What JSON may hold as it is although it steers some terminals, breaks a line there or changes the reading direction. */
+/**
+ * Characters that JSON may hold unescaped, but that steer some terminals, break a line there or change the reading
+ * direction.
+ */
 const steering = /[\u007f-\u009f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** JSON that says the same to a program, and that a terminal can show whoever wrote the texts in it. */
+/** Escapes them: programs read the same JSON, and a terminal can show it, whoever wrote its texts. */
 export function escapeSteering(json: string): string {
   return json.replaceAll(
     steering,

@@ -3,10 +3,10 @@ import type { Ctx } from "../context.ts";
 import { readInTime } from "./metrics.ts";
 
 /**
- * Opens a gauge of how many seconds the oldest of something has waited, read of the database at each scrape. It has no
- * value where that does not answer in time.
+ * Opens a gauge of how many seconds the oldest of something has waited, read from the database at each scrape. It has
+ * no value if that does not answer in time.
  *
- * @param given.findSince since when it has waited, Unix seconds; null where nothing waits, which shows as 0
+ * @param given.findSince since when it has waited, Unix seconds; null if nothing waits, which shows as 0
  */
 export function openWaitingGauge(
   { clock, metrics }: Pick<Ctx, "clock" | "metrics">,
