@@ -1,5 +1,6 @@
 import { Client, type PoolConfig } from "pg";
-import { type Queryable, withSessionOptions } from "../platform/database/db.ts";
+import type { Queryable } from "../platform/database/db.ts";
+import { withSessionOptions } from "../platform/database/session-settings.ts";
 
 /**
  * A separate connection that holds the lock of the embedded chain, or waits for it. Whatever only the owner may write

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { openContext } from "../compose.ts";
 import { type Config, parseConfig } from "../platform/config/config.ts";
-import { isOutage } from "../platform/database/db.ts";
+import { isOutage } from "../platform/database/database-fault.ts";
 import { describeStartFault, firstFault } from "../platform/process/start-fault.ts";
 import { escapeSteering } from "../platform/telemetry/steering.ts";
 import { helpOf, listVerbs } from "./help.ts";

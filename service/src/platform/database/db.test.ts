@@ -3,16 +3,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
-import {
-  columns,
-  type Db,
-  isOutage,
-  openDb,
-  sql,
-  sqlState,
-  type Queryable,
-  type Statement,
-} from "./db.ts";
+import { isOutage, sqlState } from "./database-fault.ts";
+import { columns, type Db, openDb, sql, type Queryable, type Statement } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
 
 const database = await openTestDatabase({ migrated: false });

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import {
-  DatabaseError,
   Pool,
   types as pgTypes,
   type CustomTypesConfig,
@@ -8,8 +7,9 @@ import {
   type PoolConfig,
 } from "pg";
 import { sha256 } from "../cryptography/sha256.ts";
-import { isCertificateFault } from "./certificate-fault.ts";
+import { deadlockState, isOutdated, isUseless, sqlState } from "./database-fault.ts";
 import { type ColumnTypes, PreparedQuery } from "./prepared-query.ts";
+import { statementTimeoutSeconds, withSessionOptions } from "./session-settings.ts";
 
 /** A statement written with {@link sql}: its text never holds a value, so it is prepared once per connection by name. */
 export interface Statement {
@@ -170,82 +170,12 @@ async function runPrepared<Row extends object>(
   }
 }
 
-/** SQLSTATE of a failed statement, or null when the error is of another kind. */
-export function sqlState(error: unknown): string | null {
-  return error instanceof DatabaseError ? (error.code ?? null) : null;
-}
-
-/** States for what a text in PostgreSQL cannot hold: a zero character, in a text (22021) or in JSON (22P05). */
-const unstorableStates: ReadonlySet<string | null> = new Set(["22021", "22P05"]);
-
-/**
- * Whether a statement failed because PostgreSQL cannot store a caller's text; no stored text can be equal to it either.
- */
-export function isUnstorable(error: unknown): boolean {
-  return unstorableStates.has(sqlState(error));
-}
-
-/** Codes of a failed connection: server, host or its name cannot be reached, or no TLS that both sides speak. */
-const connectionCodes = new Set(
-  [
-    ["ECONNREFUSED", "ECONNRESET", "EPIPE", "EPROTO", "ETIMEDOUT"],
-    ["EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN"],
-    ["ENOENT", "ENOTFOUND", "EAI_AGAIN"],
-    // This process, or the machine, has no descriptor left for a connection.
-    ["EMFILE", "ENFILE"],
-  ].flat(),
-);
-const connectionMessages =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|There was an error establishing an SSL connection|Query read timeout)/;
-
-/** The state with which a read-only server refuses writes, such as the former primary after a failover. */
-const readOnlyState = "25006";
-const deadlockState = "40P01";
-
-/** Whether a statement failed because the server takes no writes, as a standby. */
-export function isReadOnly(error: unknown): boolean {
-  return sqlState(error) === readOnlyState;
-}
-
-/**
- * SQLSTATEs, by class or in full, that are caused by the server or by other sessions and not by the statement: no
- * connection (08), none with this password (28), no such database while one is restored (3D), no connection or disk left
- * (53), starting or stopping (57P), no writes (25006); a statement that took too long (57014), waited too long for a lock
- * (55P03), or was in a deadlock at its last try too (40P01); a transaction that stood still for too long (25P03).
- */
-const outageStates = new RegExp(
-  `^(?:08|28|3D|53|57P|${readOnlyState}$|57014$|55P03$|${deadlockState}$|25P03$)`,
-);
-
-/**
- * Whether the database is away for now: it cannot be reached, has no certificate that is trusted, has no room, takes no
- * writes, or is too busy to answer in time. The statement may or may not have run.
- */
-export function isOutage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const state = sqlState(error);
-  if (state !== null) return outageStates.test(state);
-  const { code } = error as NodeJS.ErrnoException;
-  const isUnreached = code !== undefined && connectionCodes.has(code);
-  return isUnreached || connectionMessages.test(error.message) || isCertificateFault(error);
-}
-
 const deadlockTriesMax = 3;
 /**
  * Long enough for the session that waited to wake up and proceed: nothing else would prevent this side from locking the
  * same row again.
  */
 const deadlockPauseMs = 20;
-
-/**
- * Whether the table of a statement got other columns since this connection prepared it: the statement did not run, and
- * never will on this connection. PostgreSQL translates its messages, so this is recognised by the name of the routine
- * that failed.
- */
-const isOutdated = (error: unknown): boolean =>
-  error instanceof DatabaseError &&
-  error.code === "0A000" &&
-  error.routine === "RevalidateCachedQuery";
 
 class Rehearsed<T> extends Error {
   readonly found: T;
@@ -279,69 +209,6 @@ async function runAgain<T>(connections: number, attempt: () => Promise<T>): Prom
       if (isDeadlock) await delay(deadlockPauseMs * tries);
     }
   }
-}
-
-/** Whether a connection is of no use any more: it leads to the wrong server, or nothing on it will be answered. */
-const isUseless = (error: unknown): boolean =>
-  isOutdated(error) ||
-  isReadOnly(error) ||
-  (error instanceof Error && error.message === "Query read timeout");
-
-const sessionSettings = [
-  // What is read after taking a lock has to be the state that its former holder left: at a stricter level such
-  // statements would fail.
-  "default_transaction_isolation=read\\ committed",
-  // Every statement is prepared by name and finds its rows by an index, so it is planned once per connection. If it may
-  // choose, PostgreSQL plans statements with joins and lists at each call, which costs more than running them.
-  "plan_cache_mode=force_generic_plan",
-  // Such a plan knows no values and expects far too many rows of long tables: PostgreSQL would compile it at every run,
-  // which takes hundreds of times as long as running it.
-  "jit=off",
-  // Longer than any call to others inside a transaction takes, such as a signature of a remote signer.
-  "idle_in_transaction_session_timeout=15s",
-  // A pool's connections are idle for seconds, one that holds a lock for as long as its process lives.
-  "idle_session_timeout=0",
-  // Escaped bytes take fifteen times as long to read: four seconds for a large order.
-  "bytea_output=hex",
-  // With other values, fractions lose digits on their way, and nulls mean something else: in an array the text "NULL",
-  // in a comparison `is null`.
-  "extra_float_digits=1",
-  "array_nulls=on",
-  "transform_null_equals=off",
-  "lock_timeout=5s",
-  // With these, the server releases what a process held whose host has vanished. Unix sockets ignore them.
-  "tcp_keepalives_idle=15",
-  "tcp_keepalives_interval=5",
-  "tcp_keepalives_count=3",
-  "tcp_user_timeout=30s",
-];
-
-/** Set by the driver, so it is not among the options above. */
-const statementTimeoutSeconds = 30;
-
-/**
- * The settings that every session must begin with, as PostgreSQL shows them; without those of TCP, which a Unix socket
- * does not have.
- */
-export const settingsNeeded = sessionSettings
-  .filter((setting) => !setting.startsWith("tcp_"))
-  .map((setting) => setting.replaceAll("\\", ""))
-  .concat(`statement_timeout=${statementTimeoutSeconds}s`);
-
-/** Each as an option of the server's command line. */
-const sessionOptions = sessionSettings.map((setting) => `-c ${setting}`).join(" ");
-
-/**
- * The connection with the options that every session of the service begins with. For the driver, options in an address
- * override those that are given beside it, so ours are added to the `options` of the address.
- */
-export function withSessionOptions({ connectionString, ...rest }: PoolConfig): PoolConfig {
-  if (connectionString === undefined) return { ...rest, options: sessionOptions };
-  const joined = connectionString.replace(
-    /[?&]options=[^&]*/,
-    (given) => `${given}%20${encodeURIComponent(sessionOptions)}`,
-  );
-  return { ...rest, connectionString: joined, options: sessionOptions };
 }
 
 /** What one process has sent to the database. */

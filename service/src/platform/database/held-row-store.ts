@@ -1,6 +1,5 @@
-import { type Db, sql, sqlState, type Statement } from "./db.ts";
-
-const lockNotAvailable = "55P03";
+import { isLockTimeout } from "./database-fault.ts";
+import { type Db, sql, type Statement } from "./db.ts";
 
 /**
  * Waits until nobody holds a row, for a job that has done everything else and would come back only with its next poll.
@@ -17,7 +16,7 @@ export async function waitForRow(db: Db, locked: Statement): Promise<boolean> {
       return (await tx.query(locked)).length === 1;
     });
   } catch (error) {
-    if (sqlState(error) === lockNotAvailable) return false;
+    if (isLockTimeout(error)) return false;
     throw error;
   }
 }

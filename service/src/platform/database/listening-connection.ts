@@ -1,5 +1,6 @@
 import { Client } from "pg";
-import { type Db, withSessionOptions } from "./db.ts";
+import type { Db } from "./db.ts";
+import { withSessionOptions } from "./session-settings.ts";
 import * as store from "./notification-store.ts";
 
 /** One connection that listens, replaced by another when it is lost. */

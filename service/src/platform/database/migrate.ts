@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { sha256 } from "../cryptography/sha256.ts";
-import { type Db, openDb, type Queryable, sqlState } from "./db.ts";
+import { isLockTimeout, sqlState } from "./database-fault.ts";
+import { type Db, openDb, type Queryable } from "./db.ts";
 import * as store from "./migration-store.ts";
 import { refuseUnfit } from "./requirements.ts";
 
@@ -47,8 +48,7 @@ class TableInUse extends Error {
   }
 }
 
-/** SQLSTATE of a statement that waited too long for a lock, and of one that names a column that is not there. */
-const lockTimeoutState = "55P03";
+/** SQLSTATE of a statement that names a column that is not there. */
 const undefinedColumnState = "42703";
 /** Between two tries, callers that queued behind the migration proceed. */
 const pauseMs = 3_000;
@@ -105,7 +105,7 @@ async function runNext(tx: Queryable, known: readonly Migration[]): Promise<stri
   try {
     await store.runMigration(tx, next);
   } catch (error) {
-    throw sqlState(error) === lockTimeoutState ? new TableInUse(next.name) : error;
+    throw isLockTimeout(error) ? new TableInUse(next.name) : error;
   }
   return next.name;
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Client, types } from "pg";
-import { openDb, sql, sqlState, type Statement } from "./db.ts";
+import { sqlState } from "./database-fault.ts";
+import { openDb, sql, type Statement } from "./db.ts";
 import { PreparedQuery } from "./prepared-query.ts";
 import { openTestDatabase } from "./test-database.ts";
 

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type Db, openDb, type Queryable, settingsNeeded } from "./db.ts";
+import { type Db, openDb, type Queryable } from "./db.ts";
+import { settingsNeeded } from "./session-settings.ts";
 import * as store from "./requirements-store.ts";
 
 /** The database, or what stands before it, would fail some calls and not others. */

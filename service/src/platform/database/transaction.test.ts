@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
-import { openDb, type Queryable, sql, sqlState, type Statement } from "./db.ts";
+import { sqlState } from "./database-fault.ts";
+import { openDb, type Queryable, sql, type Statement } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
 
 const database = await openTestDatabase({ migrated: false });

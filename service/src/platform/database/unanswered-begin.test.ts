@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
-import { type Db, isOutage, openDb, type Queryable, sql } from "./db.ts";
+import { isOutage } from "./database-fault.ts";
+import { type Db, openDb, type Queryable, sql } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
 
 const database = await openTestDatabase({ migrated: false });

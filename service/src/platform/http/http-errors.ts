@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../context.ts";
-import { isOutage, isUnstorable } from "../database/db.ts";
+import { isOutage, isUnstorable } from "../database/database-fault.ts";
 import { challengeOf, invalidRequest, OAuthProblem, Problem } from "./problems.ts";
 import type { Http } from "./http.ts";
 import { noteRefusal } from "./refused-answers.ts";

@@ -1,6 +1,6 @@
 import { ConfigError } from "../config/config.ts";
-import { isCertificateFault } from "../database/certificate-fault.ts";
-import { isOutage, isReadOnly } from "../database/db.ts";
+import { isCertificateFault } from "../database/database-fault.ts";
+import { isOutage, isReadOnly } from "../database/database-fault.ts";
 
 /**
  * Faults of the environment that have their own class, by name, since their modules are loaded only where they are
