@@ -24,7 +24,7 @@ export async function reportUser(ctx: Ctx, user: Address): Promise<Record<string
     ...logins,
     ...(await reportWallets(ctx.db, user, limit)),
     ...(await reportCredentials(ctx, user, limit)),
-    orders: (await listOrdersOf(ctx.db, user, limit)).map(
+    orders: (await listOrdersOf(ctx.db, user, { before: null, limit })).map(
       ({ referenceKey, organizationId, clientDomainId, environment, status, ...order }) => ({
         referenceKey,
         organizationId,

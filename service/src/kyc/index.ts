@@ -6,7 +6,7 @@ export { type AnchorReport, hasAnchors, verifyAnchors } from "./anchors.ts";
 export { announceInvalidated } from "./handed-over.ts";
 export { listHandedOver } from "./handed-over-store.ts";
 export { forgetOrders } from "./user-deletion.ts";
-export { listOrdersOf } from "./user-report-store.ts";
+export { listOrdersOf } from "./order-store.ts";
 export { kycJobs } from "./jobs.ts";
 export type { KycContext } from "./kyc-context.ts";
 export { openOrderMetrics } from "./order-metrics.ts";

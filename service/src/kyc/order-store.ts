@@ -7,7 +7,7 @@ import { lastUuid } from "../platform/ids.ts";
 import { isReferenceKey, type Status } from "./order.ts";
 import type { Order, ReachedStatus } from "./order-row.ts";
 
-/** The members of an {@link Order}, from the table or from a part of the statement that is named like it. */
+/** The members of an {@link Order}, from the table or from a CTE that is aliased as `kyc_order`. */
 export const orderColumns = columns`
   kyc_order.id, encode(kyc_order.reference_key, 'hex') as "referenceKey", kyc_order.package_id as "packageId",
   kyc_order.client_domain_id as "clientDomainId", kyc_order.organization_id as "organizationId",
@@ -19,12 +19,12 @@ export const orderColumns = columns`
   '0x' || encode(kyc_order.initiated_tx_hash, 'hex') as "initiatedTxHash",
   '0x' || encode(kyc_order.confirm_tx_hash, 'hex') as "confirmTxHash"`;
 
-/** What is known of a package when a request names its Source Key. */
+/** A package, as found by the Source Key of a request. */
 export interface AskedPackage {
   readonly id: string;
   readonly clientDomainId: string;
   readonly fields: readonly string[] | null;
-  /** Hosts that callbacks may have; null where any may. */
+  /** Hosts that callbacks may have; null if any may. */
   readonly callbackHosts: readonly string[] | null;
 }
 
@@ -40,12 +40,12 @@ export async function findAskedPackage(
   return row ?? null;
 }
 
-/** Passed as a value where the user finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by its user, not a literal: {@link sql} says why. */
 const company = "COMPANY";
 
 const bytesOfKey = (referenceKey: string): Buffer => Buffer.from(referenceKey, "hex");
 
-/** Null also for a text that can name no order. */
+/** Null also for a malformed key. */
 export async function findOrder(db: Queryable, referenceKey: string): Promise<Order | null> {
   if (!isReferenceKey(referenceKey)) return null;
   const [row] = await db.query<Order>(
@@ -88,9 +88,10 @@ export type NewOrder = Omit<
 >;
 
 /**
- * Inserts a new order with its first history row. The user cannot be deleted while this commits.
+ * Inserts a new order with its first history row. Holds a lock on a credential of the user, which a deletion of the
+ * user has to wait for.
  *
- * @returns null where another call was faster, and where the user has no credential any more
+ * @returns null if the order exists already, or the user has no credential any more
  */
 export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order | null> {
   const [row] = await tx.query<Order>(
@@ -118,10 +119,9 @@ export async function insertOrder(tx: Queryable, order: NewOrder): Promise<Order
 }
 
 /**
- * Holds one transfer of a package. To be called last in a transaction, since all orders of the package wait for this
- * row.
+ * Holds one transfer of a package. Call it last in a transaction: all orders of the package contend for this row.
  *
- * @returns false where none is left
+ * @returns false if none is left
  */
 export async function holdTransfer(tx: Queryable, packageId: string): Promise<boolean> {
   const rows = await tx.query(
@@ -159,7 +159,7 @@ export async function beginAttempt(tx: Queryable, renewal: Renewal, now: number)
   return row;
 }
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const pending = "PENDING";
 
 /** Replaces callback and expiration of a PENDING order that the caller has locked. */
@@ -183,7 +183,7 @@ export async function insertLink(tx: Queryable, link: NewLink): Promise<void> {
   );
 }
 
-/** The link of an order that was given out last; null if all of them were purged. */
+/** The newest link of an order; null if all of them were purged. */
 export async function findNewestLink(
   db: Queryable,
   orderId: string,
@@ -207,8 +207,8 @@ export async function lockExpired(
 }
 
 /**
- * Ids of the PENDING orders of a client domain that have expired. The `offset 0` has PostgreSQL look among those that have
- * expired, however many wait.
+ * Ids of the PENDING orders of a client domain that have expired. The `offset 0` makes PostgreSQL find the expired ones
+ * first: by client domain it would read every order that is waiting there.
  */
 export async function listExpiredOf(
   db: Queryable,
@@ -224,7 +224,7 @@ export async function listExpiredOf(
   return rows.map(({ id }) => id);
 }
 
-/** Locks those of the orders that are PENDING and have expired, in the order of their ids; waits for whoever holds one. */
+/** Locks those of the orders that are PENDING and have expired, by id to avoid deadlocks; waits for their locks. */
 export async function lockExpiredAmong(
   tx: Queryable,
   ids: readonly string[],
@@ -283,7 +283,7 @@ export async function listOrders(
   );
 }
 
-/** One statement per filter: a single one for all of them would be planned once, and scan every order. */
+/** A statement for each filter: a single one for all of them would get one plan, which scans every order. */
 function filteredOrders(
   { clientDomainId, status, user }: OrderFilter,
   { before, limit }: { before: string; limit: number },
@@ -301,7 +301,7 @@ function filteredOrders(
     order by id desc limit ${limit}`;
 }
 
-/** Orders of a person, newest first: what the wallet shows as history. */
+/** Orders to a user, newest first, with the names of those who asked. */
 export async function listOrdersOf(
   db: Queryable,
   user: Address,
