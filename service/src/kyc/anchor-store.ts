@@ -12,7 +12,7 @@ export interface AnchoringBatch {
   readonly linkHash: Buffer | null;
   /** Whether the entries up to that position were removed after their retention. */
   readonly isPurged: boolean;
-  /** Empty where somebody removed them; the service never does. */
+  /** Empty only if somebody tampered with the table: the service never deletes them. */
   readonly leaves: readonly Hex32[];
   readonly transactionHash: Hex32;
   readonly operator: Address;

@@ -1,4 +1,5 @@
-// The heads of the audit chain that batches anchored on chain, compared with the chain of today (decisions section 8).
+// Compares the audit chain with its heads that settlement batches have anchored on the blockchain (decisions section
+// 8).
 import { isDeepStrictEqual } from "node:util";
 import { auditLeafOf, buildTree, hexOfBytes, isRecord } from "@svc/protocol";
 import type { ChainContext } from "../chain/index.ts";
@@ -8,9 +9,9 @@ import { eventTopics } from "./settlement-batch.ts";
 
 interface AnchorFault {
   readonly kind:
-    | /** The audit chain has another hash at that position, or ends before it: it was rebuilt or put back. */ "head_differs"
-    | /** The batch does not hold the head that it names. */ "batch_forged"
-    | /** The chain does not hold the root of the batch. */ "not_on_chain";
+    | /** The audit chain has another hash at that position, or ends before it: it was rebuilt or restored. */ "head_differs"
+    | /** The tree of the batch does not contain the head that its row names. */ "batch_forged"
+    | /** The named transaction did not emit the root of the batch. */ "not_on_chain";
   /** In the audit chain. */
   readonly position: number;
   readonly batchId: string;
@@ -28,8 +29,8 @@ const pageSize = 100;
 const faultsMax = 100;
 
 /**
- * Compares every anchored head with the audit chain and with the blockchain: even somebody with the keys, who can
- * rebuild the whole trail, cannot change what was committed in public before. One call of the node per head.
+ * Compares every anchored head with the audit chain and with the blockchain. Somebody who holds the keys can rebuild
+ * the whole audit chain, but cannot change what was committed on the blockchain before. One call of the node per head.
  */
 export async function verifyAnchors(
   ctx: Pick<ChainContext, "db" | "chain">,
@@ -78,7 +79,7 @@ async function isOnChain(
   { transactionHash, phase, root, operator }: store.AnchoringBatch,
 ): Promise<boolean> {
   const topics = [eventTopics[phase], `0x${operator.slice(2).padStart(64, "0")}`, root];
-  // A node that is away proves nothing: that throws.
+  // Throws if the node cannot be reached: that must not count as a fault.
   const receipt = await chain.node.request("eth_getTransactionReceipt", [transactionHash]);
   const logs = isRecord(receipt) && Array.isArray(receipt["logs"]) ? receipt["logs"] : [];
   return logs

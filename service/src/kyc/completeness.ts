@@ -2,14 +2,15 @@
 import { type FieldName, fieldsOfName, isParentName } from "@svc/protocol";
 import type { AskedName } from "../credentials/index.ts";
 
-/** Names of a link: all of the required, and which of the optional it offers. */
+/** The names that a link asks for: the required ones, and the optional ones that the user has verified. */
 export interface LinkNames {
   readonly required: readonly AskedName[];
   readonly offered: readonly AskedName[];
 }
 
 /**
- * Whether every required name is answered, and no name more than once. One field may answer a parent and its own name.
+ * Whether every required name is answered, and no field is released that answers no name or a parent answered already.
+ * One field may answer both its own name and its parent.
  *
  * @param released each field once
  */

@@ -5,7 +5,7 @@ import { bufferOfHex } from "../platform/hex.ts";
 import type { Order } from "./order-row.ts";
 import { orderColumns } from "./order-store.ts";
 
-/** A link that was given out, with its order. */
+/** A link with its order. */
 export interface OrderLink {
   readonly tokenSha256: Buffer;
   readonly order: Order;
@@ -21,11 +21,11 @@ export interface OrderLink {
   readonly approvedSignature: Buffer | null;
 }
 
-/** A link, with the members of its order beside its own. */
+/** The row of a link: members that the order has too have the prefix `link`. */
 type LinkRow = Omit<OrderLink, "tokenSha256" | "order" | "attempt" | "expiration" | "callback"> &
   Order & { linkAttempt: number; linkExpiration: number; linkCallback: string };
 
-/** A link and its order. The `offset 0` has PostgreSQL find the link by its key alone, before anything else. */
+/** The `offset 0` makes PostgreSQL find the link by its primary key before it joins anything. */
 export async function findLink(db: Queryable, tokenSha256: Buffer): Promise<OrderLink | null> {
   const [row] = await db.query<LinkRow>(
     sql`select ${orderColumns}, kyc_token.attempt as "linkAttempt", kyc_token.expiration as "linkExpiration",
@@ -54,15 +54,15 @@ export async function findLink(db: Queryable, tokenSha256: Buffer): Promise<Orde
   };
 }
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const pending = "PENDING";
 
 /**
- * Keeps a link's request object, notes that the order was scanned, and ends the links that were given out before.
- * Links of one order take turns.
+ * Stores a link's request object, notes that the order was scanned, and deletes earlier links that were not opened. The
+ * lock on the order makes concurrent calls for its links take turns.
  *
- * @returns the object that is kept, since another process may have been faster; null where a newer link ended this one,
- * or its attempt has ended
+ * @returns the stored object, which may be another process's; null if a newer link ended this one, or the attempt is
+ * over
  */
 export async function keepRequestObject(
   db: Queryable,
@@ -103,7 +103,7 @@ export interface NewConsent {
   readonly createdAt: number;
 }
 
-/** Stores the consent, the values until they are handed over, and that the user shared with the organization. */
+/** Stores the consent, the sealed values until they are handed over, and that user and organization know each other. */
 export async function insertConsent(tx: Queryable, given: NewConsent): Promise<void> {
   const { order } = given;
   const leaves = given.leaves.map(bufferOfHex);
@@ -125,7 +125,7 @@ export async function insertConsent(tx: Queryable, given: NewConsent): Promise<v
   );
 }
 
-/** Counts a validly signed result that matches nothing. @returns how many there were, null where it is over */
+/** Counts a mismatch of the attempt. @returns how many there are now; null if the attempt is over */
 export async function countMismatch(
   tx: Queryable,
   { order, attempt }: Pick<OrderLink, "order" | "attempt">,

@@ -40,7 +40,7 @@ export const payloadColumn: SealedColumn = {
 
 /**
  * Returns the signed request object of a link, which says who asks for what. It is made once per link and stored, so
- * that asking again changes nothing. Opening a link ends the links that were given out before it.
+ * that opening again gives the same object. Opening a link ends earlier links of the order that were not opened.
  *
  * @throws {Problem} request_not_found, request_over
  */
@@ -71,7 +71,7 @@ export async function openOrder(ctx: KycContext, token: string): Promise<string>
   return kept;
 }
 
-/** The result of a wallet's answer. */
+/** What the wallet's answer did to the order. */
 export interface Answered {
   readonly status: "INITIATING" | "FAILED";
   readonly referenceKey: string;
@@ -80,7 +80,7 @@ export interface Answered {
 }
 
 /**
- * Takes the wallet's answer. Only what the order's user signed changes anything.
+ * Processes the wallet's answer. Only an answer that the order's user signed has an effect.
  *
  * @param link what {@link getLink} found for the token
  * @throws {Problem} request_over, result_refused, rate_limited, chain_unavailable
@@ -112,8 +112,8 @@ const isApprovedBy = (
 ): boolean => approvedSignature?.equals(bufferOfHex(signature)) === true;
 
 /**
- * `data` of the signed `Share`, if the wallet sends it: then the signature can be verified even if the values match
- * nothing.
+ * `data` of the signed `Share`, if the wallet sends it: with it the signature can be verified even if the values match
+ * no issued field.
  */
 function dataOf(body: unknown): Hex32 | null {
   const { data } = body as { data?: unknown };
@@ -128,7 +128,7 @@ interface Approving {
   readonly callerAddress: string;
 }
 
-/** The first approval counts; the same again gets the same answer. */
+/** Only the first approval counts. A wallet that did not get the answer sends it again, and gets the same answer. */
 async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answered> {
   const { link, result } = approving;
   if (isApprovedBy(link, result)) return answered(link, "INITIATING");
@@ -146,7 +146,7 @@ async function approveOrder(ctx: KycContext, approving: Approving): Promise<Answ
   return answered(link, "INITIATING");
 }
 
-/** What the order's user signed; null if the signature fits nothing that can be reconstructed. */
+/** What the order's user signed; null if the signature is invalid for everything that can be reconstructed. */
 async function findSigned(
   ctx: KycContext,
   approving: Approving,
@@ -164,10 +164,11 @@ async function findSigned(
 const supposedLengthMax = 65_536;
 
 /**
- * Supposes what was signed, for a wallet that does not send `data`: the leaves of its values, the likeliest leaf for a
- * value that was not issued. A contract's signature does not reveal a signer, so of several guesses the contract is
- * asked about the first. If no guess is likely, the result is data that nobody signs, so that the signature is still
- * checked, and counted. That takes as long whatever was issued to the user: anybody who has the link may try.
+ * Guesses which `data` was signed, for a wallet that does not send it: the leaves of its values, with the likeliest
+ * leaf for each value that was not issued. Of several guesses, the one whose recovered signer is the user; a contract's
+ * signature reveals no signer, so the contract is asked about the first guess. Without a guess, the zero hash, so that
+ * the signature is still checked, and counted against the limits. The work does not depend on what was issued to the
+ * user, since anybody who has the link could measure it.
  */
 async function supposeData(
   ctx: KycContext,
@@ -193,7 +194,7 @@ async function supposeData(
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
 
-/** Whether the result answers what this link shows. @throws {Problem} request_over, result_refused */
+/** Refuses a result that answers something else than this link. @throws {Problem} request_over, result_refused */
 function checkSameRequest(
   { order, requestObject, callback }: store.OrderLink,
   result: RequestResult,
@@ -211,7 +212,7 @@ interface Released {
   readonly infos: readonly Info[];
   /** In the order of the fields; null for a value that was not issued to the user. */
   readonly leaves: readonly (Hex32 | null)[];
-  /** Whether every field counts at this moment, and together they are what was asked for. */
+  /** Whether every field is live now, and together they are what was asked for. */
   readonly isWanted: boolean;
 }
 
@@ -231,8 +232,8 @@ async function readReleased(
   return {
     infos,
     leaves: matches.map((match) => match?.leaf ?? null),
-    // If everything is optional, giving nothing would be a transfer of nothing that has to be paid: such a user
-    // declines instead.
+    // Even if everything is optional, sharing nothing is refused: the merchant would pay for an empty transfer. Such a
+    // user can decline.
     isWanted: fields.length > 0 && isLive && isComplete({ required, offered }, fields),
   };
 }
@@ -269,8 +270,8 @@ async function keepApproval(
 ): Promise<void> {
   const { order } = link;
   const at = ctx.clock.now();
-  // Encoded anew instead of the wallet's own text: other parsers may read repeated keys, or keys of another case,
-  // differently.
+  // Not the wallet's own text: the merchant's parser may read duplicate keys, or keys that differ in case, differently
+  // from ours, and so get values that were never verified.
   const payload = Buffer.from(encodeInfos(infos));
   await ctx.db.transaction(async (tx) => {
     const moved = await moveOrders(ctx, tx, {
@@ -298,7 +299,7 @@ async function keepApproval(
 }
 
 /**
- * Counts a result that matches nothing: the first three change nothing, the next one ends the attempt.
+ * Counts a validly signed result that matches nothing. One more than {@link mismatchesForgiven} ends the attempt.
  *
  * @throws {Problem} result_refused
  */
@@ -314,7 +315,7 @@ async function refuseMismatch(ctx: KycContext, link: store.OrderLink): Promise<n
   throw refused("the fields do not match what was asked for and is verified now");
 }
 
-/** The same refusal again gets the same answer: a wallet whose answer is lost sends it once more. */
+/** A wallet that did not get the answer sends its refusal again, and gets the same answer. */
 async function declineOrder(
   ctx: KycContext,
   given: { token: string; link: store.OrderLink; refusal: Refusal; callerAddress: string },
@@ -350,7 +351,7 @@ function isDeclined({ order, attempt }: store.OrderLink): boolean {
 }
 
 /**
- * Whether the user signed. Anybody who has the link may send any signature, so a contract is only asked a few times.
+ * Whether the user signed. Anybody who has the link can send signatures, so calls of a contract are limited per link.
  */
 async function isSignedByUser(
   ctx: KycContext,
@@ -369,7 +370,7 @@ function answered({ order }: store.OrderLink, status: Answered["status"]): Answe
   return { status, referenceKey, ...(returnUrl === null ? {} : { returnUrl }) };
 }
 
-/** What is known of a link that was given out. @throws {Problem} request_not_found */
+/** The link to which a token belongs. @throws {Problem} request_not_found */
 export async function getLink(ctx: KycContext, token: string): Promise<store.OrderLink> {
   const hash = hashOfToken(token);
   const found = hash === null ? null : await store.findLink(ctx.db, hash);
@@ -381,7 +382,7 @@ export async function getLink(ctx: KycContext, token: string): Promise<store.Ord
 function refuseOver(ctx: KycContext, link: store.OrderLink): void {
   const { order, attempt, expiration, approvedSignature } = link;
   const isNewest = order.attempt === attempt;
-  // A wallet whose answer was lost may begin anew, and there is nothing left to ask for.
+  // A wallet that did not get the answer to its approval may open the link again: tell it that it has succeeded.
   if (isNewest && approvedSignature !== null && order.status !== "FAILED")
     throw new Problem("request_over", { message: "this request was approved already" });
   const isOpen = isNewest && order.status === "PENDING";
@@ -394,7 +395,8 @@ function refused(fault: string): Problem {
 }
 
 /**
- * The same words for every value that was not issued: somebody who only has the link must not learn which fields were.
+ * The message does not say which value was not issued, or whether it was the signature: somebody who only has the link
+ * must not learn which fields the user has.
  */
 function refusedSignature(areIssued: boolean): Problem {
   const fault = "the signature does not fit this request";

@@ -54,7 +54,7 @@ const eventBody = (name: string, title: string, data: TObject): TObject =>
     { title },
   );
 
-/** The events of orders, as the document of the API tells them. */
+/** The events of orders for the OpenAPI document. */
 export const orderWebhooks: readonly WebhookAbout[] = [
   {
     name: "status.updated",

@@ -10,7 +10,7 @@ const dataLifetimeSeconds = 7 * 86_400;
 
 type EventContext = Pick<Ctx, "clock" | "random">;
 
-/** Tells that the order reached its present status. */
+/** Announces the order's present status. */
 export function statusUpdated(ctx: EventContext, order: Order): NewEvent {
   return eventOf(ctx, order, {
     kind: "status.updated",
@@ -38,7 +38,7 @@ export function dataTransferred(ctx: EventContext, order: Order, infos: string):
 }
 
 /**
- * Tells that delivered fields no longer hold: revoked, withdrawn, of a distrusted issuer, or of a deleted user.
+ * Announces that delivered fields no longer hold: revoked, withdrawn, of a distrusted issuer, or of a deleted user.
  *
  * @param fields concrete names
  */

@@ -2,7 +2,7 @@ import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 
-/** Fields of an order that no longer hold, of those that were handed over in this attempt or before it. */
+/** Fields of an order that were handed over in this attempt or an earlier one and no longer hold. */
 export interface InvalidatedFields {
   readonly orderId: string;
   readonly attempt: number;
@@ -10,9 +10,9 @@ export interface InvalidatedFields {
 }
 
 /**
- * Finds, for each order, the newest attempt that was handed over with one of these leaves, and which fields no longer
- * hold by then. Of each field its last hand-over up to that attempt counts: a value that was replaced meanwhile is not
- * listed, one that a later attempt did not include is. Sorted by order.
+ * For each order, the newest attempt that handed over one of these leaves, and the fields that no longer hold. Per
+ * field only the last hand-over up to that attempt counts: a value that a later attempt replaced is not listed, one
+ * that later attempts did not include is. Sorted by order.
  */
 export async function listInvalidated(
   tx: Queryable,
@@ -37,7 +37,7 @@ export async function listInvalidated(
   );
 }
 
-/** The leaves of a user's fields that were handed over to an organization, each once, whether they still count or not. */
+/** The leaves of these fields that the organization was given, without duplicates, still valid or not. */
 export async function listHandedOver(
   db: Queryable,
   organizationId: string,

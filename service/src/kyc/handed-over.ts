@@ -8,8 +8,9 @@ import { lockHandOver } from "./settlement-store.ts";
 import { addSequence } from "./transition-store.ts";
 
 /**
- * Tells the merchants who were given these leaves that they no longer count: one event for each order, in the
- * transaction that ends them. Hand-overs under way are waited for, since they have checked their leaves already.
+ * Announces to the merchants who were given these leaves that they are no longer valid, in the transaction that
+ * invalidates them: one event per order. Waits for hand-overs under way, which have checked their leaves already; they
+ * would otherwise deliver leaves whose end nobody announces.
  */
 export async function announceInvalidated(
   ctx: Pick<KycContext, "clock" | "random" | "seal">,

@@ -18,7 +18,7 @@ export function hashOfToken(text: string): Buffer | null {
   return tokenPattern.test(text) ? sha256(text) : null;
 }
 
-/** Opens a `conn` for the present attempt of the order. @returns it; the secret in it is known nowhere else */
+/** Makes a `conn` for the present attempt of the order, of which only a hash is stored. */
 export async function openConnection(
   ctx: Pick<Ctx, "random" | "clock" | "config">,
   tx: Queryable,

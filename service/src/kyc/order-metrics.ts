@@ -3,8 +3,8 @@ import type { KycContext } from "./kyc-context.ts";
 import { findOldestWaitingSince } from "./settlement-store.ts";
 
 /**
- * Approved orders are handed over within minutes, unless the chain, or somebody's lock in the database, holds them up.
- * Of the latter nothing else tells: there is no transaction yet that could wait.
+ * Approved orders are handed over within minutes, unless the chain or a lock in the database delays them. Of such a
+ * lock no other gauge tells: those of the chain see only transactions that exist already.
  */
 export function openOrderMetrics(ctx: KycContext): void {
   openWaitingGauge(ctx, {

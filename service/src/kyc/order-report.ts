@@ -6,7 +6,7 @@ import { findOrder, listHistory } from "./order-store.ts";
 const statusesMax = 100;
 
 /**
- * An order for the operator: whose it is, what it came to, and what became of its events.
+ * An order for the operator, with its history and the delivery of its events.
  *
  * @param options as of {@link reportStream}
  * @throws {Problem} order_not_found

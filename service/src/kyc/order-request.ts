@@ -13,7 +13,7 @@ import { type AddressPolicy, parsePublicUrl } from "../platform/outbound/address
 import { readAddress } from "../platform/http/address-input.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 
-/** The body as it came; members of other types were refused before, unknown ones are ignored. */
+/** The body, of which the route's schema has checked types and lengths only. */
 export interface RequestBody {
   readonly user: string;
   readonly sourceKey: string;
@@ -26,7 +26,7 @@ export interface RequestBody {
   readonly returnUrl?: string;
 }
 
-/** A body whose members are valid, each taken by itself. */
+/** A body whose members are valid on their own; how they fit together and to the package is checked later. */
 export interface CheckedBody {
   readonly user: Address;
   readonly sourceKey: string;
@@ -41,7 +41,7 @@ export interface CheckedBody {
 
 const namesMax = 40;
 const textMax = 280;
-/** In the form in which it is kept, so with everything beyond ASCII percent-encoded. */
+/** Counted as it is stored, with non-ASCII characters percent-encoded. */
 const returnUrlMax = 2000;
 
 /** Who asks, and where callbacks and browsers may be sent. */
@@ -50,7 +50,7 @@ export interface RequestPolicy extends AddressPolicy {
   readonly domain: string;
 }
 
-/** The first check: every member by itself. @throws {Problem} invalid_request */
+/** Checks every member on its own. @throws {Problem} invalid_request */
 export function checkBody(body: RequestBody, policy: RequestPolicy): CheckedBody {
   const user = readAddress("user", body.user);
   const callback = parsePublicUrl(body.callback, policy);
@@ -89,7 +89,7 @@ function checkPurpose(text: string | undefined): string | null {
   return checkText("purpose", text);
 }
 
-/** The phone's browser is sent there, so it has to be the client domain or below it. */
+/** The phone's browser is redirected there: a host outside the client domain would make this an open redirect. */
 function checkReturnUrl(text: string, { profile, domain }: RequestPolicy): string {
   const url = URL.parse(text);
   const isWeb = url?.protocol === "https:" || (profile === "dev" && url?.protocol === "http:");
@@ -108,22 +108,22 @@ function checkReturnUrl(text: string, { profile, domain }: RequestPolicy): strin
   return url.href;
 }
 
-/** Hosts that the client domain lists, where it does. @throws {Problem} invalid_request */
+/** @param hosts those that the client domain allows; null if it allows any. @throws {Problem} invalid_request */
 export function checkCallbackHost(callback: URL, hosts: readonly string[] | null): void {
   if (hosts !== null && !hosts.includes(callback.host))
     throw invalidRequest("callback has a host that the client domain does not list");
 }
 
-/** Names of one request: each once, sorted, and required where it is in both lists. */
+/** The names of a request, sorted and without duplicates; a name in both of its lists is required. */
 export interface AskedNames {
   readonly required: readonly AskedName[];
   readonly optional: readonly AskedName[];
 }
 
 /**
- * The rules about names, in their order: dynamic fields, unknown names, none at all.
+ * Checks the names, in the order in which the problems are listed below.
  *
- * @param fixed the package's own fields, or null where it is dynamic
+ * @param fixed the package's own fields; null for a dynamic package, where the request chooses them
  * @throws {Problem} dynamic_fields_unsupported, invalid_fields, no_fields
  */
 export function checkNames(

@@ -22,7 +22,7 @@ export interface Order {
   /** When a wallet first opened this attempt; null before. */
   readonly scannedAt: number | null;
   readonly failureReason: FailureReason | null;
-  /** Of its newest event. */
+  /** Sequence number of the order's newest event. */
   readonly sequence: number;
   readonly callback: string;
   readonly expiration: number;

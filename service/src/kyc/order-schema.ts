@@ -18,7 +18,7 @@ export const orderStatus = Type.Object(
   { title: "OrderState" },
 );
 
-/** Such a status as every route and event shows it; absent members are omitted. */
+/** The status as all routes and events show it. */
 export function statusOf(order: ReachedStatus): Static<typeof orderStatus> {
   return {
     status: order.status,
@@ -29,5 +29,5 @@ export function statusOf(order: ReachedStatus): Static<typeof orderStatus> {
   };
 }
 
-/** The member of a call that names an order. Its form is not said: what is no key names no order. */
+/** The parameter that names an order. Without a pattern, so that a malformed key is answered like an unknown one. */
 export const keyMember = { referenceKey: Type.String({ minLength: 1, maxLength: 200 }) };

@@ -34,8 +34,8 @@ const fail = (from: Status, failureReason: FailureReason): Step => ({
 });
 
 /**
- * Every transition within an attempt, by what causes it; an order with another status stays as it is. The same request
- * again begins the next attempt, unless the order {@link isOngoing}.
+ * Every transition within an attempt, by what causes it. An order that does not have the status `from` stays as it is.
+ * Once an attempt has ended, the same request begins the next one.
  */
 export const steps = {
   approved: { from: "PENDING", to: "INITIATING" },
@@ -62,12 +62,12 @@ export function isOngoing(status: Status): boolean {
   return status === "INITIATING" || status === "INITIATED" || status === "CONFIRMING";
 }
 
-/** Whether the text can name an order: what cannot is not looked for. */
+/** Whether a text has the form of a reference key; any other names no order, so that no query is needed. */
 export function isReferenceKey(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }
 
-/** Results that match nothing and are forgiven; the next one ends the attempt. */
+/** How many results that match nothing an attempt survives; the next one ends it. */
 export const mismatchesForgiven = 3;
 
 /** An approved order that is not INITIATED after this long fails. */
@@ -76,7 +76,7 @@ export const initiateWithinSeconds = 72 * 3600;
 const windowMinSeconds = 5 * 60;
 const windowMaxSeconds = 15 * 60;
 
-/** What an expiration may be, both included: 5 to 15 minutes ahead (service document, Limits). */
+/** The bounds of an expiration, both inclusive: 5 to 15 minutes ahead (service document, Limits). */
 export function expirationRange(now: number): { earliest: number; latest: number } {
   return { earliest: now + windowMinSeconds, latest: now + windowMaxSeconds };
 }

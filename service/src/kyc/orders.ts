@@ -36,7 +36,7 @@ export interface RequestedOrder {
   readonly order: Order;
   /** `svc:request/..` */
   readonly link: string;
-  /** The same request was waiting already. */
+  /** Whether the same request was already waiting. */
   readonly isRepeat: boolean;
 }
 
@@ -71,11 +71,12 @@ export async function requestOrder(
   const offered = await checkVerified(ctx, key, { user: checked.user, names });
   const request = { key, checked, names, referenceKey, packageId: asked.id, offered };
   const made = known === null ? await openNew(ctx, request) : await openAgain(ctx, request);
-  // Another call made the order between our look and our insert, or it was forgotten with its user: then all is checked anew.
+  // Null if another call inserted the order after we looked: then that one is renewed. Null again if the order was
+  // deleted with its user meanwhile: then everything is checked again.
   return made ?? (await openAgain(ctx, request)) ?? requestOrder(ctx, key, body);
 }
 
-/** A checked request with the order that it names. */
+/** A checked request, and the reference key of the order that it names. */
 interface NamedRequest {
   readonly key: ApiKey;
   readonly checked: CheckedBody;
@@ -86,9 +87,10 @@ interface NamedRequest {
 }
 
 /**
- * Optional names that the user has verified: the link offers those.
+ * Requires that the user has verified all required names, and at least one name in total.
  *
- * @throws {Problem} unverified_fields, also where nothing is left to ask for
+ * @returns the optional names that the user has verified, which the link offers
+ * @throws {Problem} unverified_fields
  */
 async function checkVerified(
   ctx: KycContext,
@@ -108,7 +110,7 @@ async function checkVerified(
   return offered;
 }
 
-/** Null where the order exists by now. @throws {Problem} package_exhausted */
+/** Null if the order exists already, or the user has no credential any more. @throws {Problem} package_exhausted */
 async function openNew(ctx: KycContext, request: NamedRequest): Promise<RequestedOrder | null> {
   const { key, checked } = request;
   const now = ctx.clock.now();
@@ -135,7 +137,7 @@ async function openNew(ctx: KycContext, request: NamedRequest): Promise<Requeste
   });
 }
 
-/** Announces the attempt that has begun, gives out its link and holds its transfer. @throws {Problem} package_exhausted */
+/** Announces a new attempt, makes its link and holds its transfer. @throws {Problem} package_exhausted */
 async function begin(
   ctx: KycContext,
   tx: Queryable,
@@ -148,7 +150,11 @@ async function begin(
   return requested;
 }
 
-/** Renews what is waiting, or begins the next attempt. @throws {Problem} order_ongoing, package_exhausted */
+/**
+ * Renews a waiting order, or begins the next attempt of one that has ended. Null if it does not exist any more.
+ *
+ * @throws {Problem} order_ongoing, package_exhausted
+ */
 async function openAgain(ctx: KycContext, request: NamedRequest): Promise<RequestedOrder | null> {
   return ctx.db.transaction(async (tx) => {
     const found = await store.lockOrder(tx, request.referenceKey);
@@ -177,7 +183,7 @@ async function beginNextAttempt(
   { request, found }: { request: NamedRequest; found: Order },
 ): Promise<RequestedOrder> {
   const now = ctx.clock.now();
-  // Its time is over and nobody has said so yet.
+  // It has expired, and the job that ends such orders has not reached it yet.
   if (found.status === "PENDING")
     await moveOrders(ctx, tx, { orders: [found], step: steps.expired, at: now });
   const { checked } = request;
@@ -192,7 +198,7 @@ async function beginNextAttempt(
   return begin(ctx, tx, { request, order });
 }
 
-/** Events that wait go to the order's new callback, also those that were written for the one before. */
+/** Redirects the order's undelivered events to its new callback. */
 async function followCallback(
   ctx: KycContext,
   tx: Queryable,
@@ -240,8 +246,8 @@ export async function getOrder(
 }
 
 /**
- * The order as it is by now: one whose time is over is ended first where {@link expireOrders} has not come to it yet, so
- * that nobody is told that it waits.
+ * As {@link getOrder}, but ends an expired order first that {@link expireOrders} has not reached yet: otherwise the
+ * merchant would read PENDING after the deadline.
  *
  * @throws {Problem} order_not_found
  */
@@ -256,7 +262,7 @@ export async function getCurrentOrder(
   return getOrder(ctx, key, referenceKey);
 }
 
-/** Orders as they are by now, as {@link getCurrentOrder} tells of one, newest first. */
+/** A page of orders, newest first, after expired ones have been ended as in {@link getCurrentOrder}. */
 export async function listCurrentOrders(
   ctx: KycContext,
   filter: store.OrderFilter,
@@ -267,7 +273,7 @@ export async function listCurrentOrders(
   return store.listOrders(ctx.db, filter, page);
 }
 
-/** Ends those of the orders whose time is over; afterwards none of them waits, whoever ended it. */
+/** Ends those of the orders that have expired. Waits for other processes that do so, so afterwards none is PENDING. */
 async function expireAmong(ctx: KycContext, ids: readonly string[]): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const at = ctx.clock.now();
@@ -298,7 +304,7 @@ export async function cancelOrder(
 /**
  * Sends events of an order again, to the callback that it has now.
  *
- * @param of.eventId without it every event that still has a body
+ * @param of.eventId the one event to send; by default every event that still has a body
  * @returns how many are on their way
  * @throws {Problem} order_not_found, event_not_found, payload_expired
  */
@@ -319,7 +325,7 @@ export async function redeliverOrder(
 /** Orders that end in one transaction. */
 const expiredMax = 500;
 
-/** Ends every order whose time is over. */
+/** Ends every order that has expired. */
 export async function expireOrders(ctx: KycContext): Promise<void> {
   // Asked every second, and mostly there are none.
   if (!(await store.hasExpired(ctx.db, ctx.clock.now()))) return;
@@ -331,7 +337,7 @@ export async function expireOrders(ctx: KycContext): Promise<void> {
   });
 }
 
-/** Links are kept for this long after their end: a wallet that comes late is told that the request is over. */
+/** Links are kept for this long after they expire: a late wallet gets `request_over` instead of `request_not_found`. */
 const tokenKeptSeconds = 86_400;
 
 export async function purgeTokens(ctx: Pick<KycContext, "db" | "clock">): Promise<void> {

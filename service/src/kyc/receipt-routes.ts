@@ -28,7 +28,7 @@ const phase = Type.Object(
   { title: "ReceiptPhase" },
 );
 
-/** `Receipt` of the protocol, member by member. */
+/** `Receipt` of the protocol as a schema. */
 const receiptBody = Type.Object(
   {
     referenceKey: Type.String(),
@@ -135,7 +135,7 @@ function askedOf(referenceKey: string, attempt: string | undefined) {
 
 const shownPhase = (given: Receipt["initiate"]) => ({ ...given, proof: [...given.proof] });
 
-/** Lists that are not read-only, as the schema has them. */
+/** The same with mutable arrays, which the type of the schema demands. */
 function shownReceipt(receipt: Receipt) {
   const { initiate, confirm, fields, ...rest } = receipt;
   return {

@@ -11,7 +11,7 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 import { isReferenceKey } from "./order.ts";
 import { splitLeaves } from "./settlement-batch.ts";
 
-/** Where the chain holds a batch. */
+/** A final batch, and the transaction that anchored it. */
 export interface SettledBatch {
   readonly id: string;
   readonly root: Hex32;
@@ -43,8 +43,8 @@ type SettledRow = Omit<SettledOrder, "share" | "leaves"> &
   Omit<SettledOrder["share"], "request"> & { readonly leaves: readonly Buffer[] };
 
 /**
- * The newest attempt of an order whose initiate transaction is final, or the one that is asked for. The history names
- * the transactions, and so the batches.
+ * The given attempt of an order, or by default the newest, whose initiate transaction is final. Its batches are found
+ * by the transaction hashes in the history, since the order's own row knows only those of its latest attempt.
  */
 export async function findSettled(
   db: Queryable,
@@ -99,7 +99,7 @@ export async function readLeaves(db: Queryable, batchId: string): Promise<Hex32[
   return splitLeaves(row.leaves);
 }
 
-/** An order of this user, whoever asked for it; null also for a text that can name none. */
+/** The id of an order of this user, whoever asked for it; null also for a malformed key. */
 export async function findOrderIdOf(
   db: Queryable,
   user: Address,

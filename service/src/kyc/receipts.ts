@@ -20,9 +20,9 @@ import { leafOfAnchor, type Phase } from "./settlement-batch.ts";
 
 type ReceiptContext = Pick<KycContext, "db" | "chain">;
 
-/** Which attempt; null for the newest one that is anchored. */
 interface Asked {
   readonly referenceKey: string;
+  /** Null for the newest one that is anchored. */
   readonly attempt: number | null;
 }
 
@@ -76,7 +76,7 @@ async function makeReceipt(
   };
 }
 
-/** The openings of the leaves, without the values. @throws {Problem} receipt_not_found where the user was forgotten */
+/** The openings of the leaves, without the values. @throws {Problem} receipt_not_found if the user was forgotten */
 async function fieldsOf(
   ctx: ReceiptContext,
   settled: store.SettledOrder,
@@ -108,7 +108,7 @@ async function phaseOf(
   return { ...place, proof: tree.proofOf(leaf) };
 }
 
-/** Trees of batches, which never change: building one of a thousand orders takes 15 ms. The oldest goes. */
+/** A cache of the trees of batches, which never change: building one of a thousand orders takes 15 ms. */
 const trees = new Map<string, MerkleTree>();
 const treesMax = 32;
 

@@ -25,7 +25,7 @@ export async function kycRoutes(ctx: KycContext, http: Http): Promise<void> {
 const namesOf = (description: string) =>
   Type.Array(Type.String({ maxLength: 200 }), { description });
 
-/** Unknown members are ignored; `statusCallback` and `withoutQRCode` are taken and change nothing. */
+/** Unknown members are ignored; `statusCallback` and `withoutQRCode` are accepted without effect. */
 const requestBody = Type.Object({
   user: Type.String({ maxLength: 100, description: "The user identity, with or without `0x`." }),
   sourceKey: Type.String({

@@ -14,9 +14,9 @@ import { bufferOfHex } from "../platform/hex.ts";
 /** The two phases of a settlement. */
 export type Phase = keyof typeof orderPhase;
 
-/** What is anchored of an approved order, the same in both phases. */
+/** The members of an approved order that its leaf commits to, in both phases. */
 export interface Anchor {
-  /** Of the order's row. */
+  /** The order's row; not part of the leaf. */
   readonly id: string;
   readonly referenceKey: string;
   readonly attempt: number;
@@ -33,7 +33,7 @@ export interface AuditHead {
 
 export interface BatchTree {
   readonly root: Hex32;
-  /** One for each order, in their order; last the head of the audit chain. */
+  /** One for each order, in the order given; last the head of the audit chain. */
   readonly leaves: readonly Hex32[];
 }
 
@@ -72,7 +72,7 @@ export function splitLeaves(joined: Buffer): Hex32[] {
 /** `initiate(bytes32)` and `confirm(bytes32)` of the contract `Settlement`. */
 const selectors: Record<Phase, string> = { initiate: "0x5ede7516", confirm: "0x797af627" };
 
-/** `Initiated(address,bytes32)` and `Confirmed(address,bytes32)`, the first topics of what it then tells. */
+/** Topic 0 of the events that it emits: `Initiated(address,bytes32)` and `Confirmed(address,bytes32)`. */
 export const eventTopics: Record<Phase, Hex32> = {
   initiate: "0x1f6355988d5fc07214ff814e10fc779a2272889802540afb05887ab798849002",
   confirm: "0xe9b6a6673f4cf3a2dd15c13fa7f706b36e0c3a446358082e9bad47b6fb7d35b1",

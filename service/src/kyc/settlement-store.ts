@@ -4,11 +4,11 @@ import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import { bufferOfHex } from "../platform/hex.ts";
 import { type Anchor, type AuditHead, joinLeaves, type Phase } from "./settlement-batch.ts";
 
-/** What there is to settle now: one query of partial indexes. */
+/** What there is to settle now. */
 export interface Backlog {
   /** Approved orders that are in no batch yet; counted up to the limit. */
   readonly unbatched: number;
-  /** When the first of them was approved. */
+  /** When the first of them was approved, Unix seconds. */
   readonly oldestApprovedAt: number | null;
   /** Whether orders wait for their data to be handed over. */
   readonly hasInitiated: boolean;
@@ -26,7 +26,7 @@ export async function readBacklog(db: Queryable, limit: number): Promise<Backlog
   return row ?? { unbatched: 0, oldestApprovedAt: null, hasInitiated: false };
 }
 
-/** Since when the oldest order waits that is approved and not handed over; null where none does. */
+/** Since when (Unix seconds) the oldest order waits that is approved and not handed over; null if there is none. */
 export async function findOldestWaitingSince(db: Queryable): Promise<number | null> {
   const [row] = await db.query<{ since: number | null }>(
     sql`select least(
@@ -36,7 +36,7 @@ export async function findOldestWaitingSince(db: Queryable): Promise<number | nu
   return row?.since ?? null;
 }
 
-/** One process at a time makes initiate batches, so that orders share one instead of being spread over several. */
+/** Only one process at a time makes initiate batches: several would spread the waiting orders over several batches. */
 export async function tryLockBatches(tx: Queryable): Promise<boolean> {
   const [row] = await tx.query<{ is_ours: boolean }>(
     sql`select pg_try_advisory_xact_lock(${advisoryLocks.settlementBatches}) as is_ours`,
@@ -52,7 +52,7 @@ export async function lockHandOverShared(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock_shared(${advisoryLocks.handOver})`);
 }
 
-/** Waits for the hand-overs under way. */
+/** Waits for the hand-overs under way, and keeps others from beginning until the end of this transaction. */
 export async function lockHandOver(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.handOver})`);
 }
@@ -111,7 +111,7 @@ export interface FinalBatch {
   readonly blockTime: number;
 }
 
-/** Notes where the chain holds the batches. */
+/** Records the transactions that anchored the batches. */
 export async function noteFinal(tx: Queryable, batches: readonly FinalBatch[]): Promise<void> {
   await tx.query(
     sql`update kyc_batch set transaction_hash = decode(substr(final.hash, 3), 'hex'),
@@ -131,8 +131,8 @@ export interface OrderAttempt {
 }
 
 /**
- * The orders that wait for these batches of a phase, by batch. Several batches are finished one after the other, so
- * their packages are locked here, all at once and in order of their ids.
+ * The orders that wait for these batches of a phase, by batch. Each batch then updates its packages in a statement of
+ * its own; to avoid deadlocks the packages of all batches are locked here, in the order of their ids.
  */
 export async function listWaiting(
   tx: Queryable,
@@ -145,7 +145,7 @@ export async function listWaiting(
   return Map.groupBy(rows, (row) => row.batch_id);
 }
 
-/** By the status, which a move looks at again, the index finds them: it holds only those that wait. */
+/** The status is a literal so that the partial index of waiting orders fits; a move checks it again. */
 type WaitingRow = OrderAttempt & { batch_id: string; package_id: string };
 
 async function listInitiating(tx: Queryable, batchIds: readonly string[]): Promise<WaitingRow[]> {
@@ -173,7 +173,7 @@ export interface InitiatedOrder extends Anchor {
   /** Since when it is INITIATED, Unix seconds. */
   readonly initiatedAt: number;
   readonly leaves: readonly Hex32[];
-  /** Sealed `infos`; null if they are gone, in which case the order fails. */
+  /** Sealed `infos`; null if they are gone, and then the order fails. */
   readonly sealed: Buffer | null;
 }
 
@@ -184,12 +184,11 @@ interface InitiatedRow extends Omit<InitiatedOrder, "leaves"> {
 }
 
 /**
- * Orders to hand over, locked: the oldest of each organization first, so that none waits for all of another's, however
- * large their values are. At most `limit` of them, of which each organization has a share, and after the first no more
- * than fit into `bytesMax`.
+ * Takes and locks orders to hand over, in rounds over the organizations, oldest first: no organization waits until all
+ * orders of another are done. At most `limit` in equal shares, and no more bytes than `bytesMax`, but at least one
+ * order.
  *
- * @param given.except orders that this process cannot hand over now
- * @returns them, and whether there may be more
+ * @param given.except ids of orders to skip
  */
 export async function takeInitiated(
   tx: Queryable,
@@ -235,8 +234,8 @@ export async function takeInitiated(
 }
 
 /**
- * Records that the data of these attempts was handed over: from now on the organization counts as having it. Deletes
- * the sealed copy.
+ * Records that the data of these attempts was handed over, so that the organization is told when it no longer holds.
+ * Deletes the sealed copy.
  */
 export async function noteHandedOver(
   tx: Queryable,
@@ -254,7 +253,7 @@ export async function noteHandedOver(
   );
 }
 
-/** Orders approved before this time that are still not initiated, locked. */
+/** Locks orders approved at or before this time (Unix seconds) that are still not initiated. */
 export async function takeOverdue(
   tx: Queryable,
   { before, limit }: { before: number; limit: number },

@@ -1,5 +1,5 @@
-// The settlement of approved orders on chain (decisions section 5): batches of orders are anchored, and once initiated
-// they are handed over and anchored again. Each step takes as many orders as there are, in a handful of statements.
+// The settlement of approved orders on chain (decisions section 5). A batch of orders is anchored (initiate); once that
+// is final, their data is handed over and they are anchored again (confirm). Each step handles many orders at once.
 import { enqueueTransaction, type FinalHandlers, type FinalTransaction } from "../chain/index.ts";
 import { findLiveLeaves } from "../credentials/index.ts";
 import type { Queryable } from "../platform/database/db.ts";
@@ -18,13 +18,13 @@ import { moveOrders } from "./transitions.ts";
 
 /** A batch closes at this many orders, or after the settlement window. */
 export const batchMax = 1000;
-/** Bytes of data that one process has in memory while it hands over; images make it large. */
+/** Bytes of data that one hand-over has in memory; images make it large. */
 const bytesMax = 16 * 1024 * 1024;
 
 /**
  * Hands over initiated orders, and closes batches of approved ones. Any number of processes may do so at once. Without
- * work it costs one database call. Batches are closed between hand-overs too: where values are large, those that wait
- * may take minutes.
+ * work it costs one database call. Batches are also closed between hand-overs, which may take minutes if values are
+ * large.
  *
  * @param deferred orders whose data this process cannot open for now
  */
@@ -54,7 +54,10 @@ function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart:
   return unbatched >= batchMax || (oldestApprovedAt !== null && oldestApprovedAt <= windowStart);
 }
 
-/** Once one batch is due, all waiting orders are batched: a second batch costs less than making them wait. */
+/**
+ * Puts all waiting orders into batches, though only the first is due: a further batch costs less than letting them
+ * wait.
+ */
 async function closeBatches(ctx: KycContext): Promise<void> {
   await workInTransactions(ctx.db, batchMax, async (tx, limit) => {
     if (!(await store.tryLockBatches(tx))) return 0;
@@ -64,7 +67,9 @@ async function closeBatches(ctx: KycContext): Promise<void> {
   });
 }
 
-/** Puts orders into one batch of a phase and queues its transaction, all in the caller's. */
+/**
+ * Puts orders into one batch of a phase and queues its blockchain transaction, in the caller's database transaction.
+ */
 async function anchor(
   ctx: KycContext,
   tx: Queryable,
@@ -81,7 +86,7 @@ async function anchor(
   await enqueueTransaction(ctx, tx, { kind: `kyc.${phase}`, subjectId: id, to, data });
 }
 
-/** Moves orders on once the transactions of their batches are final. */
+/** What follows once the transactions of batches are final. */
 export function settlementFinalHandlers(ctx: KycContext): FinalHandlers {
   return {
     "kyc.initiate": async (tx, done) => {
@@ -123,19 +128,19 @@ const toFinalBatch = (given: FinalTransaction): store.FinalBatch => ({
 });
 
 /**
- * Hands over the data of initiated orders whose leaves all still count, and puts these orders into a confirm batch.
- * Orders with a leaf that no longer counts fail, and so do those whose data can no longer be read.
+ * Hands over the data of initiated orders whose leaves are all still live, and puts these orders into a confirm batch.
+ * Orders with a leaf that is no longer live fail, and so do those whose data can no longer be read.
  *
- * @param except orders that stay out of it
- * @returns whether there may be more, and the orders that another process may be able to hand over
+ * @param except ids of orders to skip
+ * @returns whether there may be more, and the ids of orders that only another process may be able to hand over
  */
 async function handOver(
   ctx: KycContext,
   tx: Queryable,
   except: readonly string[],
 ): Promise<{ hasMore: boolean; waiting: string[] }> {
-  // From here on, anybody who invalidates a leaf waits, and then finds these orders handed over and announces the end
-  // to them too. Both lock orders only after this.
+  // From here on, whoever invalidates a leaf waits, then finds these orders handed over and announces the end to their
+  // merchants too. Both sides take this lock before they lock orders, so they cannot deadlock.
   await store.lockHandOverShared(tx);
   const taken = await store.takeInitiated(tx, { limit: batchMax, bytesMax, except });
   const { orders, hasMore } = taken;
@@ -162,7 +167,7 @@ interface OpenedOrders {
   readonly waiting: readonly store.InitiatedOrder[];
 }
 
-/** Opens the data of each order on its own: one that does not open holds up no other. */
+/** Opens the data of each order on its own, so that one that does not open delays no other. */
 function openAll(ctx: KycContext, orders: readonly store.InitiatedOrder[]): OpenedOrders {
   const good: OpenedOrder[] = [];
   const broken: store.InitiatedOrder[] = [];

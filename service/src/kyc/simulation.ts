@@ -1,4 +1,5 @@
-// Plays the user in a sandbox (decisions section 8, Sandbox), only for identities that the service made for it.
+// Plays the user of a sandbox order (decisions section 8, Sandbox): only identities that the service made for its
+// domain.
 import {
   type Address,
   commitmentOf,
@@ -36,24 +37,23 @@ import { moveOrders } from "./transitions.ts";
 export const plays = ["approve", "decline", "expire", "wrong-data", "revoke"] as const;
 export type Play = (typeof plays)[number];
 
-/** What a simulation needs: the context, and a way to reach the running service as a wallet would. */
+/** What a simulation needs: the context, and `fetch` to reach the running service as a wallet does. */
 export interface SimulationContext extends Ctx {
   readonly fetch: typeof fetch;
 }
 
-/** The result of a simulation: the answer of the service to the wallet, or the end of the order. */
 export interface Played {
   readonly referenceKey: string;
   readonly play: Play;
-  /** HTTP status of the service's answer, where the wallet would have asked it. */
+  /** HTTP status of the service's answer to the wallet; absent for plays without a wallet. */
   readonly status?: number;
 }
 
 /**
  * Acts for the user of a sandbox order.
  *
- * @throws {Problem} order_not_found; simulation_refused for an order of the live side, or of an identity that the
- * service did not make for that domain, and where the service does not take what the user would say; unavailable
+ * @throws {Problem} order_not_found; simulation_refused for a live order, an identity that the service did not make for
+ * that domain, or an answer that the service refuses; unavailable
  */
 export async function simulate(
   ctx: SimulationContext,
@@ -76,7 +76,7 @@ export async function simulate(
   return { referenceKey, play };
 }
 
-/** Whether wrong data has ended the order, also if that was before: a play whose answer was lost is made again. */
+/** Whether wrong data has ended the attempt, in this play or an earlier one that is repeated because it broke off. */
 async function hasMismatched({ db }: Pick<Ctx, "db">, order: Order): Promise<boolean> {
   const now = await findOrder(db, order.referenceKey);
   return now?.attempt === order.attempt && now.failureReason === steps.mismatched.failureReason;
@@ -95,7 +95,7 @@ async function expire(ctx: Ctx, order: Order): Promise<void> {
   });
 }
 
-/** Ends the credentials behind what the order asks for; the chain follows. */
+/** Revokes the user's credentials that hold what the order asks for; a job then revokes them on chain. */
 async function revoke(ctx: Ctx, order: Order, { held }: SyntheticUser): Promise<void> {
   const asked = new Set(
     [...order.required, ...order.optional].flatMap((name) => fieldsOfName(name)),
@@ -112,7 +112,7 @@ async function revoke(ctx: Ctx, order: Order, { held }: SyntheticUser): Promise<
   for (const id of ids) await revokeCredential(ending, issuer, id);
 }
 
-/** A link to the order, as its merchant gives them out. */
+/** A link to the order, like those that its merchant gives out. */
 interface Link {
   readonly connection: string;
   readonly requester: string;
@@ -135,23 +135,23 @@ async function answer(
   const opened = await send(ctx, `${connection}/open`, {});
   if (opened.status !== 200) return read(ctx, opened);
   const object = opened.text;
-  // If nothing is required, sharing nothing would be a refusal, so optional names are shared.
+  // If nothing is required, optional names are shared: the service refuses an empty result.
   const names = order.required.length > 0 ? order.required : link.offered;
   const fields = chosenFields(names, user);
   if (play === "approve") {
     const data = leavesHash(leavesOf(order.user, fields));
     return post(ctx, connection, resultOf(order, user, { ...link, object, fields, data }));
   }
-  // Validly signed results over values that were never issued, one more than is forgiven.
+  // Validly signed results over values that were never issued: as many as are forgiven, and one more.
   const data = hexOfBytes(ctx.random.bytes(32));
   const wrong = resultOf(order, user, { ...link, object, fields, data });
-  // Some may count already: of the user's wallet, or of a play that broke off.
+  // Some may have been counted before: results of the user's wallet, or of a play that broke off.
   for (let counted = order.mismatches; counted < mismatchesForgiven; counted++)
     await post(ctx, connection, wrong);
   return post(ctx, connection, wrong);
 }
 
-/** One that offers what the merchant's last link does, in the name of the same requester. */
+/** Makes a link with the requester and the offered names of the merchant's newest one. */
 async function makeLink(ctx: Ctx, order: Order): Promise<Link> {
   const { requester, offered } = (await findNewestLink(ctx.db, order.id)) ?? {
     requester: "",
@@ -161,7 +161,7 @@ async function makeLink(ctx: Ctx, order: Order): Promise<Link> {
   return { connection, requester, offered };
 }
 
-/** One held field for each name, by field; the same may answer several. */
+/** One held field for each name, sorted by field; one field may answer several names. */
 function chosenFields(names: readonly AskedName[], { held }: SyntheticUser): HeldField[] {
   const chosen = names.flatMap((name) => {
     const fields: readonly FieldName[] = fieldsOfName(name);
@@ -177,11 +177,11 @@ function leavesOf(user: Address, fields: readonly HeldField[]): Hex32[] {
   );
 }
 
-/** A result that the user signed. */
+/** What a result is made of. */
 interface Answer extends Link {
   readonly object: string;
   readonly fields: readonly HeldField[];
-  /** What it is signed for. */
+  /** `data` of the signed `Share`. */
   readonly data: Hex32;
 }
 
@@ -205,10 +205,10 @@ function resultOf(order: Order, user: SyntheticUser, given: Answer): object {
   };
 }
 
-/** What the service says to the wallet. */
+/** The service's answer to the wallet. */
 interface Said {
   readonly status: number;
-  /** Empty where nothing was refused. */
+  /** Of the error; empty without one. */
   readonly message: string;
 }
 
@@ -237,7 +237,7 @@ async function send(ctx: SimulationContext, url: string, body: object): Promise<
   }
 }
 
-/** A proxy has words of its own while the service is away. @throws {Problem} unavailable */
+/** Anything but JSON comes from a proxy in front of a service that is down. @throws {Problem} unavailable */
 function read(ctx: SimulationContext, { status, text }: Answered): Said {
   const body = parseJson(text);
   if (!isRecord(body)) throw noService(ctx);

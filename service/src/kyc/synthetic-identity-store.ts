@@ -20,7 +20,7 @@ export async function insertIdentity(
   );
 }
 
-/** Null where the service did not make this identity for this domain. */
+/** Null if the service did not make this identity for this domain. */
 export async function findIdentity(
   db: Queryable,
   user: Address,

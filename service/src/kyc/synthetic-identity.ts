@@ -1,4 +1,5 @@
-// Persons that the service makes for a sandbox domain: with a key of their own and verified fields (decisions section 8).
+// Persons that the service makes for a sandbox domain: with a key of their own and verified fields (decisions section
+// 8).
 import { type Address, addressOfPrivateKey, type FieldName, type Info } from "@svc/protocol";
 import { acquaint, getDomain } from "../accounts/index.ts";
 import {
@@ -70,8 +71,8 @@ const documents = [
 ] as const;
 
 /**
- * Makes an identity with verified fields for a sandbox domain. They count as soon as a running service has attested
- * them.
+ * Makes an identity with verified fields for a sandbox domain. The fields are valid once a running service has attested
+ * them on chain.
  *
  * @throws {Problem} client_domain_not_found, simulation_refused for a live domain
  */
@@ -101,7 +102,7 @@ export async function makeSyntheticIdentity(
     const identity = { user, clientDomainId: domain.id, keySealed, heldSealed };
     const now = ctx.clock.now();
     await store.insertIdentity(tx, identity, now);
-    // It never logs in, and everywhere but in `dev` only who knows a person may ask.
+    // It never logs in, and except in the profile `dev` an organization may only ask about users who know it.
     await acquaint(tx, { organizationId: domain.organizationId, user, now });
     await ctx.audit.record(tx, { actor, action: "simulate.identity", subject: domain.id });
   });
@@ -121,7 +122,7 @@ async function collectAll(ctx: Ctx, user: Address): Promise<HeldField[]> {
   return held;
 }
 
-/** Null where the service did not make this identity for this domain. */
+/** Null if the service did not make this identity for this domain. */
 export async function findSyntheticUser(
   ctx: Pick<Ctx, "db" | "seal">,
   { user, clientDomainId }: { user: Address; clientDomainId: string },

@@ -7,14 +7,14 @@ import { orderColumns } from "./order-store.ts";
 
 /** The same transition for any number of orders. */
 export interface Move {
-  /** With the attempt that the transition was decided for: an order in a later attempt does not move. */
+  /** With the attempt for which the transition was decided: an order that is in a later attempt does not move. */
   readonly orders: readonly { readonly id: string; readonly attempt: number }[];
   readonly step: Step;
   /** Unix seconds. */
   readonly at: number;
   readonly initiatedTxHash?: Hex32;
   readonly confirmTxHash?: Hex32;
-  /** How many events of each order follow that of its new status; none where absent. */
+  /** How many further events of each order follow the one of its new status. Default: 0. */
   readonly following?: number;
 }
 
@@ -22,10 +22,10 @@ const bytea = (hash: Hex32 | undefined): Buffer | null =>
   hash === undefined ? null : bufferOfHex(hash);
 
 /**
- * Moves those of the orders that still have the status that the step begins with, writes their history and settles
- * their transfers: CONFIRMED spends the held transfer, any other end releases it. A failure deletes values that were
- * not handed over yet. One statement, which locks in the order of the ids: call it at most once per transaction if it
- * ends orders.
+ * Moves those of the orders that still have the step's `from`, writes their history and settles their transfers:
+ * CONFIRMED spends the held transfer, FAILED releases it and deletes values that were not handed over yet. Locks
+ * orders, then packages, in the order of their ids; a second call in one transaction that ends orders could deadlock
+ * with another, unless the packages were locked before.
  *
  * @returns the orders that moved, as they are now
  */
@@ -72,7 +72,7 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
 }
 
 /**
- * Counts one more event of these orders, which tells of no change of status.
+ * Counts one more event of these orders, without a change of status.
  *
  * @returns the orders with the new sequence number
  */

@@ -5,15 +5,15 @@ import type { KycContext } from "./kyc-context.ts";
 import type { Order } from "./order-row.ts";
 import * as store from "./transition-store.ts";
 
-/** The same transition for any number of orders, and what their merchants are told. */
+/** The same transition for any number of orders, and a further event for their merchants. */
 interface ToldMove extends Omit<store.Move, "following"> {
-  /** Makes a second event of each order that moved, after that of its new status. */
+  /** Makes a second event for each order that moved, after the one of its new status. */
   readonly follow?: (order: Order) => NewEvent;
 }
 
 /**
- * Makes the same transition of any number of orders, with history, transfers and events, in the caller's transaction:
- * two statements. An order that is no longer in the status the step begins with is left alone.
+ * Moves any number of orders, with history, transfers and events, in the caller's transaction and two statements. An
+ * order that no longer has the step's `from` is left alone.
  *
  * @returns the orders that moved, as they are now
  */

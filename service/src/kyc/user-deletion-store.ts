@@ -8,7 +8,7 @@ interface HeldOrder {
   readonly status: Status;
 }
 
-/** In the order of their ids, as every statement that locks several. */
+/** Locks the orders by id, as every statement that locks several does, so that none deadlock. */
 export async function lockOrdersOf(tx: Queryable, user: Address): Promise<HeldOrder[]> {
   return tx.query<HeldOrder>(
     sql`select id, attempt, status from kyc_order where user_address = ${user} order by id for update`,
@@ -16,8 +16,8 @@ export async function lockOrdersOf(tx: Queryable, user: Address): Promise<HeldOr
 }
 
 /**
- * Deletes orders with everything that belongs to them. Batches stay: they hold only hashes, and are needed to check
- * what is on chain.
+ * Deletes orders with everything that belongs to them. Batches stay: they hold only hashes, and receipts of other
+ * orders need their leaves.
  */
 export async function deleteOrders(tx: Queryable, ids: readonly string[]): Promise<void> {
   await tx.query(sql`delete from kyc_payload where order_id = any(${ids}::uuid[])`);

@@ -10,14 +10,13 @@ import { deleteIdentity } from "./synthetic-identity-store.ts";
 import { moveOrders } from "./transitions.ts";
 
 /**
- * Forgets a user's orders, in the caller's transaction: data that was not handed over yet never will be, an order that
- * waits for the user is declined, and merchants who were given these leaves are told that they no longer hold. Events
- * that tell merchants of all this are still delivered, and deleted soon after; everything else about the orders is
- * deleted at once.
+ * Forgets a user's orders, in the caller's transaction: a PENDING order is declined, and merchants who were given these
+ * leaves are told that they no longer hold. The events about this are still delivered, and deleted soon after;
+ * everything else about the orders is deleted at once.
  *
- * @param given.leaves those that counted until now
- * @returns how many orders
- * @throws while an order of the user is being settled: it ends within minutes
+ * @param given.leaves those that this deletion invalidates
+ * @returns how many orders were deleted
+ * @throws {Error} while an order of the user is being settled, which takes minutes at most
  */
 export async function forgetOrders(
   ctx: Pick<KycContext, "clock" | "random" | "seal">,

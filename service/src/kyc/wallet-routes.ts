@@ -18,7 +18,7 @@ import { orderStatus, statusOf } from "./order-schema.ts";
 
 const tags = ["wallet"];
 const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });
-/** Around `infos`: a contract's signature, 32 KiB in hex at most, ids and names. */
+/** What a body holds beside `infos`: mostly a contract's signature, at most 32 KiB in hex. */
 const answerEnvelopeBytes = 40 * 1024;
 const answerBytesMax = resultLengthMax + answerEnvelopeBytes;
 const requestReasons = ["request_not_found", "request_over"] as const;
@@ -63,7 +63,7 @@ function answerRoute(ctx: KycContext, scope: Http): void {
     "/w/o/:token",
     {
       bodyLimit: answerBytesMax,
-      // A large body costs memory, and parsing it stops everybody: it is read for a link that was given out alone.
+      // Before the body is read: large ones take memory and block the event loop, so only valid links may send them.
       onRequest: async (request) => {
         await limitAnswers(ctx, request);
         links.set(request, await getLink(ctx, request.params.token));
@@ -104,7 +104,7 @@ function answerRoute(ctx: KycContext, scope: Http): void {
   );
 }
 
-/** As often as one address starts logins. @throws {Problem} rate_limited */
+/** The same limit as for starting logins. @throws {Problem} rate_limited */
 async function limitAnswers(ctx: KycContext, request: FastifyRequest): Promise<void> {
   const address = callerAddressOf(ctx, request);
   const limit = perMinute(ctx.config.loginsPerAddressMinute, address);
