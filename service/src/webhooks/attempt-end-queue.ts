@@ -11,14 +11,15 @@ const recordMax = 512;
 interface Options {
   readonly leaseMs: number;
   /**
-   * Called after each statement, as its attempts have made room by then: under load further ends may wait without end.
+   * Called after each statement, not only once the queue is empty, which it may never be under load: the recorded
+   * attempts have made room for others.
    *
-   * @param isDue whether any of what it recorded is due again at once
+   * @param isDue whether any of the recorded deliveries is due again at once
    */
   readonly onRecorded: (isDue: boolean) => void;
 }
 
-/** Ends of one process's attempts on their way to the database, many in one statement. */
+/** Collects how the attempts of one process ended, and records many with one statement. */
 export class AttemptEndQueue {
   readonly #ctx: WebhooksContext;
   readonly #leaseMs: number;
@@ -33,7 +34,7 @@ export class AttemptEndQueue {
     this.#onRecorded = options.onRecorded;
   }
 
-  /** Whether ends wait, for the next statement or because the database did not take them. */
+  /** Whether ends wait for the next statement, or for a new try because the last one failed. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
@@ -47,7 +48,7 @@ export class AttemptEndQueue {
     this.record();
   }
 
-  /** Begins to record what waits; does not wait for its end. */
+  /** Begins to record what waits; does not wait until that is done. */
   record(): void {
     if (!this.hasWaiting) return;
     this.#recording ??= this.#recordWaiting().finally(() => {
@@ -55,7 +56,7 @@ export class AttemptEndQueue {
     });
   }
 
-  /** Resolves when nothing is being recorded; what the database did not take still waits then. */
+  /** Resolves when nothing is being recorded; if the database failed, ends may still wait. */
   async settled(): Promise<void> {
     await this.#recording;
   }
@@ -68,7 +69,7 @@ export class AttemptEndQueue {
       try {
         isDue = await recordEnds(this.#ctx, part);
       } catch (error) {
-        // They wait until they are asked for again; once a lease is over, the attempt is made again instead.
+        // Kept for the next call of record(), except those whose lease has ended: their attempts are made again anyway.
         const oldestMs = this.#ctx.clock.nowMs() - this.#leaseMs;
         this.#waiting.push(...part.filter((each) => each.begunAtMs > oldestMs));
         if (this.#isNews(error))

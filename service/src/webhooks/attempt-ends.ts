@@ -7,11 +7,11 @@ import { type EndedAttempt, healthAfter } from "./quarantine.ts";
 import * as store from "./delivery-store.ts";
 
 /**
- * Records how attempts ended, and updates the health of the KYB endpoints they were made at. Once an endpoint goes into
- * quarantine, all of its events are held soon after, even those whose last attempt this was; none is sent meanwhile. An
- * event that failed at an endpoint that has been reset since restarts its schedule, as a held one does.
+ * Records how attempts ended, and updates the health of the KYB endpoints to which they were made. If an endpoint is in
+ * quarantine after that, failed events stay due at once even after their last attempt, so that they are held. So do
+ * events whose endpoint was reset during the attempt, and their schedule begins anew.
  *
- * @returns whether any of them is due again at once
+ * @returns whether any delivery is due again at once
  */
 export async function recordEnds(
   ctx: Pick<Ctx, "db" | "clock" | "log">,
@@ -49,13 +49,13 @@ function tellsOfEndpoint(each: store.Ended): each is EndedAtEndpoint {
   return each.kybEndpointId !== null && each.outcome !== null;
 }
 
-/** What the attempts mean for their endpoints. */
+/** The effect of attempts on their endpoints. */
 interface Noted {
   /** Endpoints that are in quarantine. */
   readonly inactive: ReadonlySet<string>;
   /** Those of them that these attempts put there. */
   readonly out: ReadonlySet<string>;
-  /** Events whose attempt began before the owner reset the endpoint, at the same address or another one. */
+  /** Events whose attempt began before the owner replaced or reactivated the endpoint. */
   readonly stale: ReadonlySet<string>;
 }
 
@@ -69,7 +69,7 @@ async function noteHealth(tx: Queryable, ended: readonly EndedAtEndpoint[]): Pro
   const after = before.map(({ id, resets, health }) => {
     const all = byEndpoint.get(id) ?? [];
     const isOfNow = (each: EndedAtEndpoint): boolean => each.kybEndpointResets === resets;
-    // Null where the attempt never got as far as reading its endpoint.
+    // Null if the attempt failed before it had read its endpoint.
     for (const each of all)
       if ((each.kybEndpointResets ?? resets) !== resets) stale.add(each.eventId);
     return { id, health: all.filter(isOfNow).reduce(healthAfter, health) };

@@ -26,9 +26,9 @@ interface Exchange {
 /**
  * Makes one attempt.
  *
- * @param given.target null where there is no key to sign with: the attempt fails, and the next may find one
- * @returns `outcome` null where no attempt was made because the body is gone
- * @throws when the outbound client was closed: what became of the attempt is unknown then
+ * @param given.target null if there is no key to sign with: the attempt fails, and the next one may find a key
+ * @returns `outcome` is null if no attempt was made because the body was purged
+ * @throws if the outbound client was closed: whether the receiver got the event is then unknown
  */
 export async function makeAttempt(
   ctx: WebhooksContext,
@@ -101,7 +101,7 @@ async function exchange(
   return { outcome: answered(result), answer: result.body };
 }
 
-/** Any status but 2xx is an answer even if its body never ends: only a success has to be complete. */
+/** An answer with another status than 2xx counts even if its body does not end; only a success has to be complete. */
 function outcomeOf({ reason, head }: Extract<OutboundResult, { kind: "failed" }>): Outcome {
   const isRefusal = head !== undefined && (head.status < 200 || head.status >= 300);
   return isRefusal
@@ -113,7 +113,7 @@ function answered({ status, headers }: { status: number; headers: Record<string,
   return { kind: "answered", status, retryAfter: headers["retry-after"] ?? null } as const;
 }
 
-/** A fault of the service's own: the delivery is retried on its schedule, and the operator is told by the log. */
+/** A fault of the service itself: it is logged for the operator, and the delivery is retried on its schedule. */
 function fault(ctx: WebhooksContext, eventId: string, error: unknown): Exchange {
   ctx.log.error({ err: error, eventId }, "a webhook could not be made ready");
   return { outcome: { kind: "failed", reason: "error" }, answer: null };

@@ -2,52 +2,52 @@ import { type Queryable, sql, type Statement } from "../platform/database/db.ts"
 import type { Channel } from "./event.ts";
 import type { OutcomeName } from "./schedule.ts";
 
-/** Between attempts at one endpoint: 50 a second; after a quarantine 5, until the first 2xx. */
+/** Between attempts at one endpoint: 50 a second, or 5 after a quarantine until the first 2xx. */
 const intervalMs = 20;
 const resumingIntervalMs = 200;
 
-/** A pace that reaches further into the future was written by a process whose clock was wrong, and is ignored. */
+/** A pace that reaches further into the future was written by a process with a wrong clock, and is ignored. */
 export const paceMsMax = 10_000;
 
 /**
- * Of a delivery under way that somebody asked to be sent again: the attempt began before that, so if it fails the
- * schedule begins anew, also after the last one. Processes of the version before leave it where they end a lease, so a
- * claim takes it for the first step.
+ * The step of a delivery that was to be sent again while an attempt was under way: if that attempt fails, even the last
+ * one, the schedule begins anew. Processes of an earlier version do not reset it when they end a lease, so claims treat
+ * it as 0.
  */
 export const resentStep = -1;
 
-/** Sorts before every endpoint. */
+/** Sorts before the id of every endpoint. */
 export const firstEndpoint = "00000000-0000-0000-0000-000000000000";
 
-/** What one process may take, and from where. */
+/** What one claim may take, and where it begins. */
 export interface Claim {
   readonly nowMs: number;
   readonly lease: string;
   readonly leasedUntilMs: number;
-  /** Deliveries at most. */
+  /** The most deliveries it takes. */
   readonly limit: number;
-  /** Endpoints after this one are looked at, at most `endpointsMax` of them. */
+  /** The claim looks at the endpoints after this one, at most `endpointsMax` of them. */
   readonly after: string;
   readonly endpointsMax: number;
-  /** Deliveries under way to one endpoint, of all processes together. */
+  /** The most deliveries under way to one endpoint, by all processes together. */
   readonly slots: number;
   /** Endpoints that get one delivery at a time. */
   readonly slow: readonly string[];
   /** Client domains whose deliveries are left out. */
   readonly fullDomains: readonly string[];
-  /** Deliveries with large bodies, at most. */
+  /** The most deliveries with large bodies that it takes. */
   readonly largeMax: number;
   /** Client domains whose large bodies are left out. */
   readonly fullOfLarge: readonly string[];
 }
 
-/** A delivery that this process has claimed and now makes. */
+/** A delivery that this process has claimed. */
 export interface Delivery {
   readonly eventId: string;
   readonly endpointId: string;
   readonly clientDomainId: string;
   readonly channel: Channel;
-  /** Null for KYB, as `url` is: the endpoint has both. */
+  /** Null for KYB, as is `url`: the endpoint has secrets and URL. */
   readonly keyId: string | null;
   readonly url: string | null;
   readonly body: string | null;
@@ -56,18 +56,18 @@ export interface Delivery {
   readonly isLarge: boolean;
   /** Attempts made before. */
   readonly attempts: number;
-  /** Those of them in this run of the schedule. */
+  /** How many of them were made in this run of the schedule. */
   readonly step: number;
-  /** Not to be started earlier, which keeps the pace of its endpoint. */
+  /** The earliest start that keeps the pace of the endpoint. */
   readonly startAtMs: number;
 }
 
 export interface Claimed {
-  /** False when another process was claiming at the same time; nothing was taken then. */
+  /** False if nothing was due, or another process was claiming at the same time; then nothing was taken. */
   readonly hasTurn: boolean;
   /** Deliveries that were due, counted up to one more than the limit. */
   readonly due: number;
-  /** Endpoints that were looked at, and the last of them. */
+  /** How many endpoints were looked at, and the last of them. */
   readonly scanned: number;
   readonly lastEndpoint: string | null;
   readonly deliveries: readonly Delivery[];
@@ -85,16 +85,16 @@ type ClaimRow = Omit<Delivery, "eventId" | "startAtMs"> & {
 };
 
 /**
- * Claims deliveries that are due, endpoint by endpoint, so that a long queue at one endpoint hides no other. Of a
- * stream's untried events only the first is taken, and events that were held for an endpoint go out oldest first: the
- * functions of the database that see to it are explained in `migrations/0053_endpoint_resumed.sql`. The row
- * `webhook_turn` lets one claim run at a time, since a claim counts what the others have under way.
+ * Claims deliveries that are due, endpoint by endpoint, so that a long queue at one endpoint delays no other. Of a
+ * stream's untried events only the first is taken, and events that were held for an endpoint are sent oldest first: the
+ * SQL functions that ensure this are explained in `migrations/0053_endpoint_resumed.sql`. The row `webhook_turn` lets
+ * only one claim run at a time, since each claim counts what the others have under way.
  *
- * An endpoint's queue is read from its beginning, as far as there is room, by the one index that can do so: a claim that
- * reads the whole queue of one endpoint, or everybody's for each, makes all others wait. The comparison of both columns
- * fits no other index; the one of all that are due is only for statements that say that a due time is not below zero. The
- * conditions are wrapped, so that PostgreSQL expects nearly all deliveries to meet them: where it expects one or none to,
- * it reads and sorts them all.
+ * Since all processes wait for a claim, it must read each endpoint's queue from its beginning and only as far as there
+ * is room. Two things in the text make PostgreSQL do that. `waiting.endpoint_id >= ..` together with the row comparison
+ * fits only the index by endpoint and due time; the index of everything that is due requires the condition `due_at_ms
+ * >= 0`. And the other conditions are wrapped in `case .. is not null`, because of which PostgreSQL expects nearly all
+ * rows to meet them: if it expected few, it would read and sort the whole queue.
  */
 export async function claim(db: Queryable, given: Claim): Promise<Claimed> {
   const rows = await db.query<ClaimRow>(await plannedForSize(db, claimStatement(given)));
@@ -173,11 +173,11 @@ function claimStatement(given: Claim): Statement {
 }
 
 /**
- * The statement under a name of its own for each size of the tables that it reads, in powers of four: a plan that was made
- * while the queue was empty would scan a full queue over and over, and one made at each run takes three times as long as
- * what it plans. Beside sizes, plans depend on what PostgreSQL found when it analyzed a table, after which it makes them
- * anew. The statement above never leaves the order of a join with the queue or with the paces to the planner: what was found
- * may be that there is none.
+ * Gives the statement a name that depends on the sizes, in powers of four, of the tables that it reads, so that it is
+ * planned again when they have grown: a plan that was made for an empty queue would scan a full one over and over, and
+ * planning at each run would take three times as long as the statement itself. Plans also depend on the statistics of
+ * ANALYZE, which may say that a table is empty; therefore the statement above never leaves the order of a join with the
+ * queue or the paces to the planner.
  */
 async function plannedForSize(db: Queryable, statement: Statement): Promise<Statement> {
   const sizes = await db.query<{ pages: number }>(sql`
@@ -209,7 +209,7 @@ function claimedOf(rows: readonly ClaimRow[], nowMs: number): Claimed {
   };
 }
 
-/** By due time; events due at the same time by id, which begins with the time of its making. */
+/** By due time; events due at the same time by id, which begins with the time at which it was made. */
 function byDueTime(a: ClaimRow, b: ClaimRow): number {
   const beforeMs = (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0);
   if (beforeMs !== 0) return beforeMs;
@@ -236,9 +236,9 @@ export interface Ended {
   readonly begunAtMs: number;
   readonly durationMs: number;
   readonly answerSealed: Buffer | null;
-  /** Unix seconds of the 2xx, else null. */
+  /** When a 2xx came, Unix seconds; null without one. */
   readonly deliveredAt: number | null;
-  /** Of the next attempt; null when there is none. */
+  /** When the next attempt is due; null if there is none. */
   readonly dueAtMs: number | null;
   /** The endpoint whose health this attempt affects; null for KYC, which has no quarantine. */
   readonly kybEndpointId: string | null;
@@ -257,11 +257,11 @@ function newestOfEach(ended: readonly Ended[]): Ended[] {
 }
 
 /**
- * Records the ends of any number of attempts in one statement. Where the lease was lost nothing changes, since another
- * process makes that attempt again.
+ * Records the ends of any number of attempts in one statement. An attempt whose lease was lost is ignored, since
+ * another process makes it again.
  *
- * @param times.keptUntil Unix seconds until which bodies without personal data are kept at least
- * @returns whether any of them is due at once
+ * @param times.keptUntil Unix seconds: bodies without personal data are kept at least until then
+ * @returns whether any of the deliveries is due again at once
  */
 export async function finish(
   db: Queryable,
@@ -321,7 +321,7 @@ export async function finish(
   return (await db.query(await plannedForSize(db, statement))).length > 0;
 }
 
-/** Restarts the schedule of deliveries that will be tried again. */
+/** Restarts the schedule of these deliveries, if no attempt is under way. */
 export async function restart(tx: Queryable, eventIds: readonly string[]): Promise<void> {
   await tx.query(sql`
     update webhook_delivery set step = 0 where event_id = any(${eventIds}::text[]) and lease is null`);
@@ -331,7 +331,7 @@ function hasNext({ dueAtMs }: Ended): boolean {
   return dueAtMs !== null;
 }
 
-/** Gives back deliveries that were claimed and not tried: due at once, those that had been held in their old place. */
+/** Gives back deliveries that were claimed and not tried. They are due at once; formerly held ones keep their place. */
 export async function release(
   db: Queryable,
   given: readonly { eventId: string; lease: string }[],

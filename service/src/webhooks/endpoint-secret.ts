@@ -2,7 +2,7 @@ import type { Ctx } from "../platform/context.ts";
 import { uuidv7 } from "../platform/ids.ts";
 import { placeIn, type SealedColumn } from "../platform/cryptography/seal.ts";
 
-/** What signs; the receiver tells secrets apart by their versions. */
+/** A secret that signs; receivers tell several of them apart by their versions. */
 export interface Secret {
   /** `kv`, from 1; a later secret has a higher one. */
   readonly version: number;
@@ -19,7 +19,7 @@ export interface SecretRow {
   readonly expiresAt: number | null;
 }
 
-/** For how long an older secret signs beside the new one (service document, Limits). */
+/** How long the previous secret signs beside the new one (service document, Limits). */
 export const overlapSeconds = 86_400;
 const secretBytes = 32;
 
@@ -40,7 +40,7 @@ export function makeSecret(
   return { secret, row: { id, version, secretSealed, expiresAt: null } };
 }
 
-/** Those that sign at this moment, the newest first. @throws {SealBroken} */
+/** Those secrets that have not expired, the newest first. @throws {SealBroken} */
 export function openSecrets(
   ctx: Pick<Ctx, "seal">,
   rows: readonly SecretRow[],

@@ -9,7 +9,7 @@ const endpointColumns = columns`
 /** The channel on which {@link wakeReconciling} notifies. */
 export const heldChannel = "webhook_held";
 
-/** Registers or replaces, with the next version for a secret. An endpoint that leaves a quarantine resumes slowly. */
+/** Registers or replaces an endpoint and raises its secret version. If it leaves a quarantine, it resumes slowly. */
 export async function saveEndpoint(
   tx: Queryable,
   given: { id: string; clientDomainId: string; url: string; now: number },
@@ -32,7 +32,7 @@ export async function findEndpoint(tx: Queryable, id: string): Promise<Endpoint 
   return endpoint ?? null;
 }
 
-/** Takes the version of one more secret; null where there is no endpoint. */
+/** Takes the next secret version; null if there is no endpoint. */
 export async function raiseSecretVersion(tx: Queryable, id: string): Promise<Endpoint | null> {
   const [endpoint] = await tx.query<Endpoint>(sql`
     update kyb_endpoint set secret_version = secret_version + 1 where id = ${id}
@@ -40,7 +40,7 @@ export async function raiseSecretVersion(tx: Queryable, id: string): Promise<End
   return endpoint ?? null;
 }
 
-/** Ends a quarantine; null where there is none. */
+/** Ends a quarantine; null if the endpoint is in none or does not exist. */
 export async function reactivate(tx: Queryable, id: string, now: number): Promise<Endpoint | null> {
   const [endpoint] = await tx.query<Endpoint>(sql`
     update kyb_endpoint set is_active = true, is_resuming = true, resets = resets + 1, resumed_at_ms = ${now * 1000},
@@ -49,20 +49,20 @@ export async function reactivate(tx: Queryable, id: string, now: number): Promis
   return endpoint ?? null;
 }
 
-/** The next number of a test event; null where there is no endpoint. */
+/** Takes the sequence number of the next test event; null if there is no endpoint. */
 export async function raiseTestSequence(tx: Queryable, id: string): Promise<number | null> {
   const [row] = await tx.query<{ test_sequence: number }>(sql`
     update kyb_endpoint set test_sequence = test_sequence + 1 where id = ${id} returning test_sequence`);
   return row?.test_sequence ?? null;
 }
 
-/** The one secret from now on. */
+/** Makes this the only secret. */
 export async function replaceSecrets(tx: Queryable, id: string, row: SecretRow): Promise<void> {
   await tx.query(sql`delete from kyb_endpoint_secret where endpoint_id = ${id}`);
   await insertSecret(tx, id, row);
 }
 
-/** The newest becomes the old one, which ends later; the old one before it ends now. */
+/** Inserts a new secret; the previous one ends at `oldExpiresAt` (Unix seconds), the one before that now. */
 export async function rotateSecrets(
   tx: Queryable,
   id: string,
@@ -81,10 +81,11 @@ async function insertSecret(tx: Queryable, id: string, row: SecretRow): Promise<
 }
 
 /**
- * Makes deliveries held for an active endpoint due, the oldest events first, each on a new run of the schedule. This has to
- * be a later statement than the one that made the endpoint active, so that it sees everything held until then.
+ * Makes deliveries held for an active endpoint due, the oldest events first, each on a new run of the schedule. Has to
+ * be a later statement than the one that made the endpoint active: only then it sees everything that was held until
+ * then.
  *
- * @returns how many, at most the limit
+ * @returns how many it released, at most the limit
  */
 export async function releaseHeld(
   tx: Queryable,
@@ -111,7 +112,9 @@ export async function wakeReconciling(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify(${heldChannel}, '')`);
 }
 
-/** Endpoints in quarantine with waiting deliveries that are not held yet, and active ones with deliveries still held. */
+/**
+ * Ids of endpoints in quarantine with deliveries that are not held yet, and of active ones with deliveries still held.
+ */
 export async function listUnreconciled(db: Queryable): Promise<string[]> {
   const rows = await db.query<{ id: string }>(sql`
     with recursive holding as (
@@ -127,12 +130,12 @@ export async function listUnreconciled(db: Queryable): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Where events go now, and what signs them. */
+/** Where an endpoint's events go now, and the secrets that sign them. */
 export interface TargetRow {
   readonly id: string;
   readonly url: string;
   readonly isActive: boolean;
-  /** How often its owner has made it begin anew. */
+  /** How often its owner has replaced or reactivated it. */
   readonly resets: number;
   readonly secrets: readonly SecretRow[];
 }
@@ -160,14 +163,14 @@ export async function listTargets(db: Queryable, ids: readonly string[]): Promis
   });
 }
 
-/** Where no endpoint is, events wait for one to be registered, and are looked at now and then. */
+/** Events of a client domain without an endpoint wait this long until they are looked at again. */
 const absentMs = 600_000;
 
 /**
- * Gives back deliveries whose endpoint is not active, and holds what else waits for it. Its row is locked, so that
- * nothing is held that was just released.
+ * Gives back claimed deliveries whose endpoint is in quarantine or does not exist, and holds further ones that wait for
+ * an endpoint in quarantine. Locks the endpoints, so that nothing is held after a reactivation has released it.
  *
- * @param most how many others are held
+ * @param most at most how many further ones are held
  */
 export async function holdDeliveries(
   db: Queryable,
@@ -197,10 +200,10 @@ export async function holdDeliveries(
 }
 
 /**
- * Holds what waits for an endpoint in quarantine, what was due first before the rest; what is under way is held when it
- * comes back.
+ * Holds deliveries that wait for an endpoint in quarantine, those due first before the rest. Attempts under way are
+ * held when they end.
  *
- * @returns how many, at most the limit
+ * @returns how many it held, at most the limit
  */
 export async function holdWaiting(db: Queryable, id: string, limit: number): Promise<number> {
   const rows = await db.query(sql`
@@ -214,14 +217,14 @@ export async function holdWaiting(db: Queryable, id: string, limit: number): Pro
   return rows.length;
 }
 
-/** What is known of an endpoint since its owner made it begin anew for the last time. */
+/** The health of an endpoint since its owner last replaced or reactivated it. */
 interface KnownHealth {
   readonly id: string;
   readonly resets: number;
   readonly health: Health;
 }
 
-/** Of those endpoints of these ids that there are; nobody else changes it until the transaction ends. */
+/** The health of those of these endpoints that exist, locked by id. */
 export async function lockHealth(tx: Queryable, ids: readonly string[]): Promise<KnownHealth[]> {
   const rows = await tx.query<Health & Pick<KnownHealth, "id" | "resets">>(sql`
     select id, resets, is_active as "isActive", is_resuming as "isResuming", failures,

@@ -2,10 +2,10 @@ import { hash } from "node:crypto";
 import { canonicalJson } from "@svc/protocol";
 import type { Channel } from "./event.ts";
 
-/** Where a client domain gets its KYB events. */
+/** The webhook endpoint to which a client domain's KYB events go. */
 export interface Endpoint {
   readonly url: string;
-  /** Of the newest secret; it only rises. */
+  /** Version of the newest secret; it only rises. */
   readonly secretVersion: number;
   /** False in quarantine: events are held until it is reactivated. */
   readonly active: boolean;
@@ -14,9 +14,9 @@ export interface Endpoint {
 }
 
 /**
- * The UUID by which limits are counted. For KYC it stands for an address of a client domain, without the query, which often
- * differs from order to order while the receiver is the same. For KYB it stands for the client domain alone, whose one
- * endpoint stays the same when its address changes.
+ * The UUID under which queue, pace and concurrency of a receiver are kept. For KYC it is derived from client domain and
+ * URL, without the query: that often differs from order to order while the receiver is the same. For KYB it is derived
+ * from the client domain alone, so that its one endpoint keeps its id when its URL changes.
  *
  * @param of.url of a KYC event
  */

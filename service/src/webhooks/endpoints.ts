@@ -7,7 +7,7 @@ import { makeSecret, overlapSeconds } from "./endpoint-secret.ts";
 import * as store from "./endpoint-store.ts";
 import { releaseOldest } from "./held.ts";
 
-/** An endpoint with the secret that was just made; it is shown this once. */
+/** An endpoint with its newly made secret, which is shown only this once. */
 export interface EndpointWithSecret extends Endpoint {
   /** 64 hex digits. */
   readonly secret: string;
@@ -16,10 +16,10 @@ export interface EndpointWithSecret extends Endpoint {
 type EndpointContext = Pick<Ctx, "clock" | "random" | "seal" | "config">;
 
 /**
- * Registers or replaces the endpoint of a client domain. Its old secrets end at once, and so does a quarantine: what was
- * held goes to the new address.
+ * Registers or replaces the endpoint of a client domain. Its old secrets end at once, and so does a quarantine: held
+ * events go to the new URL.
  *
- * @throws {Problem} invalid_request for an address that the policy refuses (decisions section 7, Address policy)
+ * @throws {Problem} invalid_request for a URL that the policy refuses (decisions section 7, Address policy)
  */
 export async function registerEndpoint(
   ctx: EndpointContext,
@@ -43,7 +43,7 @@ export async function registerEndpoint(
 }
 
 /**
- * Makes a new secret. The one before keeps signing beside it for 24 hours, or ends at once; older ones end in any case.
+ * Makes a new secret. The previous one keeps signing beside it for 24 hours unless `immediate`; older ones end at once.
  *
  * @throws {Problem} no_webhook_endpoint
  */
@@ -62,7 +62,7 @@ export async function rotateSecret(
 }
 
 /**
- * Ends a quarantine: what was held goes out, the oldest first, and slowly until the first 2xx.
+ * Ends a quarantine: held events are sent, oldest first, and at a slow pace until the first 2xx.
  *
  * @throws {Problem} no_webhook_endpoint, endpoint_not_quarantined
  */
@@ -88,14 +88,14 @@ export async function getEndpoint(tx: Queryable, clientDomainId: string): Promis
   return endpoint;
 }
 
-/** Whether one is registered, be it in quarantine or not. */
+/** Whether a client domain has an endpoint, in quarantine or not. */
 export async function hasEndpoint(tx: Queryable, clientDomainId: string): Promise<boolean> {
   return (await store.findEndpoint(tx, idOf(clientDomainId))) !== null;
 }
 
 /**
- * Takes the stream and sequence number of the next test event, in the transaction that announces it. Test events are a
- * stream of their own for each endpoint.
+ * Takes stream id and sequence number for the next test event, in the transaction that announces it. The test events of
+ * an endpoint are a stream of their own.
  *
  * @throws {Problem} no_webhook_endpoint
  */

@@ -5,7 +5,7 @@ import { type AnnouncedEvent, type Channel, largeBytes } from "./event.ts";
 
 export interface EventRow extends Omit<AnnouncedEvent, "body" | "payloadExpiresAt"> {
   readonly channel: Channel;
-  /** With `url`; null where both are the endpoint's. */
+  /** Null for KYB, as is `url`: the endpoint has secrets and URL. */
   readonly keyId: string | null;
   readonly url: string | null;
   readonly endpointId: string;
@@ -56,11 +56,13 @@ export interface ListedRow {
   readonly purgeAt: number | null;
   readonly body: string | null;
   readonly bodySealed: Buffer | null;
-  /** How many there are from the start of the page on, counted up to its limit. */
+  /** How many events there are from the start of the page on, counted up to the limit. */
   readonly found: number;
 }
 
-/** The next events, as many as fit into the bytes, and one in any case. Lengths are known without reading the bodies. */
+/**
+ * The next events that fit into `bytesMax`, at least one. `octet_length` does not read the bodies that are left out.
+ */
 export async function listEvents(
   db: Queryable,
   streamId: string,
@@ -85,7 +87,7 @@ export interface PlacedRow extends ListedRow {
   readonly streamId: string;
 }
 
-/** Which events of a client domain's KYB endpoint. */
+/** Which events of a client domain's KYB endpoint to list. */
 export interface EventFilter {
   readonly clientDomainId: string;
   readonly kinds: readonly string[];
@@ -94,8 +96,8 @@ export interface EventFilter {
 }
 
 /**
- * Newest first, as many as fit into the bytes, and one in any case. Each kind is read from the start of the page, and no
- * further than its limit, however rare its events are.
+ * The newest events that fit into `bytesMax`, at least one, newest first. Each kind is read by an index of its own
+ * range and only as far as the limit: a single scan for all would read everything where the wanted kinds are rare.
  */
 export async function listKybEvents(
   db: Queryable,
@@ -127,7 +129,7 @@ export async function listKybEvents(
     where page.place = 1 or page.bytes_so_far <= ${bytesMax} order by e.id desc`);
 }
 
-/** Stream, place and kind of an event of a client domain's KYB endpoint. */
+/** Stream, sequence and kind of an event of a client domain's KYB endpoint. */
 export async function findKybEvent(
   db: Queryable,
   of: { id: string; clientDomainId: string },
@@ -149,7 +151,9 @@ export interface AttemptRow {
   readonly status: number | null;
 }
 
-/** Attempts of a stream's events, by sequence and number; all of `after` itself are left out where `afterAttempt` is null. */
+/**
+ * Attempts at a stream's events, by sequence and number. With `afterAttempt` null, none at the event `after` itself.
+ */
 export async function listAttempts(
   db: Queryable,
   streamId: string,
@@ -175,8 +179,8 @@ interface ResendableRow {
 }
 
 /**
- * Locks the remaining deliveries of a stream, before its events: the recording of an attempt locks the delivery first, so
- * the other order could deadlock.
+ * Locks the remaining deliveries of a stream. Call it before locking the events: the recording of an attempt locks in
+ * that order too, so the reverse could deadlock with it.
  */
 export async function lockDeliveries(
   tx: Queryable,
@@ -190,7 +194,9 @@ export async function lockDeliveries(
     order by event_id for update`);
 }
 
-/** The events of a resend, locked so that their bodies stay; by id, as everywhere several are locked. */
+/**
+ * The events to send again, locked so that their bodies are not purged meanwhile; by id, so that no two calls deadlock.
+ */
 export async function listResendable(
   tx: Queryable,
   of: { streamId: string; eventId: string | null; now: number },
@@ -204,8 +210,8 @@ export async function listResendable(
 }
 
 /**
- * Makes them due now at their addresses, on a new run of the schedule. For one that is being sent, that run begins once
- * the attempt has failed (see {@link resentStep}); where it is the first attempt, the first step comes next anyway.
+ * Makes events due now at the given URLs, on a new run of the schedule. If an attempt is under way, that run begins
+ * once it has failed (see {@link resentStep}); if it is the first of its run, nothing has to be noted for that.
  */
 export async function requeueEvents(
   tx: Queryable,
@@ -233,9 +239,8 @@ export async function requeueEvents(
 }
 
 /**
- * Restarts the remaining deliveries of a stream at another address, which their events get too; those with personal data
- * stay. The rows are deleted first, as at the end of an attempt, and then inserted again: a claim that has read the
- * earlier address and waits for a row finds it gone.
+ * Restarts the remaining deliveries of a stream at another URL, except those with personal data. The rows are deleted
+ * and inserted again instead of updated: a claim that has read the old URL and waits for a row then finds it gone.
  */
 export async function moveEvents(
   tx: Queryable,

@@ -21,10 +21,9 @@ export function newEventId(ctx: Pick<Ctx, "clock" | "random">): string {
 }
 
 /**
- * Announces events in the caller's transaction: they are delivered when, and only when, it commits. One statement for
- * any number of them; delivery begins at once.
+ * Announces events in the caller's transaction; their delivery begins when it commits. One statement for any number.
  *
- * @throws when a stream has that sequence number already: two changes of the same state would be announced
+ * @throws if a stream has an event with that sequence number already: then two callers have changed the same state
  */
 export async function enqueueEvents(
   ctx: Pick<Ctx, "clock" | "seal">,
@@ -44,7 +43,7 @@ export async function enqueueEvents(
   await store.insertEvents(tx, rows, ctx.clock.nowMs());
 }
 
-/** Where it goes, as far as the event itself says. */
+/** URL and key of a KYC event; a KYB event has neither, they are looked up when it is sent. */
 function destinationOf(event: NewEvent): {
   endpointId: string;
   keyId: string | null;
@@ -67,19 +66,21 @@ export interface ListedEvent {
   readonly attempts: number;
   /** Null when no attempt is to come. */
   readonly nextAttemptAt: number | null;
-  /** As it is sent; null once it was purged. */
+  /** Byte for byte as it is sent; null once it was purged. */
   readonly body: string | null;
 }
 
-/** Stored bytes of the bodies of one page: an event with images takes up to 8 MiB, and 100 of them would fill the memory. */
+/**
+ * Bytes of the stored bodies on one page: an event with images has up to 8 MiB, and 100 of them would fill the memory.
+ */
 export const pageBytesMax = 8 * 1024 * 1024;
 
-/** How lists of the events of a stream are described. */
+/** Description of lists of a stream's events, for the OpenAPI document. */
 export const eventPagesHint =
   `For receivers that missed some: ask for what comes after the last one you have. A page holds at most ${pageBytesMax / 1024 ** 2} MiB` +
   " of them, and one at least, so it may be shorter than `limit`: without `nextCursor` it is the last.";
 
-/** An event as merchants see it in a list, without its sequence, which has another name in each API. */
+/** The members of an event in a list, except its sequence, whose name differs between the APIs. */
 export const eventMembers = {
   eventId: Type.String(),
   event: Type.String(),
@@ -92,7 +93,7 @@ export const eventMembers = {
   ),
 };
 
-/** As {@link eventMembers} says. */
+/** An event in the form of {@link eventMembers}. */
 export function shownEvent(event: ListedEvent) {
   const { id, kind, createdAt, attempts, deliveredAt, nextAttemptAt, body } = event;
   return {
@@ -107,11 +108,11 @@ export function shownEvent(event: ListedEvent) {
 }
 
 /**
- * Events of a stream by sequence: no more than fit into {@link pageBytesMax}, and one at least.
+ * A page of a stream's events by sequence: no more than fit into {@link pageBytesMax}, but at least one.
  *
- * @param page.after the sequence that they come after; 0 begins
+ * @param page.after the sequence after which the page begins; 0 for the first page
  * @param page.limit at most 100
- * @returns `nextCursor` where later ones are left
+ * @returns `nextCursor` if there are more
  */
 export async function listEventsOf(
   ctx: Pick<Ctx, "db" | "clock" | "seal">,
@@ -147,11 +148,11 @@ export interface PlacedEvent extends ListedEvent {
 }
 
 /**
- * Events for the KYB endpoint of a client domain, of all streams, newest first: no more than fit into
- * {@link pageBytesMax}, and one at least.
+ * A page of the events for the KYB endpoint of a client domain, of all streams, newest first: no more than fit into
+ * {@link pageBytesMax}, but at least one.
  *
- * @param page.before the id that they come before; null begins
- * @returns `hasMore` where older ones are left
+ * @param page.before the id before which the page begins; null for the first page
+ * @returns `hasMore` if there are older ones
  */
 export async function listKybEvents(
   ctx: Pick<Ctx, "db" | "clock" | "seal">,
@@ -175,14 +176,16 @@ export interface ListedDelivery {
   readonly attempt: number;
   /** When it began, Unix seconds. */
   readonly at: number;
-  /** `refused` is any answer but a 2xx. Attempts without an answer share one word: details would reveal our network. */
+  /**
+   * `refused` is any answer but a 2xx. All attempts without an answer are `failed`: details would reveal our network.
+   */
   readonly outcome: "delivered" | "refused" | "failed";
-  /** Of the answer; with the time that it took. */
+  /** HTTP status of the answer; absent without one, like the duration. */
   readonly status?: number;
   readonly durationMs?: number;
 }
 
-/** Its members as merchants see them, without the sequence, which has another name in each API. */
+/** The members of an attempt in a list, except its sequence, whose name differs between the APIs. */
 export const deliveryMembers = {
   eventId: Type.String(),
   event: Type.String(),
@@ -194,10 +197,10 @@ export const deliveryMembers = {
 };
 
 /**
- * Attempts at the events of a stream, by sequence and number. A page may end between two attempts at one event.
+ * A page of the attempts at a stream's events, by sequence and number. It may end between two attempts at one event.
  *
  * @param page.limit at most 100
- * @returns `nextCursor` where later ones are left
+ * @returns `nextCursor` if there are more
  */
 export async function listDeliveriesOf(
   ctx: Pick<Ctx, "db">,
@@ -218,9 +221,9 @@ function pageOfAttempts(rows: readonly store.AttemptRow[], limit: number) {
 }
 
 /**
- * The attempts at one event alone, whatever else is in its stream.
+ * A page of the attempts at one event.
  *
- * @param page.cursor of the page before; undefined begins
+ * @param page.cursor of the previous page; undefined for the first page
  * @throws {Problem} invalid_request for a cursor that is not ours
  */
 export async function listDeliveriesOfEvent(
@@ -240,27 +243,28 @@ export async function listDeliveriesOfEvent(
 function deliveryOf(row: store.AttemptRow): ListedDelivery {
   const { eventId, sequence: seq, kind: event, number: attempt, status } = row;
   const begun = { eventId, seq, event, attempt, at: Math.floor(row.begunAtMs / 1000) };
-  // The duration would tell apart kinds of failure that the outcome hides.
+  // No duration: it would reveal the kind of failure that the outcome hides.
   if (status === null) return { ...begun, outcome: "failed" };
   const outcome = row.outcome === "delivered" ? "delivered" : "refused";
   return { ...begun, outcome, status, durationMs: row.durationMs };
 }
 
-/** Which events to send again, and where to. */
+/** Which events to send again, and where. */
 interface Resend {
   readonly streamId: string;
-  /** Without it, all events of the stream that still have a body. */
+  /** The one event to send; by default all events of the stream that still have a body. */
   readonly eventId?: string;
-  /** Of a KYC stream: where its events go now. Personal data still goes only to the address that its user was shown. */
+  /** For KYC: the present callback. Personal data still goes to the URL whose host the user was shown. */
   readonly url?: string;
 }
 
 /**
- * Sends events of a stream again in the caller's transaction, in order, each with a new run of the schedule. For one that
- * is being sent, that run begins once the attempt has failed. One that is held is left as it is. Both are counted.
+ * Sends events of a stream again in the caller's transaction, in order, each with a new run of the schedule. If an
+ * attempt is under way, that run begins only after it has failed. An event that is held stays held. Both kinds are
+ * counted.
  *
- * @returns how many are on their way
- * @throws {Problem} event_not_found; payload_expired for one whose body was purged, or when no event has one
+ * @returns how many events are on their way
+ * @throws {Problem} event_not_found; payload_expired if all of their bodies were purged
  */
 export async function redeliverEvents(
   ctx: Pick<Ctx, "clock">,
@@ -282,8 +286,9 @@ export async function redeliverEvents(
 }
 
 /**
- * Redirects the waiting events of an order to another address in the caller's transaction: they are due at once, in order.
- * An attempt under way is ignored and made again. Personal data stays with the address that its user was shown.
+ * Redirects the undelivered events of an order to another URL in the caller's transaction. They are due at once, in
+ * order; an attempt under way does not count, and is made again. Events with personal data stay with the URL that they
+ * have.
  */
 export async function moveEvents(
   ctx: Pick<Ctx, "clock">,
@@ -303,7 +308,7 @@ export function sealBody(
   return ctx.seal.seal(Buffer.from(body), placeIn(eventBodyColumn, id));
 }
 
-/** The body of an event that has one. @throws {SealBroken} */
+/** The body of an event that has not been purged. @throws {SealBroken} */
 export function openBody(
   ctx: Pick<Ctx, "seal">,
   row: { id: string; body: string | null; bodySealed: Buffer | null },

@@ -3,12 +3,12 @@ import type { Queryable } from "../platform/database/db.ts";
 import { workInBatches } from "../platform/database/work-in-batches.ts";
 import * as store from "./endpoint-store.ts";
 
-/** Deliveries of one statement: it holds its locks for a fifth of a second. */
+/** Deliveries per statement, which then holds its locks for a fifth of a second. */
 const batch = 5000;
 
 /**
- * Makes held deliveries of an endpoint due again, in the transaction that makes it active: the oldest at once, so that they
- * go before any new event, and the others soon after.
+ * Makes held deliveries of an endpoint due again, in the transaction that makes it active: the oldest at once, so that
+ * no new event overtakes them; a job does the rest.
  */
 export async function releaseOldest(
   ctx: Pick<Ctx, "clock">,
@@ -20,8 +20,8 @@ export async function releaseOldest(
 }
 
 /**
- * Holds everything that waits for endpoints in quarantine, and makes due what is still held for active ones. Any number
- * of processes may do so at once: each statement locks the endpoint, as the recording of its attempts does.
+ * Holds deliveries that wait for endpoints in quarantine, and releases those still held for active ones. Any number of
+ * processes may do so at once: each statement locks the endpoint, as the recording of its attempts does.
  */
 export async function reconcileHeld(ctx: Pick<Ctx, "db" | "clock">): Promise<void> {
   for (const id of await store.listUnreconciled(ctx.db)) {

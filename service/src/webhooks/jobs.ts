@@ -33,9 +33,9 @@ export function webhookJobs(ctx: WebhooksContext, sender: Sender): Job[] {
   ];
 }
 
-/** Asking whether anything is due is much cheaper than a claim that finds nothing. */
+/** Asks first whether anything is due: that is much cheaper than a claim that finds nothing. */
 async function pumpDue(ctx: WebhooksContext, sender: Sender): Promise<void> {
-  // Unrecorded ends have to be recorded before their leases end: otherwise delivered events are sent again.
+  // Results have to be recorded before their leases end: otherwise delivered events are sent again.
   if (sender.hasUnrecorded || (await store.hasDue(ctx.db, Math.floor(ctx.clock.nowMs()))))
     await sender.pump();
 }

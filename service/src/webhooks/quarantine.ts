@@ -1,11 +1,11 @@
 // When an endpoint goes into quarantine: decisions section 7, Quarantine. Pure.
 import type { OutcomeName } from "./schedule.ts";
 
-/** What is known of an endpoint. Times are Unix milliseconds at which attempts began. */
+/** The health of an endpoint. Times are Unix milliseconds at which attempts began. */
 export interface Health {
   /** False in quarantine. */
   readonly isActive: boolean;
-  /** Back from a quarantine and slow, until the first 2xx. */
+  /** Reactivated after a quarantine: it gets a slower pace until the first 2xx. */
   readonly isResuming: boolean;
   /** Failed attempts since the last 2xx, and the first of them. */
   readonly failures: number;
@@ -25,14 +25,14 @@ export interface EndedAttempt {
 const goneStatus = 410;
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
-/** Any of them is enough. */
+/** Reaching one of them is enough. */
 const limits = {
   streak: { failures: 10, spanMs: 72 * hourMs },
   burst: { failures: 100, spanMs: hourMs },
   refused: { failures: 3, spanMs: 10 * minuteMs },
 } as const;
 
-/** The health after one more attempt. A fault of ours says nothing about the endpoint. */
+/** The health after one more attempt. A fault of this service (`error`) says nothing about the endpoint. */
 export function healthAfter(health: Health, { outcome, status, begunAtMs }: EndedAttempt): Health {
   if (outcome === "error") return health;
   if (outcome === "delivered")

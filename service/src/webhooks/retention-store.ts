@@ -12,11 +12,11 @@ export async function listExpired(
 }
 
 /**
- * Purges the bodies of these events if their time is over, with the keys that sealed them and the answers of receivers.
- * Deliveries are locked first, as by the recording of attempts.
+ * Purges those of these bodies that are due for it, with the answers of receivers. Deliveries are locked before events,
+ * as by the recording of attempts, so that the two cannot deadlock.
  *
- * Attempts are found by their very ids: few still have an answer, so PostgreSQL would look for a range of ids by reading
- * all of them.
+ * Attempts are found by complete ids instead of a range: since few of them still have an answer, PostgreSQL would read
+ * all of those and look for the range among them.
  */
 export async function emptyExpired(
   tx: Queryable,
@@ -36,7 +36,7 @@ export async function emptyExpired(
       select emptied.id || '.' || number from emptied cross join generate_series(1, attempts) as number))`);
 }
 
-/** Deletes those of these events that are forgotten and have no body any more, with their attempts. */
+/** Deletes those of these events that belong to forgotten streams and have no body any more, with their attempts. */
 export async function deleteForgotten(tx: Queryable, ids: readonly string[]): Promise<void> {
   await tx.query(sql`
     with gone as (
@@ -47,8 +47,8 @@ export async function deleteForgotten(tx: Queryable, ids: readonly string[]): Pr
 }
 
 /**
- * Deletes the events of these streams with their attempts: personal ones in any case, others unless they are still to be
- * delivered. Deliveries are locked first, as by the recording of attempts.
+ * Deletes the events of these streams with their attempts, except those without personal data that are still to be
+ * delivered. Deliveries are locked before events, as by the recording of attempts, so that the two cannot deadlock.
  */
 export async function deleteStreams(tx: Queryable, streamIds: readonly string[]): Promise<void> {
   await tx.query(sql`
@@ -66,7 +66,7 @@ export async function deleteStreams(tx: Queryable, streamIds: readonly string[])
       select gone.id || '.' || number from gone cross join generate_series(1, attempts) as number))`);
 }
 
-/** The bodies that these streams still have, of events without personal data. */
+/** The unsealed bodies that these streams still have, locked. */
 export async function listBodies(
   tx: Queryable,
   streamIds: readonly string[],
@@ -76,7 +76,7 @@ export async function listBodies(
     order by id for no key update`);
 }
 
-/** Makes these events with personal data, which go with their bodies, at that time at the latest. */
+/** Replaces bodies by sealed ones, and has the events deleted when these are purged, at `purgeAt` at the latest. */
 export async function markForgotten(
   tx: Queryable,
   sealed: readonly { id: string; bodySealed: Buffer }[],
@@ -106,7 +106,7 @@ export async function deleteTombstones(
 }
 
 /**
- * Forgets the pace of those endpoints of one page to which nothing has been sent since.
+ * Deletes the paces on one page of those endpoints to which nothing was sent since `beforeMs`.
  *
  * @returns the last id of the page, after which the next page begins; null if there was none
  */

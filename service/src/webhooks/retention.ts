@@ -6,7 +6,7 @@ import { forgottenSeconds } from "./event.ts";
 import { sealBody } from "./events.ts";
 import * as store from "./retention-store.ts";
 
-/** Smaller than usual: purging one of these rows changes rows of other tables too. */
+/** Smaller than usual, since purging one of these rows changes rows of other tables too. */
 const batch = 500;
 const daySeconds = 86_400;
 const attemptsDays = 30;
@@ -17,8 +17,8 @@ const idPrefixes = ["", "evt_"];
 type RetentionContext = Pick<Ctx, "db" | "clock">;
 
 /**
- * Purges bodies whose time is over; their events stay as tombstones (decisions section 7, Personal data), except those of
- * forgotten streams.
+ * Purges bodies that are due for it. Their events stay as tombstones (decisions section 7, Personal data), except those
+ * of forgotten streams, which are deleted.
  */
 export async function purgeBodies(ctx: RetentionContext): Promise<void> {
   const now = ctx.clock.now();
@@ -34,9 +34,9 @@ export async function purgeBodies(ctx: RetentionContext): Promise<void> {
 }
 
 /**
- * Forgets these streams in the caller's transaction. Nobody can ask for their events any more, so bodies that are still
- * to be delivered are from now on treated as personal data: sealed, and deleted with their events a day after their 2xx.
- * Everything else goes at once: the address of an event may say whose order it is.
+ * Forgets these streams in the caller's transaction. Bodies that are still to be delivered are treated as personal data
+ * from now on: sealed, and deleted with their events a day after their 2xx. Everything else is deleted at once, even
+ * tombstones: the URL of an event may identify the person.
  */
 export async function forgetStreams(
   ctx: Pick<Ctx, "clock" | "seal">,
@@ -66,7 +66,7 @@ export async function forgetOld(ctx: RetentionContext): Promise<void> {
   );
 }
 
-/** The first id of that time. Event ids are ULIDs, those of orders behind a prefix, and begin with their time. */
+/** The lowest ULID of that time. Event ids are ULIDs, those of orders with a prefix, and so sort by time. */
 function firstUlidAt(ms: number): string {
   const zeros = {
     bytes: (length: number) => Buffer.alloc(length),

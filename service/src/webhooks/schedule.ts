@@ -1,12 +1,12 @@
-// When an attempt is made, and what its end means: decisions section 7, Outbox. Pure.
+// What follows an attempt, and when the next one is made: decisions section 7, Outbox. Pure.
 
-/** How an attempt ended, as the guarded client tells it; `error` is a fault of ours. */
+/** How an attempt ended, as the outbound client reports it; `error` is a fault of this service. */
 export type Outcome =
   | {
       readonly kind: "answered";
       readonly status: number;
       readonly retryAfter: string | null;
-      /** Its body did not end in time, which only a status other than 2xx may do and still be an answer. */
+      /** The body did not end in time. Only for other statuses than 2xx; a 2xx without its whole body is a `failed`. */
       readonly isLate?: boolean;
     }
   | { readonly kind: "failed"; readonly reason: FailureReason };
@@ -25,12 +25,12 @@ type NextStep =
 const pausesSeconds = [
   5, 30, 120, 600, 1800, 3600, 7200, 18_000, 36_000, 50_400, 72_000, 86_400,
 ] as const;
-/** A receiver that is overloaded or hangs is left alone for this long at least. */
+/** The least pause after an answer 429 or a time-out. */
 const calmSeconds = 60;
 const retryAfterSecondsMax = 86_400;
-/** The last attempt is made this long before the purge, so that it can end. */
+/** The last attempt is made at least this long before the purge, so that it can end. */
 const purgeMarginSeconds = 60;
-/** Pauses are stretched by up to this share, so that deliveries that failed together are not retried together. */
+/** Pauses are lengthened by up to this share, so that deliveries that failed together are not retried together. */
 const jitter = 0.2;
 
 interface Situation {
@@ -43,7 +43,7 @@ interface Situation {
   readonly fraction: number;
 }
 
-/** What follows an attempt that ended now. No attempt is scheduled past the purge; the last one is moved before it. */
+/** What follows an attempt that ended now. An attempt that would be due after the purge is moved before it. */
 export function nextStepOf(
   outcome: Outcome,
   { step, nowMs, purgeAt, fraction }: Situation,
@@ -75,7 +75,7 @@ export function didHang(outcome: Outcome): boolean {
   return outcome.kind === "failed" ? outcome.reason === "timeout" : outcome.isLate === true;
 }
 
-/** RFC 9110 section 10.2.3: seconds or a date; what is neither, or past, asks for nothing. At most a day. */
+/** RFC 9110 section 10.2.3: seconds or a date. 0 for anything else and for the past; at most a day. */
 function retryAfterSeconds(value: string | null, nowMs: number): number {
   if (value === null) return 0;
   const seconds = /^\d{1,10}$/.test(value) ? Number(value) : (Date.parse(value) - nowMs) / 1000;

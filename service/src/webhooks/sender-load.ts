@@ -1,26 +1,26 @@
-// What one process may begin beside what it has under way. Pure.
+// How many deliveries one process may begin beside those under way. Pure.
 import type { Delivery } from "./delivery-store.ts";
 
-/** Large bodies that one process holds: what an order hands over has up to 8 MiB. */
+/** Large bodies that one process holds in memory at a time: each may have 8 MiB. */
 const largeMax = 16;
 const claimMax = 512;
 
 /** What the next claim may take. */
 export interface Room {
-  /** Deliveries; none are left where it is 0. */
+  /** Deliveries. */
   readonly limit: number;
-  /** Client domains that get no more: they have as many under way as are free. */
+  /** Client domains that get no more: they have at least as many under way as are free. */
   readonly fullDomains: readonly string[];
-  /** Large bodies among them. */
+  /** Deliveries with large bodies. */
   readonly large: number;
   /** Client domains that get no more large bodies, for the same reason. */
   readonly fullOfLarge: readonly string[];
 }
 
 /**
- * The room beside these deliveries. One that hangs stays for 15 s, so a client domain takes half of what the others
- * leave at most: of a thousand receivers of one domain, a hundred that hang leave the others enough
- * (`npm run bench -- kyc`). The same holds for large bodies among themselves.
+ * The room beside these deliveries. One that hangs occupies its place for 15 s, so a client domain gets at most half of
+ * what the others leave free: then its hanging receivers cannot use up the places of everybody else
+ * (`npm run bench -- kyc`). The same rule applies to large bodies among themselves.
  *
  * @param underWayMax deliveries that may be under way
  */
@@ -31,10 +31,10 @@ export function roomBeside(underWay: readonly Delivery[], underWayMax: number): 
     largeMax,
   );
   return {
-    // All of it may be one domain's, so a claim leaves half of what is free.
+    // One domain may get all of a claim, so a claim takes only half of what is free.
     limit: Math.max(0, Math.min(claimMax, Math.ceil(all.free / 2))),
     fullDomains: all.full,
-    // They are few: one claim could give a domain that is nearly full three quarters of them.
+    // They are few: half of all free ones would let a domain that is nearly full get up to three quarters of them.
     large: Math.max(0, Math.ceil((large.free - large.next) / 2)),
     fullOfLarge: large.full,
   };
@@ -42,9 +42,9 @@ export function roomBeside(underWay: readonly Delivery[], underWayMax: number): 
 
 interface Share {
   readonly free: number;
-  /** Client domains that have as many under way as are free. */
+  /** Client domains that have at least as many under way as are free. */
   readonly full: readonly string[];
-  /** What the fullest of the others has under way. */
+  /** How many the busiest of the others has under way. */
   readonly next: number;
 }
 

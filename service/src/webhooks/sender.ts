@@ -10,21 +10,21 @@ import { SlowEndpoints } from "./slow-endpoints.ts";
 import { readTargets, type Target } from "./targets.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
 
-/** Under way to one endpoint at a time, of all processes together (decisions section 7). */
+/** Deliveries under way to one endpoint at a time, by all processes together (decisions section 7). */
 const slots = 8;
 /** Deliveries under way in one process. */
 const underWayMaxDefault = 4096;
-/** Longer than an attempt, the wait for its turn and its bookkeeping take. */
+/** Longer than the wait for the endpoint's pace, the attempt and its recording take together. */
 const leaseMs = 30_000;
-/** Where more is due than there is room for, claims pause for as long as the last one took, and for this long at least. */
+/** If more is due than there is room for, claims pause for as long as the last one took, but at least this long. */
 const roundPauseMsMin = 20;
 /**
- * After claims a process rests three times as long as they took, and for this long at most: a claim costs nearly the same
- * for one delivery as for many, so what is announced meanwhile is claimed together.
+ * After claiming, a process rests three times as long as that took, but at most this long: a claim costs nearly the
+ * same for one delivery as for many, so events that are announced meanwhile are claimed together.
  */
 const restMsMax = 50;
 const restPerClaim = 3;
-/** Waiting deliveries of endpoints in quarantine that one statement holds. */
+/** Further deliveries to endpoints in quarantine that one statement holds. */
 const heldMax = 5000;
 
 interface UnderWay {
@@ -32,7 +32,10 @@ interface UnderWay {
   readonly lease: string;
 }
 
-/** Makes the deliveries of one process. Any number of processes work side by side. */
+/**
+ * Claims deliveries that are due and makes them, for one process; any number of processes work side by side. A `pump`
+ * claims until nothing more can begin; attempts that end make room, and then start the next pump by themselves.
+ */
 export class Sender implements AsyncDisposable {
   readonly #ctx: WebhooksContext;
   readonly #underWayMax: number;
@@ -40,16 +43,17 @@ export class Sender implements AsyncDisposable {
   readonly #slow = new SlowEndpoints();
   readonly #ends: AttemptEndQueue;
   readonly #closing = new AbortController();
-  /** Where the next round of claims begins. */
+  /** Id of the endpoint after which the next round of claims begins. */
   #after = store.firstEndpoint;
+  /** How long the last claim took. */
   #claimMs = 0;
   /** By the clock of `performance.now()`. */
   #restsUntilMs = 0;
-  /** A pump was asked for since the claims under way began. */
+  /** A pump was requested since the last claims began. */
   #isWoken = false;
-  /** Something due was left for want of room, or is due again: it is asked for when attempts have ended. */
+  /** Due deliveries were left because there was no room, or a failed one is due again at once. */
   #hasDueLeft = false;
-  /** Attempts have ended since the claims under way began, which may not have seen the room. */
+  /** Attempts have ended since the last claims began, which may not have seen the new room. */
   #hasNewRoom = false;
   #pumping: Promise<void> | null = null;
 
@@ -64,7 +68,7 @@ export class Sender implements AsyncDisposable {
     this.#ends = new AttemptEndQueue(ctx, { leaseMs, onRecorded });
   }
 
-  /** Begins everything that is due and has room; does not wait for its end. */
+  /** Begins all deliveries that are due and have room; does not wait for their end. */
   async pump(): Promise<void> {
     this.#isWoken = true;
     this.#ends.record();
@@ -72,12 +76,12 @@ export class Sender implements AsyncDisposable {
     return this.#pumping;
   }
 
-  /** Whether ends of attempts wait that the database did not take, which the next pump hands in again. */
+  /** Whether results of attempts are still to be recorded; the next pump tries again. */
   get hasUnrecorded(): boolean {
     return this.#ends.hasWaiting;
   }
 
-  /** Resolves when nothing is under way; what is due later, or is given back at the end, does not count. */
+  /** Resolves when nothing is under way, or when this process closes. */
   async idle(): Promise<void> {
     while (!this.#closing.signal.aborted && this.#isBusy) {
       await Promise.all(this.#underWay.values());
@@ -90,7 +94,7 @@ export class Sender implements AsyncDisposable {
     return this.#underWay.size > 0 || this.#pumping !== null || this.#ends.isRecording;
   }
 
-  /** Lets attempts under way end for as long as the process drains, and gives back the rest. */
+  /** Lets attempts under way end within the drain time, then gives the rest back to other processes. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     const drained = new AbortController();
@@ -113,12 +117,12 @@ export class Sender implements AsyncDisposable {
         await this.#claimAll();
       }
     } finally {
-      // Right after it was last looked whether somebody has woken it: whoever does so later begins anew.
+      // In the same tick as the last look at #isWoken: a later call of pump() finds no pump and starts one.
       this.#endPump();
     }
   }
 
-  /** Ends early when this process closes. */
+  /** Waits until the rest is over, or this process closes. */
   async #rest(): Promise<void> {
     const restMs = this.#restsUntilMs - performance.now();
     if (restMs <= 0) return;
@@ -195,7 +199,7 @@ export class Sender implements AsyncDisposable {
     const made = this.#make(work, target).then(
       () => void this.#underWay.delete(work),
       (error: unknown) => {
-        // This process is closing: the delivery stays claimed until it is given back, or its lease ends.
+        // This process is closing: the delivery stays in #underWay, so that it is given back.
         if (this.#closing.signal.aborted) return;
         const { eventId } = work.delivery;
         this.#ctx.log.error({ err: error, eventId }, "an attempt broke off");
@@ -216,7 +220,7 @@ export class Sender implements AsyncDisposable {
     this.#ends.add(ended);
   }
 
-  /** Waits until it may start. @returns whether that took any time */
+  /** Waits until the delivery may start. @returns whether that took any time */
   async #hadToWait({ startAtMs }: store.Delivery): Promise<boolean> {
     const waitMs = Math.min(store.paceMsMax, startAtMs - this.#ctx.clock.nowMs());
     if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal });
@@ -254,7 +258,7 @@ export class Sender implements AsyncDisposable {
     try {
       await store.release(this.#ctx.db, given, Math.floor(this.#ctx.clock.nowMs()));
     } catch (error) {
-      // Their leases end by themselves, and a process that stops has nobody to tell.
+      // Not thrown: their leases end by themselves, and the process has to go on closing.
       this.#ctx.log.error({ err: error }, "claimed webhooks could not be given back");
     }
   }

@@ -3,7 +3,7 @@ import { svcKybSignatureHeader, svcSignatureHeader } from "@svc/protocol";
 import type { Secret } from "./endpoint-secret.ts";
 import type { Channel } from "./event.ts";
 
-/** One attempt, as it is signed. */
+/** What the headers of one attempt depend on. */
 export interface Attempt {
   readonly eventId: string;
   readonly body: Uint8Array;
@@ -13,7 +13,7 @@ export interface Attempt {
   readonly timestamp: number;
 }
 
-/** What is the channel's own; the rest is common to all. */
+/** The signature header of the channel. */
 function ownHeaders(
   channel: Channel,
   secrets: readonly Secret[],
@@ -31,11 +31,11 @@ function ownHeaders(
 }
 
 /**
- * The headers of an attempt. Both signatures are keyed with the UTF-8 bytes of a secret: ours over `<t>.<body>`, that of
- * Standard Webhooks (its `raw` keys) over `<id>.<t>.<body>`. Names are spelled as the contract spells them: gateways hand
- * them on as they came, to receivers that look at capitals.
+ * The headers of an attempt. Both signatures are keyed with the UTF-8 bytes of a secret: ours over `<t>.<body>`, that
+ * of Standard Webhooks (its `raw` keys) over `<id>.<t>.<body>`. Names have the capitals of the service document,
+ * because there are receivers that compare them case-sensitively.
  *
- * @param secrets the newest first; the package's signing key alone for KYC
+ * @param secrets the newest first; for KYC only the package's signing key
  * @see https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export function headersOf(
@@ -60,7 +60,7 @@ export function headersOf(
 }
 
 function macOf(secret: string, prefix: string, body: Uint8Array): Buffer {
-  // A text as key costs Node several times as much as a KeyObject.
+  // With a string as key, Node takes several times as long as with a KeyObject.
   const key = createSecretKey(secret, "utf8");
   return createHmac("sha256", key).update(prefix).update(body).digest();
 }

@@ -1,9 +1,10 @@
 import { didHang, type Outcome } from "./schedule.ts";
 
-/** Endpoints remembered for hanging. */
 const slowMax = 1024;
 
-/** The endpoints that hung when one process last called them: they get one delivery at a time until they answer. */
+/**
+ * The endpoints that timed out when this process last called them: they get one delivery at a time until they answer.
+ */
 export class SlowEndpoints {
   readonly #ids = new Set<string>();
 

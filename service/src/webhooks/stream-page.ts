@@ -1,17 +1,17 @@
-// Pages of the lists that tell of one stream: its events, and the attempts at them.
+// Paging through the lists of one stream: its events, and the attempts at them.
 import { invalidRequest } from "../platform/http/problems.ts";
 import { wholeNumber } from "../platform/http/text-form.ts";
 import { Type } from "../platform/http/schema.ts";
 
 /** Where a page begins. */
 export interface StreamPlace {
-  /** The sequence that it comes after; 0 begins. */
+  /** The sequence after which it begins; 0 for the first page. */
   readonly after: number;
-  /** Of the event with that sequence: the attempt that it comes after; without it the event is left out as a whole. */
+  /** In lists of attempts: the page begins after this attempt at the event `after`; by default it skips that event. */
   readonly afterAttempt?: number | null;
 }
 
-/** How the query of such a list says it, beside the names that the API gives to {@link StreamPlace}. */
+/** The query parameter `cursor` of such a list, an alternative to the parameters for {@link StreamPlace}. */
 export const streamCursor = Type.Optional(
   Type.String({
     maxLength: 20,
@@ -21,12 +21,12 @@ export const streamCursor = Type.Optional(
 
 export const afterSequence = (description: string) => Type.Optional(wholeNumber({ description }));
 
-/** The cursor of the page after an item: its sequence, and its number where it is an attempt. */
+/** The cursor of the page after an item: its sequence, and for an attempt its number too. */
 export function cursorAfter(sequence: number, attempt?: number): string {
   return attempt === undefined ? String(sequence) : `${sequence}.${attempt}`;
 }
 
-/** @throws {Problem} invalid_request for a cursor that is none of {@link cursorAfter} */
+/** A cursor takes precedence. @throws {Problem} invalid_request for a cursor that {@link cursorAfter} did not make */
 export function readPlace(given: {
   cursor: string | undefined;
   after: string | undefined;

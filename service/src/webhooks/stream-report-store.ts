@@ -4,7 +4,7 @@ export interface ReportedEventRow {
   readonly id: string;
   readonly sequence: number;
   readonly kind: string;
-  /** Null where the endpoint of the client domain decides. */
+  /** Null for KYB, where the endpoint of the client domain has the URL. */
   readonly url: string | null;
   readonly createdAt: number;
   readonly deliveredAt: number | null;

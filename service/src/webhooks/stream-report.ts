@@ -8,21 +8,21 @@ import {
   type ReportedEventRow,
 } from "./stream-report-store.ts";
 
-/** Of each list. */
+/** The length of each list. */
 const most = 100;
 
-/** What became of the events of a stream, for the operator. Times are Unix seconds; each list is newest first. */
+/** The events of a stream and their delivery, for the operator. Times are Unix seconds; each list is newest first. */
 export interface StreamReport {
   readonly events: readonly object[];
   readonly attempts: readonly object[];
 }
 
 /**
- * The newest 100 events and attempts of a stream, without the bodies of events. Unlike merchants, an operator is told why
- * an attempt had no answer.
+ * The newest 100 events and attempts of a stream, without the bodies of events. Unlike merchants, an operator sees why
+ * an attempt got no answer.
  *
  * @param streamId of an order or a request
- * @param options.withAnswers whether to open what is kept of the receivers' answers, which may hold personal data
+ * @param options.withAnswers whether to include the receivers' answers, which may hold personal data
  */
 export async function reportStream(
   ctx: Pick<Ctx, "db" | "seal">,

@@ -6,16 +6,18 @@ import type { WebhooksContext } from "./webhooks-context.ts";
 /** Where a delivery goes now, and the secrets that sign it. */
 export interface Target {
   readonly url: string;
-  /** Of a KYB endpoint: how often its owner has reset it. */
+  /** How often the owner of a KYB endpoint has replaced or reactivated it; null for KYC. */
   readonly resets: number | null;
   /** The newest first. */
   readonly secrets: readonly Secret[];
 }
 
-/** The target of a delivery: `held` while its endpoint is not active, null where there is no key to sign with. */
+/**
+ * The target of a delivery; `held` if its endpoint is in quarantine or missing, null if there is no key to sign with.
+ */
 export type FindTarget = (delivery: Delivery) => Target | "held" | null;
 
-/** Looks up where deliveries go, once for all of them. */
+/** Reads the targets of all these deliveries at once. */
 export async function readTargets(
   ctx: Pick<WebhooksContext, "db" | "clock" | "seal" | "log" | "signingKeys">,
   deliveries: readonly Delivery[],

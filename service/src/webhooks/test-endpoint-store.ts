@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** A client domain of an organization of its own, which an endpoint belongs to. */
+/** Inserts a client domain, with an organization of its own. */
 export async function insertClientDomain(db: Queryable, id: string): Promise<void> {
   const organizationId = randomUUID();
   await db.query(
@@ -12,7 +12,7 @@ export async function insertClientDomain(db: Queryable, id: string): Promise<voi
     values (${id}, ${organizationId}, 'example.com', 'live', 'token', 0)`);
 }
 
-/** Forgets all events, their deliveries and all endpoints; client domains stay. */
+/** Deletes all events, their deliveries and all endpoints; client domains stay. */
 export async function emptyWebhooks(db: Queryable): Promise<void> {
   await db.query(sql`
     with attempts as (delete from webhook_attempt), deliveries as (delete from webhook_delivery),

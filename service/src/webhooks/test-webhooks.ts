@@ -26,17 +26,17 @@ import { emptyWebhooks, insertClientDomain } from "./test-endpoint-store.ts";
 
 export const signingKey = "whk_2ZkN0tBq4l";
 
-/** Processes of the engine over one database, with a clock that the test moves. */
+/** Senders over one database, with a clock that the test moves. */
 export interface TestWebhooks extends AsyncDisposable, ReturnType<typeof verbsOn> {
   readonly ctx: WebhooksContext;
   readonly clientDomainId: string;
   advance(seconds: number): void;
-  /** Begins what is due and waits for its end, as often as attempts make room for others. @param by another process */
+  /** Makes all deliveries that are due, and waits for their end. @param by the sender; by default the first */
   deliver(by?: Sender): Promise<void>;
-  /** Another process. */
+  /** Opens a further sender, as another process would. */
   openSender(changed?: Partial<WebhooksContext>, bounds?: { underWayMax: number }): Sender;
   openReceiver(answer?: Answer): Promise<Receiver>;
-  /** Ends processes and receivers and forgets events and endpoints: what the next test finds is as new. */
+  /** Closes senders and receivers and deletes events and endpoints, so that the next test begins afresh. */
   empty(): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ export async function openTestWebhooks(): Promise<TestWebhooks> {
     outbound,
     signingKeys: oneKey,
   };
-  // The engine uses nothing else of the context.
+  // This slice uses nothing else of the context.
   const ctx = used as WebhooksContext;
   const clientDomainId = randomUUID();
   await insertClientDomain(db, clientDomainId);

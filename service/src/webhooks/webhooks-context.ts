@@ -1,7 +1,7 @@
 import type { Ctx } from "../platform/context.ts";
 
-/** What deliveries are made with. */
+/** What the sender and the jobs of this slice need. */
 export interface WebhooksContext extends Ctx {
-  /** The keys of packages that sign now, by id; asked once for each batch of deliveries. */
+  /** The present signing keys of packages, by package id; asked once for each batch of deliveries. */
   readonly signingKeys: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 }
