@@ -1,5 +1,5 @@
-// What may enter the journal of the embedded chain. What is written there is mined at every replay, so everything that
-// a node would refuse is refused beforehand.
+// Which transactions may enter the journal of the embedded chain. Everything in there is mined again in every replay,
+// so everything that a node would refuse is refused here.
 import type { Address, Hex } from "@svc/protocol";
 import type { Signature, TransactionSerializable, TransactionSerialized } from "viem";
 import { keccak256, parseTransaction, serializeTransaction } from "viem/utils";
@@ -8,7 +8,7 @@ import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import type { Admitted } from "./embedded-store.ts";
 import { RpcError } from "./node.ts";
 
-/** A transaction as its bytes say, with its signer. */
+/** A parsed transaction with its signer. */
 export interface ReadTransaction extends Admitted {
   readonly valueWei: bigint;
 }
@@ -20,10 +20,10 @@ const initCodeBytesMax = 49_152;
 /** Half of the order of secp256k1: EIP-2. */
 const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
 
-/** JSON-RPC's code of a transaction that is refused. */
+/** The JSON-RPC code for a refused transaction. */
 const refusedCode = -32_000;
 
-/** Reads a signed transaction. @throws {RpcError} for one that this chain never takes */
+/** Parses and checks a signed transaction. @throws {RpcError} for one that this chain never accepts */
 export function readTransaction(raw: string, chainId: number): ReadTransaction {
   if (!/^0x(?:[0-9a-f]{2})+$/.test(raw)) throw refused("a transaction is lower-case hex");
   const serialized = raw as TransactionSerialized;
@@ -40,7 +40,7 @@ export function readTransaction(raw: string, chainId: number): ReadTransaction {
   const accessList = ("accessList" in parsed ? parsed.accessList : undefined) ?? [];
   if (gas < intrinsicGas({ data, isCreation, accessList })) throw refused("intrinsic gas too low");
   const price = parsed.maxFeePerGas ?? parsed.gasPrice ?? 0n;
-  // The library refuses it where the price is above zero.
+  // The library only checks this for prices above zero.
   if ((parsed.maxPriorityFeePerGas ?? 0n) > price) throw refused("its tip is above its price");
   const valueWei = parsed.value ?? 0n;
   return {
@@ -54,10 +54,10 @@ export function readTransaction(raw: string, chainId: number): ReadTransaction {
   };
 }
 
-/** With blobs (EIP-4844) or delegations (EIP-7702). */
+/** Transactions with blobs (EIP-4844) or delegations (EIP-7702). */
 const foreignType = /^0x0[34]/;
 
-/** What is never taken is not read: the delegations of one request keep the process busy for a tenth of a second. */
+/** Refuses by size and type first: to parse the delegations of one request would take a tenth of a second. */
 function parse(serialized: TransactionSerialized) {
   if (serialized.length > 2 + 2 * rawBytesMax) throw refused("the transaction is too large");
   if (foreignType.test(serialized)) throw refused("transactions of this type are not taken");
@@ -70,8 +70,8 @@ function parse(serialized: TransactionSerialized) {
 
 /**
  * Whether the bytes are the canonical encoding of the transaction (RLP, appendix B of the yellow paper). A node refuses
- * any other encoding although its signature recovers, so by re-encoding somebody's transaction anyone could use up a
- * nonce without a transaction.
+ * any other, although its signature is valid: by re-encoding somebody's transaction, anyone could have the journal use
+ * up that nonce for a transaction that is never mined.
  */
 function isCanonical(parsed: ReturnType<typeof parse>, serialized: TransactionSerialized): boolean {
   if (parsed.r === undefined || parsed.s === undefined) return false;
@@ -91,7 +91,7 @@ function signerOf(parsed: ReturnType<typeof parse>): Address {
   return signer;
 }
 
-/** EIP-2028, EIP-2930, EIP-3860 and the floor of EIP-7623. */
+/** By EIP-2028, EIP-2930, EIP-3860 and the floor of EIP-7623. */
 function intrinsicGas(given: {
   data: Hex;
   isCreation: boolean;
@@ -121,7 +121,7 @@ export function checkTurn(
     throw refused("insufficient funds for gas * price + value");
 }
 
-/** Checks that each unit of gas is paid for, since blocks of this chain have no base fee. @throws {RpcError} */
+/** Checks what the transaction pays per unit of gas, since blocks of this chain have no base fee. @throws {RpcError} */
 export function checkPrice(raw: Hex, leastWei: bigint): void {
   const {
     maxFeePerGas,

@@ -8,11 +8,11 @@ import { type BoundProcess, startBoundProcess } from "../platform/process/bound-
 import { type Ipc, openIpc } from "./ipc.ts";
 import { makeNodeDirectory, type NodeDirectory } from "./node-directory.ts";
 
-/** The node of the embedded chain, with an empty chain. */
+/** The node of the embedded chain. */
 export interface AnvilProcess extends AsyncDisposable {
   readonly ipc: Ipc;
   readonly path: string;
-  /** Settles when it is gone. */
+  /** Resolves with its exit status. */
   readonly exited: Promise<number>;
 }
 
@@ -20,7 +20,7 @@ export interface Genesis {
   readonly chainId: number;
   /** Unix seconds. */
   readonly time: number;
-  /** Who holds the coin. */
+  /** The account that gets all the coin. */
   readonly faucet: Address;
 }
 
@@ -29,15 +29,18 @@ const startPauseMs = 5;
 /** A billion coins of 18 decimals. */
 const faucetWei = 10n ** 27n;
 
-/** EIP-2935 keeps block hashes there; without its code each block after 8,191 costs 7.5 ms. */
+/**
+ * The system contract of EIP-2935, which keeps block hashes. The genesis block gives it no code: with it, each block
+ * after the first 8,191 takes 7.5 ms more.
+ */
 const historyAccount = "0x0000F90827F1C53a10cb7A02335B175320002935";
 
 /**
- * Starts the node. It listens on a Unix socket in a directory of mode 0700. It cannot be kept from listening on TCP
- * too, so it gets a random port and, on Linux, a random loopback address, which nobody is told. It mines only when
- * told, and ends however this process ends.
+ * Starts a node with an empty chain. It listens on a Unix socket in a directory of mode 0700. anvil cannot be kept from
+ * listening on TCP too, so it gets a random port and, on Linux, a random loopback address, which are not published. It
+ * mines only on request, and ends however this process ends.
  *
- * @throws when this platform has no node, or it does not start
+ * @throws if there is no binary for this platform, or it does not start
  */
 export async function startAnvilProcess(
   genesis: Genesis,
@@ -66,7 +69,7 @@ export async function startAnvilProcess(
       },
     };
   } catch (error) {
-    // Fails where there was no process to begin with.
+    // Fails if the process could not be started at all.
     await child.stop().catch(() => undefined);
     remove();
     throw error;
@@ -99,9 +102,8 @@ function flagsOf(genesis: Genesis, { socketPath, genesisPath }: NodeDirectory) {
 }
 
 /**
- * Any web page may open web sockets to this machine, and the node does not check their origin. A port alone is soon
- * found by trying all of them; together with a random address of 127.0.0.0/8, all of which is loopback on Linux, it is
- * not.
+ * Any web page may open web sockets to this machine, and the node does not check their origin. A page could find the
+ * port by trying all of them, but not together with a random address of 127.0.0.0/8, all of which is loopback on Linux.
  */
 function loopbackAddress(): string {
   if (process.platform !== "linux") return "127.0.0.1";
@@ -126,7 +128,7 @@ function genesisOf({ chainId, time, faucet }: Genesis): object {
   };
 }
 
-/** The binary itself: the package's wrapper script runs it as a child, which a kill of the wrapper would orphan. */
+/** The binary itself, not the package's wrapper script: if that were killed, its child would live on. */
 function binaryPath(): string {
   const system = process.platform === "darwin" ? "darwin" : "linux";
   const architecture = process.arch === "arm64" ? "arm64" : "amd64";

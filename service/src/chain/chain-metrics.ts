@@ -2,7 +2,7 @@ import { Counter, Gauge } from "prom-client";
 import type { Ctx } from "../platform/context.ts";
 import { readInTime } from "../platform/telemetry/metrics.ts";
 
-/** What holds transactions up. Each is retried automatically. */
+/** What delays transactions. All of it is retried automatically. */
 const allAlarms = [
   "node_unreachable",
   "node_refused",
@@ -37,7 +37,7 @@ export interface ChainMetrics {
   raise(alarm: Alarm, details: Record<string, unknown>): void;
 }
 
-/** The whole state, for the gauges. */
+/** The values of the gauges. */
 export interface ChainTotals {
   readonly queued: number;
   readonly sent: number;
@@ -48,8 +48,7 @@ const quietMs = 60_000;
 const weiPerCoin = 1e18;
 
 /**
- * @param readTotals called once at each scrape, and at no other time; if it does not answer in time, its gauges have no
- * value
+ * @param readTotals called once at each scrape; if it does not answer in time, the gauges have no value
  */
 export function openChainMetrics(
   ctx: Pick<Ctx, "metrics" | "log" | "clock">,
@@ -68,11 +67,11 @@ export function openChainMetrics(
     labelNames: ["event"] as const,
     registers,
   });
-  // Prometheus sees no increase in a series that begins with its first count.
+  // Series start at 0, because Prometheus sees no increase in one that starts at 1.
   for (const alarm of allAlarms) alarms.inc({ alarm }, 0);
   for (const event of transactionEvents) transactions.inc({ event }, 0);
   let reading: Promise<ChainTotals | null> | null = null;
-  // Both gauges of a scrape ask at once.
+  // The two gauges of a scrape share one read.
   const readOnce = async (): Promise<ChainTotals | null> =>
     (reading ??= readInTime(readTotals).finally(() => (reading = null)));
   const spent = new Gauge({

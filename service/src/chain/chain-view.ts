@@ -19,10 +19,11 @@ export type Readable = Pick<Chain, "node" | "isEmbedded" | "confirmations">;
 export const priorityFeeFallback = 1_000_000_000n;
 
 /**
- * Reads everything that verdicts over these hashes need. Blocks are compared by their hash, and the count of nonces is
- * taken at the final block's hash, so a reorganisation between two answers shows as a difference, never as finality.
+ * Reads everything that verdicts on these transactions need. Blocks are compared by hash, and nonces counted at the
+ * final block's hash, so that a reorganisation between two answers can delay a verdict, but never make a wrong one
+ * final.
  *
- * @returns also the nonces that the newest block has used
+ * @returns also `nonces`, the count of the newest block
  */
 export async function readView(
   chain: Readable,
@@ -38,18 +39,18 @@ export async function readView(
     Promise.all(hashes.map(async (hash) => findReceipt(chain, hash))),
   ]);
   const found = receipts.filter((receipt) => receipt !== null);
-  // Read after the receipts: if one of these blocks was replaced meanwhile, its hash differs from the receipt's.
+  // After the receipts: if one of their blocks was replaced meanwhile, its hash differs from the receipt's.
   const numbers = [...new Set(found.map((receipt) => receipt.blockNumber))];
   const [seen, ...blocks] = await Promise.all([
-    // In one turn, so that the node that tells how deep these blocks lie is the one that has them: a node that stands
-    // still may hold blocks that the others have replaced.
+    // In one batch with the blocks, so that the same node answers both: a node that stands still may hold blocks that
+    // the others have replaced, and only by its own newest block are they not deep enough.
     deep === 0 || numbers.length === 0 ? head.number : readHead(chain),
     ...numbers.map(async (number) =>
       chain.isEmbedded && number === head.number ? head : findBlock(chain, number),
     ),
   ]);
   const held = blocks.filter((block) => block !== null);
-  // Where a block is final at once, each that is there counts, also one that came since the head was read.
+  // If blocks are final at once, all that were found are, also one that is newer than the head that was read.
   const newest = deep === 0 ? Math.max(head.number, ...held.map((block) => block.number)) : seen;
   return {
     nonces,
@@ -61,11 +62,11 @@ export async function readView(
 }
 
 /**
- * Whether the final block in which an account used a nonce holds one of these transactions. Blocks tell what is in them
- * also where a node has no receipts yet.
+ * Whether the final block in which an account used a nonce contains one of these transactions: a node may have a block
+ * before it has the receipts.
  *
- * @returns false also where the node does not tell, as it has pruned the states between which the nonce was used: one
- * transaction of which nothing can be told must not keep the others
+ * @returns false also if the node cannot tell, for example because it has pruned the states: such a transaction must
+ * not delay all others for ever
  */
 export async function isInFinalBlock(
   chain: Readable,
@@ -83,7 +84,7 @@ export async function isInFinalBlock(
   }
 }
 
-/** The first final block after which the account has used the nonce, sought back from the newest in ever longer steps. */
+/** The final block in which the account used the nonce: backwards in steps that double, then by bisection. */
 async function findBlockOfNonce(
   chain: Readable,
   { signer, nonce }: { readonly signer: Address; readonly nonce: number },
@@ -107,7 +108,7 @@ async function findBlockOfNonce(
   return used;
 }
 
-/** What the market asks for now. */
+/** The present market's fees. */
 export async function readFees(chain: Readable): Promise<Fees> {
   if (chain.isEmbedded) return { maxFee: 0n, priorityFee: 0n };
   const [head, priorityFee] = await Promise.all([
@@ -132,12 +133,12 @@ export async function readNewest(
   return readBlock(chain, "latest");
 }
 
-/** The time of a block, Unix seconds. @throws {NodeAway} when the node does not have it */
+/** The time of a block, Unix seconds. @throws {NodeAway} if the node does not have it */
 export async function readTime(chain: Pick<Chain, "node">, block: number): Promise<number> {
   return (await readBlock(chain, block)).time;
 }
 
-/** What the account has now, in wei. */
+/** The present balance of an account, in wei. */
 export async function readBalance(chain: Pick<Chain, "node">, account: Address): Promise<bigint> {
   return readQuantity(chain, "eth_getBalance", [account, "latest"]);
 }
@@ -151,7 +152,7 @@ export async function countNonces(
   return Number(await readQuantity(chain, "eth_getTransactionCount", [signer, block]));
 }
 
-/** 0, which proves nothing, if the node has pruned that block's state. */
+/** 0, by which nothing is displaced, if the node has pruned that block's state. */
 async function countFinalNonces(
   chain: Readable,
   signer: Address,
@@ -168,7 +169,7 @@ async function countFinalNonces(
   }
 }
 
-/** @throws {RpcError} when the node says that it would revert */
+/** @throws {RpcError} if the call would revert, or the node refuses to estimate */
 export async function estimateGas(
   chain: Readable,
   call: { from: Address; to: Address; data: Hex },
@@ -198,7 +199,7 @@ async function findBlock(
   };
 }
 
-/** A block, from a node that has enough others on it for it to be final. */
+/** A block by number; null if the node that answers has not enough blocks after it for it to be final. */
 async function findFinal(chain: Readable, number: number): Promise<Block | null> {
   const [seen, block] = await Promise.all([readHead(chain), findBlock(chain, number)]);
   return seen - (chain.confirmations - 1) < number ? null : block;

@@ -22,7 +22,7 @@ import { type ChainNode, NodeAway, refusedAsAway, WrongChain } from "./node.ts";
 import { openSigner } from "./operator.ts";
 import { addSigner, hasSigned, readTotals } from "./transaction-store.ts";
 
-/** Opens the chain, where there is one, as `openChain` of `index.ts` says. */
+/** Opens the chain unless `CHAIN=off`; see `openChain` of `index.ts`. */
 export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean }): Promise<Chain> {
   await using stack = new AsyncDisposableStack();
   const signer = stack.use(await openSigner(ctx));
@@ -45,7 +45,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   const examine = async (): Promise<void> => {
     try {
       refuseOther(await node.readChainId(), identity);
-      // Checked before anything is sent: an account that has sent something counts as known from then on.
+      // Before anything is sent: an account that has sent something is not checked any more at later starts.
       if (!isKnown && identity.registry !== null) await refuseStranger(chain);
       await ensureContracts({ ...ctx, chain }, Object.values(deployments));
     } catch (error) {
@@ -67,7 +67,7 @@ export async function openChain(ctx: Ctx, { mayBeAway }: { mayBeAway: boolean })
   }
 }
 
-/** The ways to the node. */
+/** The connections to the node. */
 type ChainNodes = Pick<Chain, "node" | "relayNode" | "signatureNode">;
 
 function chainOver(
@@ -98,8 +98,8 @@ function chainOver(
 }
 
 /**
- * The chain behind a node that was unreachable at the start. It counts as away until the checks of a start succeed;
- * while they find another chain, an alarm is raised.
+ * The chain behind a node that was unreachable at the start. Its calls throw {@link NodeAway} until the checks of a
+ * start succeed; while they find another chain, an alarm is raised.
  */
 function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
   const examined = examineFirst(async () => {
@@ -120,7 +120,7 @@ function examinedLater(chain: Chain, examine: () => Promise<void>): Chain {
   };
 }
 
-/** What merchants compare receipts with, and what the operator's account has left. */
+/** The addresses that merchants compare receipts with, and the state of the operator's account and of the node. */
 export interface ChainReport {
   readonly chainId: number;
   readonly registry: Address;
@@ -130,14 +130,13 @@ export interface ChainReport {
   readonly operator: Address;
   /** Decimal. */
   readonly balanceCoins: string;
-  /** The newest block that the node has, and its time: of one that stands still it is old. */
+  /** The newest block that the node has, and its time (Unix seconds), which is old if the node stands still. */
   readonly newestBlock: number;
   readonly newestBlockAt: number;
 }
 
 /**
- * Describes the chain without changing anything there. Before the first start it tells the addresses that the contracts
- * will have.
+ * Describes the chain without changing anything. Before the first start it predicts the addresses of the contracts.
  */
 export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   await using stack = new AsyncDisposableStack();
@@ -174,8 +173,8 @@ function refuseOther(found: number, { chainId }: ChainIdentity): void {
 }
 
 /**
- * Refuses an account that never sent anything here and that the registry does not obey: everything it sent would
- * revert, so its key is a mistake.
+ * Refuses an operator's account that never sent anything for this installation and is not the registry's administrator:
+ * all its transactions would revert, so the key must be a mistake.
  *
  * @throws {WrongChain}
  */
@@ -190,10 +189,10 @@ async function refuseStranger(chain: Chain): Promise<void> {
   );
 }
 
-/** Another process takes the embedded chain over within a second or two. */
+/** How long to wait for another process to take over the embedded chain, which it does within a second or two. */
 const takeoverMs = { most: 30_000, pause: 500 };
 
-/** The process that ran the embedded chain may die while this one starts; it waits for the next. */
+/** Retries while no process runs the embedded chain: the one that did may die while this one starts. */
 async function againWhenOwnerGoes(isEmbedded: boolean, work: () => Promise<void>): Promise<void> {
   const deadline = Date.now() + takeoverMs.most;
   for (;;) {
@@ -207,7 +206,7 @@ async function againWhenOwnerGoes(isEmbedded: boolean, work: () => Promise<void>
   }
 }
 
-/** Loading the HTTP client takes a tenth of the start-up time, and the embedded chain does not need it. */
+/** Loads the HTTP client only if it is needed: that takes a tenth of the start-up time. */
 async function openNode(ctx: Ctx, options: { batchMax?: number } = {}): Promise<ChainNode> {
   const { chainRpcUrl } = ctx.config;
   if (chainRpcUrl === null) return openEmbeddedChain(ctx);

@@ -3,17 +3,16 @@ import type { ChainContext } from "./context.ts";
 import { type ChainNode, NodeAway, refusedAsAway } from "./node.ts";
 
 /**
- * For how long a node is believed to be on the chain that it was on. The check costs one call in this time, in a batch
- * with another.
+ * How long the result of a check is relied on. In this time the check costs one call, in a batch with another.
  */
 const believedMs = 3_000;
 
 /**
- * A node whose answers count only while it is on the chain that this installation settles on. Another chain may come to
- * stand behind the same address, and its contracts and balances would pass for ours. Code that signs, or must not miss
- * anything, calls {@link refuseOtherChain} each time.
+ * Wraps a node so that its answers are only returned while it is on the chain of this installation. Otherwise, if
+ * another chain came to stand behind the same address, its contracts and balances would be taken for ours. Since a
+ * check is relied on for some seconds, code that signs, or must not miss anything, also calls {@link refuseOtherChain}.
  *
- * @param of.chainId what it must be
+ * @param of.chainId the expected chain id
  */
 export function checkReads(
   node: ChainNode,
@@ -29,11 +28,11 @@ export function checkReads(
     checkedMs = askedMs;
   };
   const pass = async (): Promise<void> => {
-    // The clock may be set back.
+    // `abs`, because the clock may be set back.
     if (Math.abs(of.clock.nowMs() - checkedMs) < believedMs) return;
     if (check === null) {
       check = look();
-      // Calls of one turn of the event loop travel together, and are answered by one node.
+      // All calls of one turn of the event loop are one batch, answered by one node, so they share the check.
       setImmediate(() => (check = null));
     }
     await check;
@@ -52,10 +51,10 @@ export function checkReads(
 }
 
 /**
- * Refuses a node that has been pointed at another chain: it would send our transactions there, and answer about its
- * own. The embedded chain cannot change.
+ * Refuses a node that is now on another chain: it would send our transactions there, and answer about that one. The
+ * embedded chain cannot change.
  *
- * @throws {NodeAway} with an alarm
+ * @throws {NodeAway} and raises an alarm
  */
 export async function refuseOtherChain({ chain }: ChainContext): Promise<void> {
   if (chain.isEmbedded) return;

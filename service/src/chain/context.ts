@@ -10,30 +10,30 @@ export interface Chain extends AsyncDisposable {
   readonly contracts: {
     readonly registry: Address;
     readonly settlement: Address;
-    /** Those that make business wallets, one for each environment. */
+    /** Deploy business wallets; one for each environment. */
     readonly factories: { readonly live: Address; readonly sandbox: Address };
   };
-  /** The account that sends every transaction, and that made the contracts. */
+  /** The account that sends every transaction, and administers the registry. */
   readonly operator: Address;
   readonly node: ChainNode;
   /**
-   * The same node for what the outside asks, never in one exchange with calls of the service's own: a slow or long
-   * answer would fail those as well.
+   * The same node for calls from outside, which never share a batch with the service's own calls: a slow or long answer
+   * would fail those as well.
    */
   readonly relayNode: ChainNode;
   /**
-   * The same node for questions to contracts of anybody's, each in an exchange of its own: what one of them computes
-   * for long would otherwise be waited for by all that were asked beside it.
+   * The same node for calls of arbitrary contracts, one per HTTP request: in a batch, one that computes for long would
+   * delay all others.
    */
   readonly signatureNode: ChainNode;
   readonly isEmbedded: boolean;
-  /** Blocks until a transaction is final, its own included. */
+  /** After how many blocks a transaction is final; 1 is its own. */
   readonly confirmations: number;
   readonly signer: Signer;
   readonly metrics: ChainMetrics;
 }
 
-/** What a slice that settles works with. */
+/** The context of a slice that uses the chain. */
 export interface ChainContext extends Ctx {
   readonly chain: Chain;
 }

@@ -4,12 +4,12 @@ import { encodeDeployData, keccak256, toBytes } from "viem/utils";
 import { type Deployment, planDeployment } from "./deployment.ts";
 import type { ChainIdentity, ContractName } from "./identity-store.ts";
 
-/** A contract, wherever it is deployed. */
+/** A contract without its place. */
 type Made = Omit<Deployment, "salt" | "address">;
 
 /**
- * Plans the contracts of an installation. They keep the addresses of the first start: with another signer or salt they
- * would be others, and empty.
+ * Plans the contracts of an installation. Addresses of the first start are kept: after a change of signer or salt,
+ * computed ones would be other, empty contracts.
  */
 export function planContracts(given: {
   readonly salt: Hex32;

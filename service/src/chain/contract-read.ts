@@ -18,8 +18,8 @@ type View = "pure" | "view";
  * Calls a view function of a contract, as of the newest block or the given one. It never follows an off-chain lookup
  * (EIP-3668), which could lead anywhere.
  *
- * @throws {RpcError} where it reverts, or the node refuses; {@link NodeAway}, also for an answer that is no bytes; an
- * error of the library where the answer is none of this function: no contract is there, or another one
+ * @throws {RpcError} if it reverts, or the node refuses; {@link NodeAway}, also for an answer that is not hex; an error
+ * of the library if the answer cannot be decoded, for example because there is no such contract
  */
 export async function readContract<
   const abi extends Abi,

@@ -8,23 +8,25 @@ import { workOutbox } from "./outbox.ts";
 import * as store from "./transaction-store.ts";
 import { ownKinds } from "./transaction.ts";
 
-/** Deploys at an address that depends on salt and code alone; it is on most chains and comes with the embedded one. */
+/**
+ * The common CREATE2 deployer, which exists on most chains and on the embedded one: addresses depend on salt and code.
+ */
 const deployer: Address = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
 
-/** A contract that has to be there before anything else is sent. */
+/** A contract that has to be deployed before anything else is sent. */
 export interface Deployment {
   readonly name: string;
   readonly address: Address;
   /** Creation code with the constructor's arguments. */
   readonly initCode: Hex;
   readonly salt: Hex32;
-  /** keccak256 of the code that must stand at the address, with zeros where its constructor writes into it. */
+  /** keccak256 of the code that must stand at the address, with zeros in place of immutables. */
   readonly codeHash: Hex32;
-  /** Where it does: the first byte of each word. */
+  /** The offset of each immutable, which is a word, in the code. */
   readonly immutablesAt?: readonly number[];
 }
 
-/** Plans a deployment. Its deployer is `msg.sender` in the constructor, so owners are arguments. */
+/** Computes the address. In the constructor `msg.sender` is the deployer, so the owner has to be an argument. */
 export function planDeployment(given: Omit<Deployment, "address">): Deployment {
   const address = getCreate2Address({ from: deployer, salt: given.salt, bytecode: given.initCode });
   return { ...given, address: address.toLowerCase() as Address };
@@ -35,10 +37,10 @@ const looksMax = 600;
 const lookMs = { embedded: 50, remote: 1000 };
 
 /**
- * Makes sure that the contracts stand where they are expected, and deploys those that are missing. Processes that start
- * together queue one transaction for each.
+ * Checks that the contracts stand at their addresses, and deploys those that are missing. Processes that start together
+ * queue only one transaction for each.
  *
- * @throws when other code stands there, the deployer is missing on this chain, or nothing was mined in 10 minutes
+ * @throws if other code stands there, the deployer is missing on this chain, or they were not mined in 10 minutes
  */
 export async function ensureContracts(
   ctx: ChainContext,
@@ -72,7 +74,7 @@ async function waitFor(ctx: ChainContext, missing: readonly Deployment[]): Promi
   throw new Error(`the contracts were not mined in time: ${names}`);
 }
 
-/** At the first start nobody may have given the operator's account any coin. */
+/** Logs the balance too: at the first start the operator's account may not have any coin. */
 async function tellWaiting(ctx: ChainContext, contracts: string): Promise<void> {
   const { operator } = ctx.chain;
   const balanceCoins = formatEther(await readBalance(ctx.chain, operator));
@@ -80,10 +82,10 @@ async function tellWaiting(ctx: ChainContext, contracts: string): Promise<void> 
 }
 
 /**
- * Checks once more. The outcome of a transaction is read before the code, since another process may see it mined in
- * between.
+ * Whether all contracts are deployed by now. The status of a transaction is read before the code: if it became final in
+ * between, the other order would report a contract as missing although it is there.
  *
- * @throws for one that was mined once and cannot be again: the chain is not what it was, or refused it
+ * @throws {WrongChain} if a deployment is final, but there is no code: it reverted, or the chain is another one
  */
 async function areThere(ctx: ChainContext, deployments: readonly Deployment[]): Promise<boolean> {
   const endings = new Map<Address, string>();
@@ -100,7 +102,7 @@ async function areThere(ctx: ChainContext, deployments: readonly Deployment[]): 
   return missing.length === 0;
 }
 
-/** Those without any code. @throws for one with other code */
+/** Those without any code. @throws {WrongChain} for one with other code */
 async function listMissing(
   ctx: ChainContext,
   deployments: readonly Deployment[],

@@ -13,9 +13,9 @@ import type { Ipc } from "./ipc.ts";
 import { removeLeftovers } from "./node-directory.ts";
 import { type ChainNode, NodeAway, RpcError } from "./node.ts";
 
-/** Transactions of one block, at most. */
+/** The most transactions of one block. */
 const blockMax = 300;
-/** Gas of one block, at most: about a second of computing, so that every block can be mined, and replayed. */
+/** The most gas of one block: about a second of computing, well within the time-out of a call when it is replayed. */
 const blockGasMax = 60_000_000;
 /** How often the journal is polled; notifications only make it sooner. */
 const pollMs = 1_000;
@@ -23,7 +23,7 @@ const openWithinMs = 30_000;
 /** A block is mined when the shared clock jumps by this much or more. */
 const jumpMs = 500;
 
-/** The first turn failed; the log has all that is known about it. */
+/** The embedded chain could not be opened; the log has the details. */
 class EmbeddedChainFault extends Error {
   constructor(cause: unknown) {
     const reason = cause instanceof Error ? cause.message : String(cause);
@@ -35,11 +35,12 @@ class EmbeddedChainFault extends Error {
 const faucetKeyPlace = placeIn(store.faucetKeyColumn, "true");
 
 /**
- * Opens the embedded chain. Of all processes over the database one owns it (by an advisory lock): it runs the node,
- * mines and replays. The others write transactions to the journal and read from the node over the same socket. When the
- * owner dies, its node dies with it, and the next owner replays the journal, with the same block hashes.
+ * Opens the embedded chain. Of all processes that share the database, the one with an advisory lock owns it: it runs
+ * the node, mines and replays. The others write transactions to the journal and read from the node over its socket.
+ * When the owner dies, its node dies with it, and the next owner replays the journal, which gives the same block
+ * hashes.
  *
- * @throws when no node can be started or reached in 30 s, or the replayed chain is not the one that was
+ * @throws if no node can be started or reached in 30 s, or the replay gives another chain
  */
 export async function openEmbeddedChain(ctx: Ctx): Promise<ChainNode> {
   await isClockRight(ctx.db, ctx.clock);
@@ -66,8 +67,8 @@ function newIdentity(ctx: Ctx): store.EmbeddedIdentity {
 }
 
 /**
- * By the database's clock: no block may be older than the one before it, so one mined by a clock that is hours ahead would
- * have every deadline of these hours pass on the chain.
+ * Unix seconds by the database's clock, not this machine's: a block must not be older than its predecessor, so after
+ * one from a clock that is hours ahead, the chain's time would stay ahead, and deadlines pass too early.
  */
 function blockTime({ clock }: Pick<Ctx, "clock">): number {
   return Math.floor(databaseNowMs(clock) / 1000);
@@ -79,16 +80,16 @@ class EmbeddedChain implements ChainNode {
   readonly #ctx: Ctx;
   readonly #identity: store.EmbeddedIdentity;
   #owned: ChainOwner | null = null;
-  /** The connection that has the lock, or asks for it. */
+  /** The connection that has the lock, or tries to get it. */
   #session: LockSession | null = null;
-  /** To the owner, where that is another process. */
+  /** The connection to the node of another process that owns the chain. */
   readonly #elsewhere: OwnerConnection;
   #work: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #isAsked = false;
   #offsetMs: number;
-  /** Measures the distance from the database's clock anew where it may have changed. */
+  /** Measures the difference to the database's clock again if it may have changed. */
   readonly #measureClock: () => Promise<boolean>;
   readonly #retired = new RetiredNodes();
   /** Why the last turn failed. */
@@ -131,7 +132,7 @@ class EmbeddedChain implements ChainNode {
   }
 
   async request(method: string, params: readonly unknown[] = []): Promise<unknown> {
-    // The node only knows what is mined; waiting transactions are in the journal.
+    // The node only knows mined transactions; pending ones are in the journal.
     if (method === "eth_getTransactionCount" && params[1] === "pending") {
       const [given] = params;
       const signer = typeof given === "string" ? parseAddress(given) : null;
@@ -144,7 +145,7 @@ class EmbeddedChain implements ChainNode {
     return ipc.request(method, atPresent(method, params.map(toNewest), this.#ctx.clock.now()));
   }
 
-  /** Settles when the journal has them; they are mined right afterwards. */
+  /** Resolves when they are in the journal; they are mined right afterwards. */
   async submit(rawTransactions: readonly Hex[]): Promise<void> {
     let fault: RpcError | null = null;
     for (const raw of rawTransactions) {
@@ -163,7 +164,7 @@ class EmbeddedChain implements ChainNode {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     for (const end of this.#unsubscribe) end();
-    // A failure has already been reported to whoever opened the chain, or has ended the process.
+    // A failure was reported by #turn() already.
     await this.#work.catch(() => undefined);
     this.#elsewhere[Symbol.dispose]();
     await this.#letGo();
@@ -179,18 +180,18 @@ class EmbeddedChain implements ChainNode {
     try {
       checkTurn(transaction, { ...known, balanceWei });
     } catch (error) {
-      // What was mined since the journal was read counted twice: as open, and as gone from the balance.
+      // A transaction that was mined after the journal was read has counted twice: as open, and in the balance.
       const { openWei } = await store.readSigner(db, transaction.signer, transaction.hash);
       if (openWei < known.openWei) return this.#admit(raw);
       throw error;
     }
     if (await store.insertTransaction(db, transaction, clock.now())) return;
-    // The nonce was taken since it was checked, perhaps by these very bytes.
+    // The nonce was taken since the check, perhaps by these same bytes.
     const after = await store.readSigner(db, transaction.signer, transaction.hash);
     if (!after.isKnown) checkTurn(transaction, { ...after, balanceWei });
   }
 
-  /** Asks the node that mines: a replaced node still answers for a while, and does not know what was mined since. */
+  /** The balance, from the node that mines: a replaced node still answers for a while with an outdated one. */
   async #balanceOf(signer: Address): Promise<bigint> {
     for (;;) {
       const balance = BigInt(String(await this.request("eth_getBalance", [signer, "latest"])));
@@ -202,7 +203,7 @@ class EmbeddedChain implements ChainNode {
     }
   }
 
-  /** Mines soon; in a process that does not own the chain nothing happens, since the owner will. */
+  /** Mines soon if this process owns the chain; otherwise the owner does. */
   #hurry(): void {
     if (this.#owned !== null) this.#wake();
   }
@@ -221,9 +222,10 @@ class EmbeddedChain implements ChainNode {
   }
 
   /**
-   * Does whatever is due. A failure is logged, one a minute of several in a row, and the next turn tries again.
+   * Takes over the chain if it is free, and mines what is due. Failures are logged (at most one a minute), and the next
+   * turn tries again.
    *
-   * @throws {ChainDiffers} which ends the process unless it is just starting: nobody handles it, on purpose
+   * @throws {ChainDiffers} deliberately unhandled after the start, so that it ends the process
    */
   async #turn(): Promise<void> {
     clearTimeout(this.#timer);
@@ -263,7 +265,7 @@ class EmbeddedChain implements ChainNode {
         this.#wake();
       },
     });
-    // By now the node of a process that was killed has ended too.
+    // The node of the former owner is gone: if that process was killed, its node has ended too.
     await removeLeftovers(before);
     return owner;
   }
@@ -281,8 +283,7 @@ class EmbeddedChain implements ChainNode {
     const { clock } = this.#ctx;
     const offsetMs = clock.nowMs() - Date.now();
     let mayBeEmpty = offsetMs - this.#offsetMs > jumpMs;
-    // What was in the journal when this process began to close is still mined; what comes later is left to the next
-    // owner.
+    // At least one block even if this process is closing; later transactions are left to the next owner.
     for (let isFirst = true; isFirst || !this.#isClosed; isFirst = false) {
       await this.#measureClock();
       const given = { time: blockTime(this.#ctx), max: blockMax, gasMax: blockGasMax, mayBeEmpty };
@@ -294,7 +295,7 @@ class EmbeddedChain implements ChainNode {
     }
   }
 
-  /** The owner's own connection, or one to the owner's node. @throws {NodeAway} */
+  /** The connection to this process's own node, or else to the owner's. @throws {NodeAway} */
   async #ipc(): Promise<Ipc> {
     return this.#owned === null ? this.#elsewhere.ipc() : this.#owned.ipc;
   }
@@ -310,7 +311,7 @@ class EmbeddedChain implements ChainNode {
 }
 
 /**
- * Only one node mines, so the newest block is final. Asked for `finalized`, anvil would look for a state that it does
+ * Only one node mines, so the newest block is final. For `finalized` anvil would look for an old state, which it does
  * not keep.
  */
 const toNewest = (param: unknown): unknown =>
@@ -319,8 +320,8 @@ const toNewest = (param: unknown): unknown =>
 const askedByTime = new Set(["eth_call", "eth_estimateGas"]);
 
 /**
- * On an idle chain the last block may be hours old, or from before the clock was moved: calls that depend on the time
- * are made as of now.
+ * Adds the present time to calls that may depend on it: on an idle chain the newest block may be hours old, or from
+ * before the clock was moved.
  */
 function atPresent(method: string, params: readonly unknown[], now: number): readonly unknown[] {
   const [call, block = "latest", overrides = null] = params;

@@ -3,22 +3,23 @@ import type { Queryable } from "../platform/database/db.ts";
 import { withSessionOptions } from "../platform/database/session-settings.ts";
 
 /**
- * A separate connection that holds the lock of the embedded chain, or waits for it. Whatever only the owner may write
- * goes through it: the database drops the lock together with the connection, so a former owner can write nothing.
+ * A separate connection that holds the lock of the embedded chain, or tries to get it. Everything that only the owner
+ * may write goes through it: the database drops the lock together with the connection, so a former owner cannot write.
  */
 export interface LockSession extends Queryable, AsyncDisposable {
-  /** Takes the lock unless somebody else has it. */
+  /** Takes the lock unless another process has it. */
   tryLock(): Promise<boolean>;
-  /** Settles when the connection is gone, whoever ended it. */
+  /** Resolves when the connection is gone, whoever ended it. */
   readonly closed: Promise<void>;
 }
 
 const connectWithinMs = 10_000;
 
 /**
- * As a session of the pool it is over half a minute after its host has vanished, and another host may take the lock.
+ * Opens it with the options of the pool's sessions, by which the database ends it half a minute after its host has
+ * vanished: then another host can take the lock.
  *
- * @throws when the database cannot be reached
+ * @throws if the database cannot be reached
  */
 export async function openLockSession(connection: PoolConfig): Promise<LockSession> {
   const client = new Client({

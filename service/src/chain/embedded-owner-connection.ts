@@ -3,10 +3,10 @@ import { findPath } from "./embedded-store.ts";
 import { type Ipc, openIpc } from "./ipc.ts";
 import { NodeAway } from "./node.ts";
 
-/** For how long a connection that was replaced is kept to answer calls that are under way. */
+/** How long a replaced connection is kept for calls under way. */
 const retireMs = 5_000;
 
-/** The connection of a process that does not own the embedded chain to the node of the one that does. */
+/** In a process that does not own the embedded chain: its connection to the node of the owner. */
 export class OwnerConnection implements Disposable {
   readonly #db: Queryable;
   #open: { readonly path: string; readonly ipc: Ipc } | null = null;
@@ -17,7 +17,7 @@ export class OwnerConnection implements Disposable {
     this.#db = db;
   }
 
-  /** The open connection, or a new one. @throws {NodeAway}, also for a call that the end of this process has overtaken */
+  /** The open connection, or a new one. @throws {NodeAway}, also when this process is closing */
   async ipc(): Promise<Ipc> {
     for (;;) {
       if (this.#isClosed) throw new NodeAway("this process is about to end");
@@ -31,7 +31,7 @@ export class OwnerConnection implements Disposable {
         void this.#forgetWhenClosed(ipc);
         return ipc;
       }
-      // Another call was quicker, the node was replaced meanwhile, or nobody would close this one any more.
+      // Another call has opened one first, the node was replaced meanwhile, or this object was disposed.
       ipc.close();
     }
   }
@@ -41,7 +41,7 @@ export class OwnerConnection implements Disposable {
     return this.#open?.path === path;
   }
 
-  /** From now on the owner's present node is asked. Calls under way stay with the node that they were made to. */
+  /** Lets the next call connect to the owner's present node. Calls under way keep their connection. */
   renew(): void {
     const before = this.#open?.ipc;
     this.#open = null;

@@ -7,22 +7,22 @@ import * as store from "./embedded-store.ts";
 import type { Ipc } from "./ipc.ts";
 import { RpcError } from "./node.ts";
 
-/** Transactions in one message to the node, which does not keep the order of more. */
+/** Transactions in one message to the node; it does not keep the order of more. */
 const batchMax = 30;
 /**
- * The state is folded (dumped into one row) after this many blocks and transactions together, so that a start has no
- * more to replay, which takes about a second. Each {@link foldGas} of their gas limits counts as one more, which bounds
- * the replay to a quarter of a minute.
+ * The state is folded (dumped into one row) after this many blocks and transactions together, so that a start replays
+ * no more than that, in about a second. Each {@link foldGas} of gas limits counts as one more, which bounds the replay
+ * to about 15 seconds even if transactions compute a lot.
  */
 const foldEvery = 3_000;
 const foldGas = 250_000;
-/** For how long a replaced node is kept to answer calls that are under way. */
+/** How long a replaced node is kept to answer calls under way. */
 const retireMs = 5_000;
 const replayPage = 500;
 
 interface Ownership {
   readonly identity: store.EmbeddedIdentity;
-  /** Has the lock. */
+  /** The connection that has the lock. */
   readonly session: LockSession;
   readonly retired: RetiredNodes;
   /** Called when the node or the lock is gone. */
@@ -32,7 +32,7 @@ interface Ownership {
 /**
  * Starts the node of the process that has the lock, and rebuilds the chain in it from the journal.
  *
- * @throws {ChainDiffers} when it is not the chain that was
+ * @throws {ChainDiffers} if the rebuilt chain has other block hashes
  */
 export async function openChainOwner(ctx: Ctx, ownership: Ownership): Promise<ChainOwner> {
   const owner = new ChainOwner(ctx, ownership, await startNode(ctx, ownership.identity));
@@ -45,12 +45,12 @@ export async function openChainOwner(ctx: Ctx, ownership: Ownership): Promise<Ch
   }
 }
 
-/** The right to run the node, for as long as the connection that holds the lock lives. The node has the whole chain. */
+/** Runs the node, for as long as the connection that holds the lock lives. */
 export class ChainOwner implements AsyncDisposable {
   readonly #ctx: Ctx;
   readonly #ownership: Ownership;
   #node: AnvilProcess;
-  /** Others know where the node is, and its end is noticed. */
+  /** Whether the node was announced to other processes and is watched. */
   #isOpen = false;
   #isLost = false;
   /** Blocks, transactions and gas since the last fold. */
@@ -62,12 +62,12 @@ export class ChainOwner implements AsyncDisposable {
     this.#node = node;
   }
 
-  /** What only the owner may write goes through it. */
+  /** For everything that only the owner may write. */
   get session(): LockSession {
     return this.#ownership.session;
   }
 
-  /** The node or the connection is gone. */
+  /** Whether the node or the connection is gone. */
   get isLost(): boolean {
     return this.#isLost;
   }
@@ -76,14 +76,14 @@ export class ChainOwner implements AsyncDisposable {
     return this.#node.ipc;
   }
 
-  /** Replays the journal and tells where the node is. @throws {ChainDiffers} */
+  /** Replays the journal and announces the node to other processes. @throws {ChainDiffers} */
   async open(): Promise<void> {
     await this.#replay();
     await this.#announce();
     this.#isOpen = true;
   }
 
-  /** Mines a block that the journal has decided. @throws {ChainDiffers} */
+  /** Mines a block that {@link store.decideBlock} has written to the journal. @throws {ChainDiffers} */
   async mine(block: store.Block): Promise<void> {
     await this.#mineBlock(block, { compare: true });
     await this.#foldWhenDue(block.number);
@@ -98,13 +98,13 @@ export class ChainOwner implements AsyncDisposable {
     void this.#watch(this.#node);
   }
 
-  /** Notices the loss of the lock or the node: then another process starts over, or this one in its next turn. */
+  /** Waits for the loss of the lock or the node; then another process takes over, or this one in its next turn. */
   async #watch(node: AnvilProcess): Promise<void> {
     await Promise.race([node.exited.catch(() => undefined), this.session.closed]);
     // The node was replaced on purpose, and its successor is watched.
     if (this.#node !== node) return;
     this.#isLost = true;
-    // Calls that wait for its answer fail now, those of a turn included.
+    // So that calls that wait for its answer fail now, also those of a turn that is mining.
     node.ipc.close();
     this.#ownership.onLost(this);
   }
@@ -125,7 +125,7 @@ export class ChainOwner implements AsyncDisposable {
     await this.#foldWhenDue(after);
   }
 
-  /** @returns the number of the block that the fold ends with, 0 where there is none */
+  /** Loads the fold, if there is one. @returns the number of its block; 0 without a fold */
   async #unfold(ipc: Ipc): Promise<number> {
     const fold = await store.findFold(this.#ctx.db);
     if (fold === null) return 0;
@@ -141,8 +141,8 @@ export class ChainOwner implements AsyncDisposable {
       const raws = block.raws.slice(from, from + batchMax);
       const answers = await ipc.batch(raws.map((raw) => ["eth_sendRawTransaction", [raw]]));
       for (const answer of answers) {
-        // Admission is stricter than the node, so this should not happen. If it does, it happens in every replay too,
-        // and the chain stays the same.
+        // Admission is stricter than the node, so this should not happen. Not thrown, because every replay would fail
+        // in the same way: without this transaction the chain stays the same.
         if (answer instanceof RpcError)
           this.#ctx.log.error(
             { err: answer },
@@ -193,12 +193,12 @@ export class ChainOwner implements AsyncDisposable {
     }
     this.#node = node;
     this.#ownership.retired.add(before);
-    // While the chain is still being opened, no node is known to others or watched.
+    // While the chain is still being opened, open() announces the node.
     if (this.#isOpen) await this.#announce();
   }
 }
 
-/** Nodes that were replaced, kept until the calls to them are answered. */
+/** Nodes that were replaced, kept for a while so that calls under way are answered. */
 export class RetiredNodes implements AsyncDisposable {
   readonly #nodes = new Map<AnvilProcess, NodeJS.Timeout>();
 
@@ -236,7 +236,7 @@ async function startNode(ctx: Ctx, identity: store.EmbeddedIdentity): Promise<An
   return startAnvilProcess(genesis, (line) => ctx.log.debug({ line }, "the embedded chain says"));
 }
 
-/** A block as the node tells it. @throws when it does not */
+/** Number and hash of a block in the node's answer. @throws if it is no block */
 function headOf(block: unknown): { number: number; hash: Hex32 } {
   const { hash, number } = isRecord(block) ? block : {};
   return { number: Number(number), hash: hashOf(hash) };

@@ -9,7 +9,7 @@ export const faucetKeyColumn: SealedColumn = {
   column: "faucet_key_sealed",
 };
 
-/** What was decided at the first start. */
+/** What was chosen at the first start, and defines the chain. */
 export interface EmbeddedIdentity {
   readonly chainId: number;
   readonly genesisTime: number;
@@ -17,7 +17,7 @@ export interface EmbeddedIdentity {
   readonly faucetKeySealed: Buffer;
 }
 
-/** Keeps the identity of the first start. @returns what is kept: of two first starts one decides */
+/** Stores the identity unless there is one. @returns the stored one, which may be another process's */
 export async function keepIdentity(
   db: Queryable,
   given: EmbeddedIdentity,
@@ -56,7 +56,7 @@ export async function findPath(db: Queryable): Promise<string | null> {
   return row?.ipc_path ?? null;
 }
 
-/** A transaction that was checked and may be mined. */
+/** A transaction that has passed the checks for the journal. */
 export interface Admitted {
   readonly hash: Hex32;
   readonly raw: Hex;
@@ -67,10 +67,10 @@ export interface Admitted {
   readonly costWei: bigint;
 }
 
-/** What the admission of a new transaction depends on. */
+/** What the journal knows of a signer, for the admission of a transaction. */
 export interface SignerJournal {
   readonly nextNonce: number;
-  /** The most that its transactions may cost whose blocks the node may not have yet. */
+  /** The most that its transactions can cost that are not known to be mined. */
   readonly openWei: bigint;
   /** Whether the transaction is in the journal already. */
   readonly isKnown: boolean;
@@ -81,7 +81,8 @@ export async function readSigner(
   signer: Address,
   hash: Hex32,
 ): Promise<SignerJournal> {
-  // PostgreSQL expects that few nonces lie between two values, and a third of all above one: then it reads them all.
+  // The seemingly redundant upper bound on `nonce` is for the planner: with a lower bound alone, PostgreSQL expects a
+  // third of all nonces and reads them all.
   const [row] = await db.query<Omit<SignerJournal, "openWei"> & { openWei: string }>(
     sql`with newest as (
         select nonce from embedded_transaction where signer = ${signer} order by nonce desc limit 1)
@@ -100,7 +101,7 @@ export async function readSigner(
   };
 }
 
-/** Writes a transaction to the journal. @returns false where its nonce was taken meanwhile */
+/** Writes a transaction to the journal. @returns false if its nonce was taken meanwhile */
 export async function insertTransaction(
   db: Queryable,
   given: Admitted,
@@ -118,11 +119,11 @@ export async function insertTransaction(
   return rows.length === 1;
 }
 
-/** A block to be mined. */
+/** A block of the journal. */
 export interface Block {
   readonly number: number;
   readonly time: number;
-  /** Null where it has not been mined yet. */
+  /** Null if it has not been mined yet. */
   readonly hash: Hex32 | null;
   readonly raws: readonly Hex[];
   /** The sum of the gas limits. */
@@ -131,12 +132,13 @@ export interface Block {
 
 /**
  * Decides the next block for good: the waiting transactions in the order of the journal, at `time` or the time of the
- * block before, whichever is later.
+ * previous block, whichever is later.
  *
- * @param given.gasMax what all of it may use; the first that waits is taken whatever it may use
- * @param db the connection that holds the lock: a block that somebody decides who is no longer owner would be unknown
- * to the next one, who mines another in its place
- * @returns null where nothing waits and no empty block was asked for
+ * @param db the connection that holds the lock: a former owner must not decide a block that the new owner does not know
+ * of
+ * @param given.max the most transactions
+ * @param given.gasMax the most gas of all of them; the first is taken even if it alone exceeds this
+ * @returns null if nothing waits and `mayBeEmpty` is false
  */
 export async function decideBlock(
   db: Queryable,
@@ -173,7 +175,7 @@ export async function decideBlock(
   const [first] = rows;
   if (first === undefined) return null;
   const raws = rows.flatMap(({ raw }): Hex[] => (raw === null ? [] : [`0x${raw.toString("hex")}`]));
-  // The owner's own connection gives integers of 8 bytes as text.
+  // The connection with the lock has no parsers of its own, so that it returns bigints as text.
   const gas = rows.reduce((sum, row) => sum + Number(row.gas ?? 0), 0);
   return { number: Number(first.number), time: Number(first.time), hash: null, raws, gas };
 }
@@ -186,7 +188,7 @@ export async function keepHash(db: Queryable, number: number, hash: Hex32): Prom
   );
 }
 
-/** The blocks after `number`, in their order. */
+/** The blocks after the one with the number `after`, in order. */
 export async function listBlocks(
   db: Queryable,
   { after, limit }: { after: number; limit: number },
@@ -204,12 +206,13 @@ export async function listBlocks(
   );
 }
 
+/** A dump of the chain's state after a block. */
 export interface Fold {
   readonly number: number;
   readonly state: Buffer;
 }
 
-/** A fold with the hash that its block had. */
+/** A fold with the hash that its block has to have. */
 export interface KeptFold extends Fold {
   readonly hash: Hex32 | null;
 }

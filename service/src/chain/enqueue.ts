@@ -3,11 +3,11 @@ import type { ChainContext } from "./context.ts";
 import * as store from "./transaction-store.ts";
 
 /**
- * Queues a transaction in the caller's database transaction: it is sent when, and only when, that commits. The same
- * call again changes nothing.
+ * Queues a transaction in the caller's database transaction: it is sent once that commits. Repeating the same call
+ * changes nothing.
  *
  * @returns its id
- * @throws when the kind has this subject with another target or other data
+ * @throws if there is a transaction of this kind and subject with another target or other data
  */
 export async function enqueueTransaction(
   ctx: ChainContext,

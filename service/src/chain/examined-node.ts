@@ -1,10 +1,10 @@
 import type { ChainNode } from "./node.ts";
 
 /**
- * For a node that was unreachable when this process started: it gets no call and no transaction before the checks of a
- * start have succeeded, which every call tries again. All ways to the node that are given share one examination.
+ * For a node that was unreachable when this process started: every call first tries the checks of a start, until they
+ * have succeeded once. All connections that are passed to the result share them.
  *
- * @param examine what a start would have looked at; it throws while the node is away or another chain's
+ * @param examine the checks of a start; throws if they fail
  */
 export function examineFirst(examine: () => Promise<void>): (node: ChainNode) => ChainNode {
   let examination: Promise<void> | null = null;

@@ -1,9 +1,9 @@
-/** Runs work of many owners, a few pieces at a time; owners whose work waits take turns. */
+/** Runs the work of many owners, a few pieces at a time; owners with waiting work take turns. */
 export type FairTurns = <Result>(owner: string, work: () => Promise<Result>) => Promise<Result>;
 
 /**
- * @param options.atOnce how many run
- * @param options.waitingMax how many wait, of one owner at most `ofOwnerMax`; whoever comes then is told `onFull`
+ * @param options.atOnce how many pieces run at a time
+ * @param options.waitingMax how many may wait, of one owner at most `ofOwnerMax`; any more fail with `onFull`
  */
 export function createFairTurns(options: {
   atOnce: number;

@@ -11,9 +11,9 @@ const triesMax = 20;
 const coinWei = 10n ** 18n;
 
 /**
- * Hands out native coin of the embedded chain: an ordinary transfer, mined right afterwards.
+ * Sends native coin of the embedded chain by an ordinary transfer, which is mined right afterwards.
  *
- * @throws where the chain is not the embedded one, or its faucet has less left
+ * @throws if the chain is not the embedded one, or its faucet has less left
  */
 export async function fundAccount(
   ctx: Ctx & { readonly chain: Pick<Chain, "isEmbedded" | "node"> },
@@ -48,16 +48,16 @@ export async function fundAccount(
           cause: error,
         });
       }
-      // Somebody else was handed coin at the same moment.
+      // Another call has used the nonce meanwhile.
       if (!message.startsWith("nonce too low") || tries === triesMax) throw error;
     }
   }
 }
 
 /**
- * The same where no service of this process has the chain open; the audit trail has it that the operator wanted to.
+ * The same in a process that has no open chain, with an audit entry that is written before the coin is sent.
  *
- * @throws as `fundAccount`, or where it cannot be opened
+ * @throws as `fundAccount`, or if the chain cannot be opened
  */
 export async function fundFromOutside(
   ctx: Ctx,

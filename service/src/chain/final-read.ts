@@ -2,17 +2,21 @@ import { readHead } from "./chain-view.ts";
 import type { Chain } from "./context.ts";
 import { NodeAway } from "./node.ts";
 
-/** Nodes behind one address lag one another, and each exchange may go to another one: it is tried this often at most. */
+/**
+ * The most tries: behind one address there may be several nodes, some of them behind, and each request may go to
+ * another.
+ */
 const readsMax = 10;
-/** So often the newest block of all is tried for; then one that the node which answered last has as well. */
+/** The first tries ask for the newest block of any node; the later ones for a block that the last node had as well. */
 const freshMax = 5;
 
 /**
- * Reads what is final, as of the newest block of which one node says so and answers for it. That another node has
- * enough blocks proves nothing: the one that answers may stand still on a block that the others have replaced.
+ * Reads something as of the newest final block. The node that answers must itself have enough blocks after it: if only
+ * another one has, this one may stand still on a block that the others have replaced.
  *
- * @param read makes its calls in this turn of the event loop, so that they travel with ours
- * @throws {NodeAway} when each node that answers has fewer blocks than the one before
+ * @param read has to make its calls in the same turn of the event loop, so that they share a batch, and thus a node,
+ *   with the check
+ * @throws {NodeAway} if each node that answers has fewer blocks than the one before
  */
 export async function readFinal<Answer>(
   chain: Pick<Chain, "node" | "confirmations">,

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
 
-/** What is remembered of the chain; of the contracts nothing until the first start that has them. */
+/** The chain of this installation and its contracts, which are null until the first start has deployed them. */
 export interface ChainIdentity {
   readonly chainId: number;
   readonly registry: Address | null;
@@ -21,7 +21,7 @@ export async function findIdentity(db: Queryable): Promise<ChainIdentity | null>
   return row ?? null;
 }
 
-/** The identity that was remembered first. */
+/** Stores the chain id unless there is one. @returns the stored identity, which may be another process's */
 export async function keepIdentity(db: Queryable, chainId: number): Promise<ChainIdentity> {
   const [row] = await db.query<ChainIdentity>(sql`
     with added as (
@@ -32,7 +32,7 @@ export async function keepIdentity(db: Queryable, chainId: number): Promise<Chai
   return row ?? keepIdentity(db, chainId);
 }
 
-/** Keeps the addresses of the contracts that have none yet. */
+/** Stores the addresses of those contracts that have none yet. */
 export async function keepContracts(
   db: Queryable,
   { registry, settlement, live, sandbox }: Readonly<Record<ContractName, Address>>,

@@ -22,32 +22,32 @@ export { findStatus as findTransactionStatus, withdrawUnsigned } from "./transac
 export const chainSealedColumns: readonly SealedColumn[] = [signerKeyColumn, faucetKeyColumn];
 
 /**
- * Opens the chain: starts the embedded one or reaches the configured node, opens the signer, and makes sure that the
- * contracts are there. With `CHAIN=off` there is none, and every use of it throws.
+ * Opens the chain: starts the embedded one or connects to the configured node, opens the signer, and deploys contracts
+ * that are missing. With `CHAIN=off` there is none, and every use of it throws.
  *
- * @param options.mayBeAway lets the configured node be away where an earlier start had it: whoever asks it finds it away
- *   until it answers as the chain that it was
- * @throws when it is another chain than at the first start, other code stands at a contract's address, or the node,
- *   the signer or the deployer of contracts cannot be had
+ * @param options.mayBeAway accepts that the configured node is unreachable, if an earlier start has reached it: calls
+ *   throw {@link NodeAway} until it answers and passes the checks of a start
+ * @throws if it is another chain than at the first start, other code stands at a contract's address, or the node, the
+ *   signer or the CREATE2 deployer is missing
  */
 export async function openChain(
   ctx: Ctx,
   options: { mayBeAway: boolean } = { mayBeAway: false },
 ): Promise<Chain> {
   if (ctx.config.chain === "off") return absentChain;
-  // The client library takes a while to load; verbs of the command line do without.
+  // The client library takes a while to load, and most verbs of the command line do not need it.
   const { openChain: open } = await import("./chain.ts");
   return open(ctx, options);
 }
 
-/** What `svc chain show` tells. @throws with `CHAIN=off`, when it is another chain, or where the node cannot be had */
+/** For `svc chain show`. @throws with `CHAIN=off`, for another chain than at the first start, or an unreachable node */
 export async function describeChain(ctx: Ctx): Promise<ChainReport> {
   if (ctx.config.chain === "off") throw new Error("there is no chain (CHAIN=off)");
   const { describeChain: describe } = await import("./chain.ts");
   return describe(ctx);
 }
 
-/** Decisions section 3, Signatures: of an externally owned account, else ERC-1271, else ERC-6492. */
+/** The signature of an externally owned account, or by ERC-1271 or ERC-6492 (decisions section 3, Signatures). */
 export interface SignatureClaim {
   readonly address: Address;
   readonly digest: Uint8Array;
@@ -55,11 +55,11 @@ export interface SignatureClaim {
 }
 
 /**
- * Whether the account signed the digest. The signature of an externally owned account costs no call of the chain; a
- * contract is asked, with bounds on gas, time and rate.
+ * Whether the account signed the digest. The signature of an externally owned account is verified without a call of the
+ * chain; a contract is called, with bounds on gas, time and rate.
  *
- * @param mayAsk says first whether this contract is asked at all; it may throw
- * @throws {Problem} rate_limited, chain_unavailable; both only where a contract would have to be asked
+ * @param mayAsk whether to call the contract; asked before any call, and may throw, for example for a limit
+ * @throws {Problem} rate_limited, chain_unavailable; both only if a contract has to be called
  */
 export async function verifySignature(
   ctx: ChainContext,
@@ -72,13 +72,13 @@ export async function verifySignature(
   return isContractSignature(ctx, claim);
 }
 
-/** Stands in for the chain in a process that has none. */
+/** The chain of a process with `CHAIN=off`: every use throws. */
 const absentChain = new Proxy(
   {},
   {
     get(_target, name) {
       if (name === Symbol.asyncDispose) return async () => undefined;
-      // `await` looks for this property.
+      // Read by `await`, which takes anything with this property for a promise.
       if (name === "then") return undefined;
       throw new Error(`this process runs without a chain (CHAIN=off): ${String(name)}`);
     },
@@ -86,15 +86,15 @@ const absentChain = new Proxy(
 ) as Chain;
 
 /**
- * Loaded when first needed, like everything that encodes contract calls: most verbs of the command line never need the
- * library.
+ * Loads `readContract` of `contract-read.ts` when it is first needed: it comes with the client library, which most
+ * verbs of the command line do not need.
  */
 export async function loadContractRead() {
   const { readContract } = await import("./contract-read.ts");
   return readContract;
 }
 
-/** Hands out native coin of the embedded chain. @throws where the chain is another */
+/** Sends native coin of the embedded chain. @throws on any other chain */
 export async function fundAccount(
   ctx: ChainContext,
   given: { address: Address; amountWei: bigint },
@@ -103,7 +103,7 @@ export async function fundAccount(
   return fund(ctx, given);
 }
 
-/** The same for a verb of the command line. @throws where the chain is another, or cannot be opened */
+/** The same for a verb of the command line, which has no open chain. @throws also if the chain cannot be opened */
 export async function fundFromOutside(
   ctx: Ctx,
   given: { address: Address; amountWei: bigint },

@@ -2,25 +2,24 @@ import { connect, type Socket } from "node:net";
 import { isRecord } from "@svc/protocol";
 import { NodeAway, RpcError } from "./node.ts";
 
-/** JSON-RPC 2.0 over a Unix socket, one line a message. */
+/** JSON-RPC 2.0 over a Unix socket, one line per message. */
 export interface Ipc {
   request(method: string, params: readonly unknown[]): Promise<unknown>;
-  /** All in one message; the node may work on them side by side. @returns results or errors in the order asked */
+  /** All calls in one message; the node may work on them concurrently. @returns results or errors in the same order */
   batch(
     calls: readonly (readonly [method: string, params: readonly unknown[]])[],
   ): Promise<unknown[]>;
-  /** Settles when the connection is gone, whoever ended it. */
+  /** Resolves when the connection is gone, whoever ended it. */
   readonly closed: Promise<void>;
   close(): void;
 }
 
-/** A call of the embedded node that is slower than this is lost. */
 const timeoutMs = 30_000;
-/** A dump of the whole state is the longest answer. V8 holds no text of 2^29 characters, so half of that. */
+/** Half of V8's limit for a string. The longest answer is a dump of the whole state. */
 const answerCharactersMax = 2 ** 28;
-/** What is kept of a longer answer: enough to find the call that it belongs to. */
+/** How much of a longer answer is kept: enough to find the call that it belongs to. */
 const beginningCharacters = 200;
-/** The code that nodes themselves use when an answer would be too long (EIP-1474). */
+/** The code with which nodes themselves refuse an answer that would be too long (EIP-1474). */
 const limitExceededCode = -32_005;
 
 interface Waiting {
@@ -30,7 +29,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** @throws {NodeAway} when nobody listens there */
+/** @throws {NodeAway} if nothing listens at the path */
 export async function openIpc(path: string): Promise<Ipc> {
   const socket = await connectTo(path);
   const waiting = new Map<number, Waiting>();
@@ -54,7 +53,7 @@ export async function openIpc(path: string): Promise<Ipc> {
       if (isWhole) settleLine(waiting, line);
       else refuseLong(waiting, line);
     } catch {
-      // Not JSON: nothing that comes after it can be trusted either.
+      // Neither JSON nor attributable: what follows cannot be trusted either.
       socket.destroy();
     }
   });
@@ -111,7 +110,7 @@ async function connectTo(path: string): Promise<Socket> {
   });
 }
 
-/** Splits what arrives into lines. Of a line that is too long only the beginning is passed on, marked as incomplete. */
+/** Splits the stream into lines. Of a line that is too long only the beginning is passed on, with `isWhole` false. */
 function readLines(socket: Socket, onLine: (line: string, isWhole: boolean) => void): void {
   let parts: string[] = [];
   let beginning = "";
@@ -136,7 +135,7 @@ function readLines(socket: Socket, onLine: (line: string, isWhole: boolean) => v
   });
 }
 
-/** Fails the one call that asked for so much; the connection can still be used. @throws when it does not say whom */
+/** Fails the call whose answer is too long; the connection stays usable. @throws if the beginning has no id */
 function refuseLong(waiting: Map<number, Waiting>, beginning: string): void {
   const id = /"id":(\d+)/.exec(beginning)?.[1];
   if (id === undefined) throw new Error("an answer without an id");
@@ -162,7 +161,7 @@ function settleLine(waiting: Map<number, Waiting>, line: string): void {
 const overtakenTriesMax = 5;
 
 /**
- * anvil looks up its newest block in two steps, and fails if it mines another one in between; asked again, it answers.
+ * Retries a call that fails because a block was mined meanwhile: anvil looks up its newest block in two steps.
  */
 async function againWhenOvertaken(ask: () => Promise<unknown>): Promise<unknown> {
   for (let tries = 1; ; tries += 1) {

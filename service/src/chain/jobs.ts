@@ -5,7 +5,7 @@ import { NodeAway, RpcError } from "./node.ts";
 import { type FinalHandlers, workOutbox } from "./outbox.ts";
 import * as store from "./transaction-store.ts";
 
-/** For how long the bytes of a final transaction are kept: no reorganisation reaches so far back. */
+/** How long the bytes of a final transaction are kept, to send them again after a deep reorganisation. */
 const bytesSeconds = 7 * 86_400;
 const day = 86_400;
 
@@ -33,8 +33,8 @@ async function purgeBytes({ db, clock }: ChainContext): Promise<void> {
 }
 
 /**
- * Runs what asks the chain's node. One that is away or refuses a call is an alarm, not a failure of the job: everything
- * stays due.
+ * Runs a job that calls the chain's node. If the node is away or refuses a call, this raises an alarm and does not fail
+ * the job: what it had to do stays due.
  */
 export async function alarmWhileAway(ctx: ChainContext, run: () => Promise<void>): Promise<void> {
   try {

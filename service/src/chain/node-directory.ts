@@ -13,16 +13,16 @@ export interface NodeDirectory {
 
 const socketName = "node.ipc";
 const directoryPrefix = "svc-chain-";
-/** The path of a Unix socket has at most so many bytes, on every system. */
+/** The path of a Unix socket may have this many bytes on every system. */
 const socketPathBytesMax = 100;
 
-/** The system's directory of temporary files, or else `/tmp`. The node itself works in another directory. */
+/** The system's directory for temporary files, then `/tmp`. */
 const parents = (): string[] => [...new Set([resolve(tmpdir()), "/tmp"])];
 
 /**
  * Makes a directory for the node. It is not in the data directory, whose path may be too long for a socket.
  *
- * @throws Error that names the directories that were tried, and says what is wrong with the last one
+ * @throws {Error} that names the directories that were tried and the last failure
  */
 export function makeNodeDirectory(genesis: object): NodeDirectory {
   let fault: unknown = new Error("their paths are too long");
@@ -56,8 +56,8 @@ function makeBelow(parent: string, genesis: object): NodeDirectory {
 }
 
 /**
- * Removes the files of a node whose process was killed, given the path of its socket. A node that answers there is that
- * of another installation, of whose database this one is a copy.
+ * Removes the files of a node whose process was killed, given the path of its socket. If a node answers there, this
+ * database is a copy of another installation's, and the files belong to that one.
  */
 export async function removeLeftovers(socketPath: string | null): Promise<void> {
   if (socketPath === null) return;
@@ -70,6 +70,6 @@ export async function removeLeftovers(socketPath: string | null): Promise<void> 
   const ipc = await openIpc(socketPath).catch(() => null);
   ipc?.close();
   if (ipc !== null) return;
-  // Those of another user stay.
+  // Fails, for example, if they belong to another user.
   await rm(directory, { recursive: true, force: true }).catch(() => undefined);
 }

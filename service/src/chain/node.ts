@@ -1,20 +1,20 @@
 import type { Hex } from "@svc/protocol";
 
-/** A chain as this process reaches it: the embedded one, or a node behind `CHAIN_RPC_URL`. */
+/** A node of the chain: that of the embedded one, or the one behind `CHAIN_RPC_URL`. */
 export interface ChainNode extends AsyncDisposable {
-  /** The id of the chain that it answers for now. @throws {NodeAway} when it does not tell */
+  /** The id of the chain that it is on now. @throws {NodeAway} */
   readChainId(): Promise<number>;
   /**
    * One JSON-RPC call.
    *
-   * @throws {RpcError} when the node answered with an error; {@link NodeAway} when it could not be asked
+   * @throws {RpcError} if the node answered with an error; {@link NodeAway} if it gave no usable answer
    */
   request(method: string, params?: readonly unknown[]): Promise<unknown>;
   /**
-   * Sends signed transactions, in this order. The same bytes may be sent any number of times.
+   * Sends signed transactions, in this order. The same bytes may be sent any number of times: that the node knows them
+   * already is no error.
    *
-   * @throws {RpcError} the first refusal other than that the bytes are known already; the others were handed over all
-   * the same
+   * @throws {RpcError} the first refusal; the other transactions were sent nevertheless
    */
   submit(rawTransactions: readonly Hex[]): Promise<void>;
 }
@@ -22,7 +22,7 @@ export interface ChainNode extends AsyncDisposable {
 /** The node's own answer to a call: an error of JSON-RPC 2.0, section 5.1. */
 export class RpcError extends Error {
   readonly code: number;
-  /** The error's data; for a call that reverted, its reason. */
+  /** The error's `data`; for a call that reverted, its reason. */
   readonly data: unknown;
 
   constructor(code: number, message: string, data?: unknown) {
@@ -33,7 +33,7 @@ export class RpcError extends Error {
   }
 }
 
-/** The node is on another chain than this installation settles on, or on one that does not obey its operator. */
+/** The chain is not the one on which this installation settles, or lacks what it needs there. */
 export class WrongChain extends Error {
   constructor(message: string) {
     super(message);
@@ -49,16 +49,16 @@ export class NodeAway extends Error {
   }
 }
 
-/** Its answer was too long to be read; a call that asks for less would succeed. */
+/** The answer was too long to be read; a call that asks for less would succeed. */
 export class AnswerTooLong extends NodeAway {}
 
-/** It answered with something that answers no such call, as a node may that has just begun to follow its chain. */
+/** The answer does not fit the call, as may happen with a node that has just begun to sync. */
 export class NoAnswer extends NodeAway {}
 
 /**
- * Throws the gravest of several failures: that the node is away counts only if nothing else failed.
+ * Throws the gravest of several failures: a {@link NodeAway} only if there is nothing else.
  *
- * @param message of the error that holds several
+ * @param message for the AggregateError, if several are equally grave
  */
 export function throwGravest(faults: readonly unknown[], message: string): void {
   if (faults.length === 0) return;
@@ -68,8 +68,8 @@ export function throwGravest(faults: readonly unknown[], message: string): void 
 }
 
 /**
- * Rethrows a failure of the checks of a node. A refusal is no answer to the call that waits for these checks, so the
- * node counts as away.
+ * Rethrows an error of a check that precedes a call, an {@link RpcError} as {@link NodeAway}: the caller would take it
+ * for the answer to its own call.
  */
 export function refusedAsAway(error: unknown): never {
   if (!(error instanceof RpcError)) throw error;

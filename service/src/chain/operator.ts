@@ -4,7 +4,7 @@ import { placeIn } from "../platform/cryptography/seal.ts";
 import { digestOf, type Signer, withSignature } from "./signer.ts";
 import * as store from "./signer-key-store.ts";
 
-/** The signer that is configured; without one, a key that was made at the first start (the profile `dev` only). */
+/** Opens the configured signer; without one (profile `dev` only), a key that was made at the first start. */
 export async function openSigner(ctx: Ctx): Promise<Signer> {
   const { signerKey, signerUrl, signerAddress } = ctx.config;
   if (signerUrl !== null && signerAddress !== null) {
@@ -23,7 +23,7 @@ export async function openSigner(ctx: Ctx): Promise<Signer> {
 const keyName = "operator";
 const keyPlace = placeIn(store.signerKeyColumn, keyName);
 
-/** Processes that start together end with the same key. */
+/** Processes that start together get the same key. */
 async function readOrMakeKey(ctx: Ctx): Promise<Uint8Array> {
   const known = await store.findSignerKey(ctx.db, keyName);
   if (known !== null) return ctx.seal.open(known, keyPlace);

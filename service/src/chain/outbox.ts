@@ -9,7 +9,7 @@ import { bump, broadcast, type Reception, signDue } from "./sign.ts";
 import * as store from "./transaction-store.ts";
 import { judge, ownKinds, type Patience, patienceOf, type Verdict } from "./transaction.ts";
 
-/** A transaction that will not change any more. */
+/** A transaction with its final outcome. */
 export interface FinalTransaction {
   readonly id: string;
   readonly kind: string;
@@ -19,35 +19,35 @@ export interface FinalTransaction {
   readonly signer: Address;
   readonly status: "succeeded" | "reverted";
   readonly blockNumber: number;
-  /** Unix seconds, as the block says. */
+  /** The block's timestamp, Unix seconds. */
   readonly blockTime: number;
 }
 
 /**
- * Handlers of final transactions, by kind. Each is called in the database transaction that marks them final, with all
- * of its kind that became final together. If it throws, nothing is marked, and it is called again later.
+ * Handlers of final transactions, by kind. A handler is called in the database transaction that marks them final, with
+ * all of its kind that became final together. If it throws, none is marked, and it is called again later.
  */
 export type FinalHandlers = Readonly<
   Record<string, (tx: Queryable, done: readonly FinalTransaction[]) => Promise<void>>
 >;
 
 /**
- * For this long only one process observes sent transactions. `quick` is for chains that are final after one block,
- * which are local ones: every process is woken by each of their blocks.
+ * At most one process observes sent transactions in this interval. `quick` is for chains whose transactions are final
+ * after one block, which are local ones: each of their blocks wakes every process.
  */
 const observeMs = { quick: 25, deep: 3_000 };
-/** More than can be in flight. */
+/** More than are ever in flight. */
 const sentMax = 200;
-/** How many fees one run raises: the lowest nonces hold up all others. */
+/** How many fees one run raises. A few are enough: all others wait for the lowest nonces. */
 const bumpsMax = 4;
-/** How many rounds one run makes at most, so that other jobs get their turn. */
+/** The most rounds of one run, so that other jobs get their turn. */
 const roundsMax = 20;
 
 /**
- * Signs and sends what is queued, and observes what was sent. Any number of processes may do so at once. Without work
+ * Signs and sends queued transactions, and observes those sent. Any number of processes may do so at once. Without work
  * it costs one database call.
  *
- * @param options.only looks after this kind alone; for the start, when nobody can be told yet
+ * @param options.only handles this kind only; for the start, when the handlers of other kinds are not there yet
  */
 export async function workOutbox(
   ctx: ChainContext,
@@ -69,7 +69,7 @@ export async function workOutbox(
       if (isMined || (await claimSoon(ctx))) finished = await observe(ctx, handlers, options);
     };
     await doEach([sign, lookAfter]);
-    // What is final has left room for what waits, and nobody else is woken for that.
+    // Transactions that became final have left room for queued ones, and nothing else wakes the outbox for that.
     const hasRoom = hasDue && finished > 0;
     if (!signed.hasMore && !hasRoom) return;
   }
@@ -78,7 +78,7 @@ export async function workOutbox(
 /**
  * Runs the steps one after the other, even if earlier ones fail.
  *
- * @throws what failed; that a node or signer is away only where nothing else failed
+ * @throws as {@link throwGravest}
  */
 async function doEach(steps: readonly (() => Promise<void>)[]): Promise<void> {
   const faults: unknown[] = [];
@@ -87,8 +87,9 @@ async function doEach(steps: readonly (() => Promise<void>)[]): Promise<void> {
 }
 
 /**
- * A quick chain wakes nobody again for a block that comes just after an observation, so that one is made up for at the
- * end of the interval. If it is taken again by then, somebody has looked since the block came.
+ * Claims the observation. If another process has made one in this interval, a block that came just after it would go
+ * unnoticed on a quick chain, so this tries once more at the end of the interval; if that fails too, somebody else has
+ * looked since.
  */
 async function claimSoon(ctx: ChainContext): Promise<boolean> {
   if (await claimObservation(ctx)) return true;
@@ -124,7 +125,7 @@ async function observe(
       },
       async () => noteChanges(ctx, judged),
       async () => resendLate(ctx, judged),
-      // With one kind alone, other transactions may have the nonces in between.
+      // With `only`, transactions of other kinds may have the nonces in between.
       async () =>
         only === undefined ? closeGap(ctx, signer, { from: view.nonces, below }) : undefined,
     ]);
@@ -140,7 +141,7 @@ async function judgeAll(
 ): Promise<{ view: { nonces: number }; judged: Judged[] }> {
   const { chain, clock } = ctx;
   const hashes = sent.flatMap((each) => each.hashes);
-  // On another chain the account has other nonces and none of our transactions, and everything would look lost.
+  // On another chain the account has none of our transactions, and all of them would look lost.
   const [view] = await Promise.all([readView(chain, signer, hashes), refuseOtherChain(ctx)]);
   const rules = { now: clock.now(), patience: patienceWith(signer, chain) };
   return { view, judged: sent.map((each) => ({ sent: each, verdict: judge(each, view, rules) })) };
@@ -149,11 +150,11 @@ async function judgeAll(
 function patienceWith(signer: Address, chain: ChainContext["chain"]): Patience {
   const { embedded, remote } = patienceOf;
   if (chain.isEmbedded) return embedded;
-  // Fees of a former operator's account cannot be raised: nobody here can sign for it.
+  // No bumps for the account of a former operator: this process cannot sign for it.
   return signer === chain.operator ? remote : { ...remote, bumpSeconds: null };
 }
 
-/** Marks what is final, kind by kind, so that a failing handler holds up no other kind. */
+/** Marks what is final, kind by kind, so that a failing handler delays no other kind. */
 async function finishFinal(
   ctx: ChainContext,
   judged: readonly Judged[],
@@ -201,7 +202,7 @@ async function finishKind(
   }
 }
 
-/** Stores what was observed, if it is new. */
+/** Stores the verdicts that changed, except final ones. */
 async function noteChanges(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const { db, chain } = ctx;
   for (const { sent, verdict } of judged) {
@@ -219,7 +220,7 @@ async function noteChanges(ctx: ChainContext, judged: readonly Judged[]): Promis
   }
 }
 
-/** Queues a transaction again whose nonce another one took. */
+/** Queues a transaction again whose nonce another one has used. */
 async function noteDisplaced({ db, clock, chain }: ChainContext, sent: Sent): Promise<void> {
   const { id, nonce, kind } = sent;
   if (await isInFinalBlock(chain, sent)) {
@@ -232,7 +233,7 @@ async function noteDisplaced({ db, clock, chain }: ChainContext, sent: Sent): Pr
   chain.metrics.raise("nonce_taken", { nonce, kind });
 }
 
-/** Sends again what is overdue or was lost with its block, and raises the fees of the first few that wait too long. */
+/** Resends what is overdue or was lost with its block, and raises the fees of the first few that wait too long. */
 async function resendLate(ctx: ChainContext, judged: readonly Judged[]): Promise<void> {
   const late = judged.filter(({ verdict: { is } }) => is === "overdue" || is === "lost");
   if (late.length === 0) return;
@@ -254,10 +255,10 @@ async function resend(ctx: ChainContext, ids: readonly string[]): Promise<Recept
 }
 
 /**
- * Raises the fees of slow transactions. Each is first sent once more as it is: if the account cannot pay for it, or the
- * node refuses it for another reason than its fee, a higher fee would only make it dearer.
+ * Raises the fees of slow transactions. Each is first resent unchanged: if the node refuses it for another reason than
+ * its fee, for example because the account cannot pay, a higher fee would not help.
  *
- * @param resent gets the ids of those that were handed over, also where one fails
+ * @param resent collects the ids of those that were sent; complete even if this throws
  */
 async function bumpSlow(
   ctx: ChainContext,
@@ -277,16 +278,20 @@ async function bumpSlow(
 }
 
 /**
- * Closes a gap: everything that waits is above a nonce that the chain has not seen. A reorganisation deeper than
- * `CONFIRMATIONS` took final transactions back, and their bytes are sent again; or a foreign transaction that had used
- * the nonce is gone, and an empty one takes its place. A nonce of ours is never filled: a node that is far behind counts
- * fewer, also where our bytes are forgotten.
+ * Closes a gap: all sent transactions have nonces above one that the chain has not used. Either a reorganisation deeper
+ * than `CONFIRMATIONS` took final transactions back: then their bytes are sent again. Or a foreign transaction that had
+ * used the nonce is gone: then an empty one takes its place. A nonce that was ever ours is not filled, even if its
+ * bytes were purged, since the gap may only be that the node is far behind.
+ *
+ * @param given.from the next nonce of the account, by the newest block
+ * @param given.below the lowest nonce among the sent transactions
  */
 async function closeGap(
   ctx: ChainContext,
   signer: Address,
-  { from, below }: { from: number; below: number },
+  given: { from: number; below: number },
 ): Promise<void> {
+  const { from, below } = given;
   if (from >= below) return;
   const { db, chain, clock } = ctx;
   const bytes = await store.listFinalBytes(db, signer, { from, below });

@@ -1,5 +1,5 @@
-// What a node means by an error. Nodes share no codes for it, so their words tell, and those differ by client: the table of
-// `refusal.test.ts` says whose each is.
+// Classifies errors of nodes. There are no common codes, so it is done by their messages, which differ by client: the
+// table in `refusal.test.ts` says which client uses which.
 import { RpcError } from "./node.ts";
 
 const words = {
@@ -19,7 +19,7 @@ function says(error: unknown, what: keyof typeof words): boolean {
   return error instanceof RpcError && words[what].test(error.message);
 }
 
-/** The node refuses a transaction since it has these bytes. */
+/** The node has these bytes already. */
 export function isHeldAlready(error: unknown): boolean {
   return says(error, "held");
 }
@@ -29,7 +29,7 @@ export function isNonceUsed(error: unknown): boolean {
   return says(error, "used");
 }
 
-/** The node takes a transaction only after those with lower nonces. */
+/** The node has not got the transactions with lower nonces yet. */
 export function isTooEarly(error: unknown): boolean {
   return says(error, "early");
 }
@@ -44,16 +44,16 @@ export function isUnderpaid(error: unknown): boolean {
   return says(error, "fee");
 }
 
-/** The server was asked too often: the same call is answered later. */
+/** The server limits calls: the same call would succeed later. */
 export function isOfLimit(error: RpcError): boolean {
-  // A contract chooses the words with which it reverts.
+  // A contract chooses its revert message, so that may contain anything.
   return error.code === 429 || (says(error, "limits") && !says(error, "reverts"));
 }
 
-/** With these codes nodes tell how a call ended, and with -32000 also what they lack themselves. */
+/** The codes of failed calls; -32000 may also mean that the node lacks something. */
 const callCodes = new Set([3, -32_000, -32_003, -32_015]);
 
-/** Whether a call failed in the contract: a node that limits us, or lacks the state, has not asked it. */
+/** Whether a call failed in the contract, and not because the node limits calls or lacks the state. */
 export function isOfContract(error: unknown): boolean {
   if (!(error instanceof RpcError)) return false;
   if (says(error, "reverts")) return true;
@@ -63,7 +63,7 @@ export function isOfContract(error: unknown): boolean {
 /** No such method, resource not found or unavailable, a limit, history that is gone. */
 const ownCodes = new Set([-32_601, -32_001, -32_002, -32_005, 4444]);
 
-/** Whether a call failed for what the node lacks, which says nothing of the call. */
+/** Whether a call failed because of the node, which says nothing about the call. */
 export function isOfNode(error: unknown): boolean {
   if (!(error instanceof RpcError) || isOfContract(error)) return false;
   return ownCodes.has(error.code) || isOfLimit(error) || says(error, "lacks");

@@ -7,7 +7,7 @@ import { takeOrRefuse } from "../platform/rate-limit.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import type { ChainContext } from "./context.ts";
 
-/** A transaction of 128 KiB in hex, with room around it. */
+/** Room for a transaction of 128 KiB in hex. */
 const bodyBytesMax = 512 * 1024;
 const callsMax = 50;
 const limitPerSecond = 50;
@@ -15,20 +15,20 @@ const limitBurst = 500;
 const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
 /**
- * `POST /w/chain`: JSON-RPC 2.0 for wallets and verifiers, without a session. Only methods that read, and signed
- * transactions; a browser may call it from the wallet's origin alone.
+ * `POST /w/chain`: JSON-RPC 2.0 for wallets and verifiers, without a session. Only for reading and for signed
+ * transactions; a browser may call it only from the wallet's origin or the service's own.
  */
 export function chainRoutes(ctx: ChainContext, scope: Http): void {
   scope.post(
     "/w/chain",
     {
       bodyLimit: bodyBytesMax,
-      // Before it waits for a place among the large answers: what waits holds its body, so it counts first.
+      // Before the request waits for its turn among the large answers, with its body in memory: so limits come first.
       preHandler: async (request) => {
         checkPlace(ctx, request);
         await limitCalls(ctx, callerAddressOf(ctx, request), callsOf(request.body).length);
       },
-      // Apart from the other answers to the network, so that neither holds up the other.
+      // A key of its own, so that these and the other large answers to the network do not delay each other.
       config: { largeAnswerOf: (request) => `chain:${networkOf(ctx, request)}` },
       schema: {
         summary: "Ask the chain (JSON-RPC 2.0)",
@@ -63,8 +63,8 @@ function networkOf(ctx: ChainContext, request: FastifyRequest): string {
 }
 
 /**
- * A page of another site must not reach the chain through somebody's browser, be it by its own name for this host
- * (DNS rebinding) or by a request that needs no preflight.
+ * A page of another site must not reach the chain through somebody's browser, neither under its own host name (DNS
+ * rebinding) nor by a request that needs no preflight.
  */
 function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
   const { origin, host } = request.headers;
@@ -77,14 +77,14 @@ function checkPlace(ctx: ChainContext, request: FastifyRequest): void {
   if (!isOurs || (!isLocal && !isNameOf(own, host))) throw new Problem("forbidden");
 }
 
-/** In upper or lower case, with the port of the scheme or without (RFC 9110 section 4.2.3). */
+/** Whether `Host` names the service: case-insensitive, a default port may be left out (RFC 9110 section 4.2.3). */
 function isNameOf({ protocol, hostname, port }: URL, host = ""): boolean {
   const ownPort = port === "" ? defaultPorts[protocol] : port;
   const named = host.toLowerCase();
   return named === `${hostname}:${ownPort}` || (port === "" && named === hostname);
 }
 
-/** A list costs as much as its calls one by one. */
+/** Each call of a list counts. */
 async function limitCalls(ctx: ChainContext, address: string, cost: number): Promise<void> {
   const limit = { perSecond: limitPerSecond, burst: limitBurst, address, cost };
   await takeOrRefuse(ctx, `wallet:chain:${limitNetworkOf(address)}`, limit);

@@ -1,5 +1,5 @@
-// What the outside may ask of the chain (running: `chain.rpcUrl`). Everything that is not here is refused: `anvil_*`,
-// `evm_*`, `hardhat_*`, `debug_*` and whatever a node learns one day.
+// The JSON-RPC methods that the outside may call. All others are refused: `anvil_*`, `evm_*`, `hardhat_*`, `debug_*`,
+// and any that nodes may add.
 import { type Hex, isRecord } from "@svc/protocol";
 import { keccak256 } from "viem/utils";
 import { createBodyTurns } from "../platform/http/body-turns.ts";
@@ -12,13 +12,13 @@ import { isHeldAlready } from "./refusal.ts";
 
 /** Gas of one call: enough to verify a signature by ERC-6492, and at most a few tenths of a second of computing. */
 const callGasMax = 10_000_000n;
-/** Blocks of one search. */
+/** The most blocks of one search for logs. */
 const logBlocksMax = 10_000;
 const feeBlocksMax = 100;
 
 /**
- * What others pay per unit of gas on the embedded chain outside `dev`. Their computation is repeated at every start, so
- * it costs coin, which the operator hands out.
+ * The price of a unit of gas for others on the embedded chain, except in `dev`. Their computation is repeated in every
+ * replay, so it costs coin, which only the operator gives out.
  */
 const weiPerGas = 1_000_000_000n;
 
@@ -31,7 +31,7 @@ const upTo =
   (params) =>
     params.slice(0, count);
 
-/** The methods that are passed on, each with what remains of its parameters. */
+/** The methods that are passed on to the node, each with a check that returns the parameters to pass on. */
 const methods: Record<string, Check> = {
   eth_chainId: none,
   net_version: none,
@@ -61,7 +61,7 @@ const codes = {
 };
 
 /**
- * Calls that may compute for long. They take turns by caller, so that the node has time left for the service itself,
+ * Calls that may compute for long. Callers take turns with them, so that the node has time left for the service itself,
  * and no caller crowds out the others.
  */
 const computing = new Set(["eth_call", "eth_estimateGas"]);
@@ -73,8 +73,8 @@ const takeTurn = createFairTurns({
 });
 
 /**
- * Calls whose answers may be long. Few are under way at once, since each answer is in memory as a whole. What waits holds
- * little, and of a network there are 200 at most (four requests), so that many networks together do not fill the queue.
+ * Calls whose answers may be long. Few run at once, since each answer is in memory as a whole. Waiting calls need
+ * little memory, and a network has at most 200 of them (in four requests), so it takes many networks to fill the queue.
  */
 const lengthy = new Set([
   "eth_getBlockByHash",
@@ -89,7 +89,7 @@ const takeLengthyTurn = createFairTurns({
   onFull: tooManyWait,
 });
 
-/** What is sent is read here, before anybody has paid for anything: all of one request would take a tenth of a second. */
+/** Transactions are parsed here, unpaid: all of one request would block the event loop for a tenth of a second. */
 const takeSendingTurn = createBodyTurns();
 
 function tooManyWait(): RpcError {
@@ -97,16 +97,16 @@ function tooManyWait(): RpcError {
 }
 
 /**
- * Characters of all answers to one request. Whoever asks pays nothing for what a contract returns, reverts with or
- * emits, and a single call of 10 million gas can return 2 MB.
+ * The most characters of all answers to one request. A single call of 10 million gas can return 2 MB, and costs its
+ * caller nothing.
  */
 const answersLengthMax = 4 * 1024 * 1024;
 
 /**
- * Answers the calls of one request, in their order, each as JSON; never throws. What does not fit any more is answered
- * with an error.
+ * Answers the calls of one request, in their order, each as JSON. An answer that does not fit any more is replaced by
+ * an error.
  *
- * @param caller who asks, as for {@link answerCall}
+ * @param caller as for {@link answerCall}
  */
 export async function answerCalls(
   ctx: ChainContext,
@@ -129,9 +129,9 @@ function tooLong(): RpcError {
 }
 
 /**
- * Answers one JSON-RPC 2.0 call; never throws.
+ * Answers one JSON-RPC 2.0 call. Refusals, and that the node is away, are answers too.
  *
- * @param caller who asks: what its calls compute is done by turns with those of others
+ * @param caller the network that makes the call: networks take turns with expensive calls
  */
 export async function answerCall(
   ctx: ChainContext,
@@ -191,7 +191,7 @@ async function ask(
   return method === "eth_feeHistory" && costsGas(ctx) ? withOurPrice(result) : result;
 }
 
-/** Wallets need a tip, and not every node suggests one: they get the one that the service pays itself. */
+/** Wallets need a tip, and not every node suggests one: then they get the one that the service itself pays. */
 function asTip(error: unknown): string {
   if (error instanceof RpcError) return `0x${priorityFeeFallback.toString(16)}`;
   throw error;
@@ -212,8 +212,8 @@ function withOurPrice(history: unknown): unknown {
 }
 
 /**
- * The embedded chain writes it to its journal first, so there an answer means that it will be mined; elsewhere it means
- * that the node has it.
+ * Sends a transaction and returns its hash. On the embedded chain it is then in the journal and will be mined;
+ * elsewhere the node has it.
  */
 async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   if (typeof raw !== "string" || !/^0x(?:[0-9a-fA-F]{2})+$/.test(raw))
@@ -228,8 +228,7 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
 }
 
 /**
- * A refusal by the node goes back to the sender, since the service does not try again. Sending a known transaction
- * again is no error.
+ * Passes a transaction on to the node once. A refusal is the sender's to handle; that the node has it already is none.
  */
 async function hand(node: ChainNode, { raw, hash }: { raw: Hex; hash: Hex }): Promise<void> {
   try {
@@ -241,10 +240,10 @@ async function hand(node: ChainNode, { raw, hash }: { raw: Hex; hash: Hex }): Pr
   }
 }
 
-/** Without overrides of state or block, and with a bound on its gas. */
+/** Refuses overrides of state or block, and bounds the gas. */
 function checkCall(params: Params): Params {
   const [call, block = "latest", ...overrides] = params;
-  // If they were dropped silently, the answer would be to another question.
+  // Not dropped silently: the answer would be to another question.
   if (overrides.some((each) => each !== undefined && each !== null))
     throw new RpcError(codes.params, "overrides are not available here");
   if (!isRecord(call)) throw new RpcError(codes.params, "the call must be an object");
@@ -258,7 +257,7 @@ async function checkLogs(params: Params, node: ChainNode): Promise<Params> {
   const [filter] = params;
   if (!isRecord(filter)) throw new RpcError(codes.params, "the filter must be an object");
   refuseOtherSpelling(filter, ["fromBlock", "toBlock", "blockHash"]);
-  // To nodes null is no hash: they would search the blocks that are named beside it.
+  // Not for null: nodes would then search the range of blocks beside it, unbounded.
   if (typeof filter["blockHash"] === "string") return [filter];
   const told = await node.request("eth_blockNumber", []);
   if (!isQuantity(told)) throw new NodeAway("the chain's node tells no block number");
@@ -274,7 +273,7 @@ async function checkLogs(params: Params, node: ChainNode): Promise<Params> {
   return [{ ...filter, ...bounds }];
 }
 
-/** Many nodes read the name of a member in any case, the last one that is given: it would get round the bound. */
+/** Many nodes match names case-insensitively, and the last one wins: `GAS` would evade the bound on `gas`. */
 function refuseOtherSpelling(
   given: Readonly<Record<string, unknown>>,
   names: readonly string[],
@@ -286,7 +285,7 @@ function refuseOtherSpelling(
     throw new RpcError(codes.params, `${other.slice(0, 20)} is spelled otherwise`);
 }
 
-/** Both bounds of a search are the newest block where nothing is said. */
+/** By default, and for all tags but `earliest`, the newest block. */
 function blockNumberOf(value: unknown, head: bigint): bigint {
   if (value === "earliest") return 0n;
   const isNewest = [undefined, null, "latest", "pending", "safe", "finalized"].includes(

@@ -2,15 +2,15 @@ import { type ChainNode, NodeAway } from "./node.ts";
 import { isHeldAlready, isNonceUsed } from "./refusal.ts";
 import { openRpc } from "./rpc.ts";
 
-/** For one exchange. A slower node is of no use, and the outbox asks again. */
+/** For one HTTP request; the outbox retries later. */
 const timeoutMs = 10_000;
-/** The batch size that public nodes accept. */
+/** The batch size that most public nodes accept. */
 const commonBatchMax = 50;
 
 /**
- * A chain reached by JSON-RPC over HTTP (`CHAIN_RPC_URL`). Opening it makes no call.
+ * A node behind JSON-RPC over HTTP (`CHAIN_RPC_URL`). Opening it makes no call.
  *
- * @param options.batchMax calls in one exchange; 1 where none may wait for another
+ * @param options.batchMax calls in one HTTP request; 1 if none may wait for another
  */
 export function openRemoteNode(url: string, options: { batchMax?: number } = {}): ChainNode {
   const { batchMax = commonBatchMax } = options;
@@ -35,7 +35,7 @@ export function openRemoteNode(url: string, options: { batchMax?: number } = {})
   };
 }
 
-/** The node has these bytes, or has mined them; in the second case another transaction may hold the nonce, which shows later. */
+/** The node has these bytes, or their nonce is used: if by another transaction, the outbox finds out later. */
 function isKnownAlready(error: unknown): boolean {
   return isHeldAlready(error) || isNonceUsed(error);
 }

@@ -12,13 +12,13 @@ import {
   withSignature,
 } from "./signer.ts";
 
-/** A signature that takes longer would hold up everything else of the account. */
+/** Everything else of the account waits for a signature, because its row is locked meanwhile. */
 const timeoutMs = 5_000;
 
 /**
- * An account whose key lies behind another server: JSON-RPC `eth_signTransaction` as Web3Signer answers it (the signed
- * bytes) or as an Ethereum node does (`{ raw }`). What comes back counts only if it is, byte for byte, the transaction
- * that was asked for, with a signature of this account.
+ * An account whose key another server has, by JSON-RPC `eth_signTransaction` as Web3Signer answers it (the signed
+ * bytes) or as an Ethereum node does (`{ raw }`). The answer is only accepted if it is, byte for byte, the requested
+ * transaction with a signature of this account.
  */
 export function openRemoteSigner({ url, address }: { url: string; address: Address }): Signer {
   const rpc = openRpc(url, { timeoutMs, batchMax: 1, name: "the remote signer" });
@@ -51,7 +51,7 @@ function paramsOf(from: Address, transaction: UnsignedTransaction): Record<strin
   };
 }
 
-/** Our own transaction under the signature that came, and who made it; null when there is none in it. */
+/** The requested transaction with the signature in the answer, and its signer; null if there is no signature. */
 function rebuild(
   transaction: UnsignedTransaction,
   raw: string,

@@ -4,16 +4,17 @@ import { Agent, errors, request as send } from "undici";
 import { AnswerTooLong, NodeAway, RpcError } from "./node.ts";
 import { isOfLimit } from "./refusal.ts";
 
-/** Receipts of a few dozen transactions stay far below. */
+/** Far more than the receipts of a few dozen transactions need. */
 const responseBytesMax = 16 * 1024 * 1024;
+
 /** A server that the operator configured and that speaks JSON-RPC 2.0 over HTTP. */
 export interface Rpc {
   /**
-   * One call. Calls made in the same turn of the event loop travel as one batch, so they are answered by one node in
-   * one state. There is no retry here: whoever calls knows whether to ask again.
+   * One call. Calls of the same turn of the event loop are sent as one batch, so that one node answers them in one
+   * state. Never retries: the caller knows whether that makes sense.
    *
-   * @throws {RpcError} for an answer that is an error; {@link NodeAway} when there is no answer in time, or the server
-   * limits how often it is asked
+   * @throws {RpcError} if the answer is an error; {@link NodeAway} if there is no answer in time, or the server limits
+   * calls
    */
   request(method: string, params: readonly unknown[]): Promise<unknown>;
   close(): Promise<void>;
@@ -26,9 +27,9 @@ interface RpcOptions {
 }
 
 /**
- * @param options.timeoutMs for one exchange as a whole: connection, headers and the end of the body
- * @param options.batchMax calls in one exchange; 1 for servers that take no batches
- * @param options.name how errors name the server; its address may hold a secret and is never named
+ * @param options.timeoutMs for one HTTP request as a whole, including the connection and the body of the answer
+ * @param options.batchMax calls in one HTTP request; 1 for servers that accept no batches
+ * @param options.name how errors name the server, since its URL may hold a secret
  */
 export function openRpc(url: string, options: RpcOptions): Rpc {
   const { origin, pathname, search, username, password } = new URL(url);
@@ -40,7 +41,7 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
   }
   const agent = new Agent({ maxResponseSize: responseBytesMax, allowH2: false });
   const exchange: Exchange = async (calls) => {
-    // Before anything is sent: calls that cannot be written are no failure of the server.
+    // Outside of the try: a call that cannot be serialized is no failure of the server.
     const body = JSON.stringify(calls);
     let status = 0;
     try {
@@ -56,13 +57,13 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
         throw new Error("it limits calls (status 429)");
       }
       status = answer.statusCode;
-      // Some nodes answer an error of JSON-RPC with the status 400 or 500; what is no JSON-RPC is refused later.
+      // Whatever the status: some nodes send JSON-RPC errors with 400 or 500. Anything else is refused later.
       return { status, body: await answer.body.json() };
     } catch (error) {
       const cause = error instanceof Error ? error : new Error("unknown");
       const isTooLong = cause instanceof errors.ResponseExceededMaxSizeError;
       const Fault = isTooLong ? AnswerTooLong : NodeAway;
-      // A parser quotes what it cannot read.
+      // The parser's own message quotes the body, which may hold a secret.
       const fault =
         cause instanceof SyntaxError ? `its answer (status ${status}) is no JSON` : cause.message;
       throw new Fault(`${options.name} did not answer: ${fault}`, { cause });
@@ -72,14 +73,13 @@ export function openRpc(url: string, options: RpcOptions): Rpc {
   return { request, close: async () => agent.destroy() };
 }
 
-/** Shorter parts of an address are words, such as a version or the name of a network. */
+/** Shorter parts of a URL are words, such as a version or the name of a network. */
 const secretLengthMin = 8;
 
 /**
- * Servers quote the key that they do not accept, and what they say is logged, and told to whoever asks the chain through
- * the service.
+ * Servers may quote a key that they do not accept, and their messages are logged and passed on to callers of the relay.
  *
- * @returns takes the secrets of an address, as far as they are in it, out of a text
+ * @returns a function that replaces the secrets of the URL in a text
  */
 function openHiding(url: string): (text: string) => string {
   const { pathname, searchParams, username, password } = new URL(url);
@@ -103,7 +103,7 @@ interface Call {
   reject(error: unknown): void;
 }
 
-/** Gathers what is asked in one turn of the event loop. */
+/** Collects the calls of one turn of the event loop into batches. */
 function openBatches(exchange: Exchange, peer: Peer): Rpc["request"] {
   const { batchMax } = peer;
   let gathered: Call[] = [];
@@ -129,7 +129,7 @@ async function exchangeBatch(
   try {
     const { status, body } = await exchange(bodies.length === 1 ? bodies[0] : bodies);
     const answers = Array.isArray(body) ? (body as unknown[]) : [body];
-    // Some servers answer with the id as text.
+    // Some servers return the id as a string.
     const byId = new Map(answers.filter(isRecord).map((each) => [String(each["id"]), each]));
     calls.forEach((call, id) =>
       settle(call, byId.get(`${id}`) ?? answers.find(isErrorForAll), { ...peer, status }),
@@ -139,7 +139,7 @@ async function exchangeBatch(
   }
 }
 
-/** A batch that is refused as a whole comes back as one error, with null for its id or none. */
+/** The answer to a batch that is refused as a whole: one error without an id. */
 function isErrorForAll(answer: unknown): answer is Record<string, unknown> {
   return isRecord(answer) && (answer["id"] ?? null) === null && isRecord(answer["error"]);
 }
@@ -165,7 +165,7 @@ function settle(
   }
 }
 
-/** JSON-RPC's own for what has no other: a code has to be a whole number, also for those whom the relay answers. */
+/** JSON-RPC's internal error, for servers whose code is no integer: the relay passes codes on, and they must be. */
 const internalCode = -32_603;
 
 function codeOf({ code }: Record<string, unknown>): number {

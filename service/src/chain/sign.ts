@@ -20,17 +20,17 @@ import {
   type SentTransaction,
 } from "./transaction.ts";
 
-/** Nodes drop transactions far beyond the next nonce, and each observation asks for everything in flight. */
+/** Nodes drop transactions far beyond the next nonce, and each observation asks for all that are in flight. */
 const inFlightMax = 32;
 /** The most that one transaction may take (EIP-7825). */
 const gasMax = 16_777_216n;
-/** For a transaction that is sent although the chain says that it would revert: enough gas to find out. */
+/** The gas limit of a transaction that is sent although the node says that it would revert. */
 const gasOfRefused = 3_000_000n;
-/** Kinds that hand approvals of members to the wallet of a business. */
+/** Kinds that submit members' approvals to the wallet of a business. */
 const approvedKinds: ReadonlySet<string> = new Set(["business.record", "business.govern"]);
 /**
- * Those may cost more than they were estimated at: if the removal of a member who approved begins in between, the
- * approval ends it (three slots and an event, 32,000 gas).
+ * They may cost more than estimated: if the removal of a member who approved begins in between, that member's approval
+ * cancels it (three slots and an event, 32,000 gas).
  */
 const gasOfEndedRemoval = 40_000n;
 const spendPauseSeconds = 60;
@@ -41,7 +41,7 @@ const weiPerGwei = 1_000_000_000n;
 interface Prepared {
   readonly due: readonly (store.DueTransaction & { readonly gasLimit: bigint })[];
   readonly fees: Fees;
-  /** How many nonces the chain has used. */
+  /** How many nonces of the operator the chain has used. */
   readonly chainCount: number;
 }
 
@@ -69,7 +69,7 @@ export async function signDue(
   return { count: raws.length, hasMore: raws.length === inFlightMax };
 }
 
-/** Everything that has to be asked of the chain is asked before the signer is locked. */
+/** Makes all calls of the node, so that none is needed while the signer is locked. */
 async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]): Promise<Prepared> {
   const { chain } = ctx;
   const [chainCount, fees, estimates] = await Promise.all([
@@ -86,8 +86,8 @@ async function prepare(ctx: ChainContext, due: readonly store.DueTransaction[]):
 }
 
 /**
- * Null when the chain says that the transaction would revert: then it is put off, a few times. On the embedded chain
- * gas is free, so it gets the maximum.
+ * The gas limit for a transaction; on the embedded chain the maximum, because gas is free there. Null if the node does
+ * not estimate it, mostly because it would revert: then it is postponed, a few times.
  */
 async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise<bigint | null> {
   if (ctx.chain.isEmbedded) return gasMax;
@@ -96,7 +96,7 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
     const estimate = await estimateGas(ctx.chain, { from: ctx.chain.operator, to, data });
     const roomy = estimate + estimate / 4n + (approvedKinds.has(due.kind) ? gasOfEndedRemoval : 0n);
     if (roomy > gasMax) return gasMax;
-    // With less no node ever takes it, and all that is sent later waits for its nonce.
+    // With less no node accepts it, and everything sent later would wait for its nonce.
     const least = gasAtLeast(data);
     return roomy < least ? least : roomy;
   } catch (error) {
@@ -104,7 +104,7 @@ async function gasLimitOf(ctx: ChainContext, due: store.DueTransaction): Promise
     const { metrics, operator } = ctx.chain;
     const { message } = error;
     const until = ctx.clock.now() + refusalPauseSeconds(due.refusals);
-    // Neither says anything of the transaction, so neither counts as a refusal of it.
+    // Neither says anything about the transaction, so neither counts as a refusal.
     if (isOutOfFunds(error) || isOfNode(error)) {
       metrics.raise(alarmOf(error), { operator, kind: due.kind, message });
       await store.putOff(ctx.db, [due.id], until);
@@ -128,7 +128,7 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
     nextNonce: locked.nextNonce,
   });
   const isDue = new Set(stillDue);
-  // All in flight may wait for a hole, so what fills one always has room.
+  // There is always room for filling holes: everything in flight may be waiting for one.
   const room = Math.max(holes.length, inFlightMax - inFlight);
   const due = prepared.due.filter((each) => isDue.has(each.id)).slice(0, room);
   const { forms, nextNonce, spent } = await signWilling(ctx, tx, {
@@ -141,18 +141,20 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
   const state = { address: chain.operator, nextNonce, spent, now: clock.now() };
   const saved = await store.saveSigned(tx, forms, state);
   if (saved !== forms.length) throw new Error("a transaction was signed twice");
-  // Their nonces ascend, as `noncesFrom` gives them.
+  // In the order of their nonces, as `noncesFrom` gives them out.
   return forms.map((form) => form.raw);
 }
 
 /**
- * Each nonce is stored before its transaction is sent, so what the chain counts beyond them is somebody else's: mostly a
- * process on another copy of the database. An account that has sent nothing here may have been used before.
+ * Raises an alarm if the chain has used nonces that were not given out here. Nonces are stored before anything is sent,
+ * so somebody else uses the account, mostly a process on a copy of the database. An account that has sent nothing here
+ * yet may have been used before.
+ *
+ * @param nonces.counted how many the chain has used
+ * @param nonces.given how many were given out here
  */
-function noteForeign(
-  { chain }: ChainContext,
-  { counted, given }: { counted: number; given: number },
-): void {
+function noteForeign({ chain }: ChainContext, nonces: { counted: number; given: number }): void {
+  const { counted, given } = nonces;
   if (given === 0 || counted <= given) return;
   const message = "the account has sent transactions that this installation does not know";
   chain.metrics.raise("nonce_taken", { from: given, below: counted, message });
@@ -161,8 +163,8 @@ function noteForeign(
 type Locked = Prepared & store.LockedSigner & { readonly holes: readonly number[] };
 
 /**
- * Signs what the cap allows and the signer agrees to sign. If it refuses some, the others are signed again without
- * them, so that no nonce is skipped; what was signed with an earlier nonce is discarded unsent.
+ * Signs what the cap allows and the signer agrees to sign. If the signer refuses some, the others are signed again with
+ * other nonces, so that none is skipped, and the first signatures are discarded unsent.
  */
 async function signWilling(
   ctx: ChainContext,
@@ -190,7 +192,7 @@ async function signWilling(
   return { forms, nextNonce, spent };
 }
 
-/** Null when the signer refuses this one, or gives something else. */
+/** Null if the signer refuses the transaction, or returns another one. */
 async function signForm(
   { chain }: ChainContext,
   { id, kind, to, data, gasLimit }: Omit<Prepared["due"][number], "refusals">,
@@ -209,8 +211,8 @@ async function signForm(
 }
 
 /**
- * Puts off what does not fit. A transaction that alone costs more than a day's share waits until the cap is raised or
- * fees fall.
+ * Postpones transactions that do not fit into today's cap. One that alone costs more than a day's share waits until the
+ * cap is raised or fees fall.
  */
 async function waitForCap(
   ctx: ChainContext,
@@ -227,7 +229,7 @@ async function waitForCap(
   await store.putOff(tx, ids, until);
 }
 
-/** No day is long enough for what alone costs more than a day may. */
+/** Raises an alarm for a transaction that alone exceeds the cap: waiting for another day does not help it. */
 function tellAboveCap(
   { chain }: ChainContext,
   given: { id: string; kind: string; costWei: bigint; capWei: bigint },
@@ -240,7 +242,7 @@ function capWeiOf({ config }: ChainContext): bigint {
   return BigInt(Math.round(config.chainSpendCap * 1e9)) * weiPerGwei;
 }
 
-/** Signs a transaction again with the same nonce and a higher fee, if that is possible now. */
+/** Signs and sends a transaction again with the same nonce and a higher fee, if cap and market allow it. */
 export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fees): Promise<void> {
   const { chain, clock } = ctx;
   const raw = await ctx.db.transaction(async (tx) => {
@@ -272,10 +274,12 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
   await broadcast(ctx, [raw]);
 }
 
-/** What the node did with the bytes that it was sent: `underpaid` where only the fee was too low. */
+/** What the node did with the bytes: `underpaid` if only the fee was too low. */
 export type Reception = "taken" | "underpaid" | "refused";
 
-/** Sends signed bytes to the node. What it refuses stays stored, raises an alarm, and is sent again later. */
+/**
+ * Sends signed bytes to the node. If it refuses some, this raises an alarm; they are stored, and are sent again later.
+ */
 export async function broadcast(ctx: ChainContext, raws: readonly Hex[]): Promise<Reception> {
   try {
     await submitInTurn(ctx, raws);
@@ -294,8 +298,8 @@ function alarmOf(refusal: RpcError): "out_of_funds" | "fee_too_low" | "node_refu
 }
 
 /**
- * A node that only takes nonces in order, such as the embedded chain, refuses a transaction that arrives before those
- * with lower nonces. Another process may have stored these and not sent them yet, so they are sent along.
+ * A node that takes nonces only in order, such as that of the embedded chain, refuses a transaction that arrives before
+ * those with lower nonces. Another process may have stored these and not sent them yet, so this sends them too.
  */
 async function submitInTurn({ chain, db }: ChainContext, raws: readonly Hex[]): Promise<void> {
   try {

@@ -14,7 +14,7 @@ export async function findSignerKey(db: Queryable, name: string): Promise<Buffer
   return row?.sealed ?? null;
 }
 
-/** The key that was kept first, which may be another process's. */
+/** Stores the key unless there is one. @returns the stored one, which may be another process's */
 export async function keepSignerKey(
   db: Queryable,
   key: { name: string; sealed: Buffer; createdAt: number },

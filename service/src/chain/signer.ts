@@ -14,13 +14,13 @@ export interface UnsignedTransaction {
   readonly fees: Fees;
 }
 
-/** The bytes that a node takes, and the hash by which it knows them. */
+/** The bytes for the node, and the transaction's hash. */
 export interface SignedTransaction {
   readonly raw: Hex;
   readonly hash: Hex32;
 }
 
-/** A signer gave something else than the transaction that it was asked for, signed by the account that it stands for. */
+/** The remote signer returned another transaction than requested, or one of another account. */
 export class OtherSignature extends Error {
   override readonly name = "OtherSignature";
 
@@ -32,11 +32,11 @@ export class OtherSignature extends Error {
 /** The operator's account. */
 export interface Signer extends AsyncDisposable {
   readonly address: Address;
-  /** @throws {NodeAway | RpcError | OtherSignature} when the signer cannot be reached, refuses, or answers something else */
+  /** @throws {NodeAway | RpcError | OtherSignature} if it cannot be reached, refuses, or signs something else */
   sign(transaction: UnsignedTransaction): Promise<SignedTransaction>;
 }
 
-/** What is signed: an EIP-1559 transaction without signature. */
+/** The hash to sign: of the EIP-1559 transaction without signature. */
 export function digestOf(transaction: UnsignedTransaction): Uint8Array {
   return keccak256(serializeTransaction(asSerializable(transaction)), "bytes");
 }

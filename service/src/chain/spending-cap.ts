@@ -1,30 +1,32 @@
 // The cap on what transactions may cost in a day (`CHAIN_SPEND_CAP`). Pure.
 
-/** What was spent on a day (days since 1970, UTC), in wei. */
+/** What the transactions signed on a day may cost at most, in wei. */
 export interface Spending {
+  /** Days since 1970, UTC. */
   readonly day: number;
   readonly wei: bigint;
-  /** The part of it spent on transactions that nobody is charged for. */
+  /** The part of it for {@link unpaidKinds}. */
   readonly unpaidWei: bigint;
 }
 
-/** What a transaction costs. */
+/** The most that one transaction can cost. */
 export interface Cost {
   readonly kind: string;
   readonly wei: bigint;
 }
 
-/** What a day may cost. */
 export interface SpendLimits {
+  /** Unix seconds. */
   readonly now: number;
+  /** For a day. */
   readonly capWei: bigint;
-  /** What all transactions that nobody is charged for may cost. */
+  /** For a day, for {@link unpaidKinds} together. */
   readonly unpaidCapWei: bigint;
 }
 
 /**
- * Kinds that identities have the service send and that nobody is charged for. There is no end to them: anybody can make
- * identities, verify an e-mail address with each, and withdraw it.
+ * Kinds that identities make the service send without anybody being charged. They are unlimited: anybody can make
+ * identities, verify an e-mail address with each, and withdraw it. So they share half of the cap.
  */
 export const unpaidKinds: readonly string[] = [
   "business.create",
@@ -36,18 +38,18 @@ export const unpaidKinds: readonly string[] = [
 ];
 
 /**
- * What all transactions of such a kind may cost in a day: what nobody is charged for leaves half of the cap to the rest.
+ * The part of the cap that is available to transactions of this kind.
  */
 export function shareOfCap(kind: string, capWei: bigint): bigint {
   return unpaidKinds.includes(kind) ? capWei / 2n : capWei;
 }
 
 /**
- * Splits transactions into those that fit into today's cap and those that wait, in their order. One that does not fit
- * does not hold up those behind it.
+ * Splits transactions into those that fit into today's cap and those that have to wait, in their order. One that does
+ * not fit does not delay later ones.
  *
  * @param costOf in wei
- * @returns `spent` with what all that were taken cost
+ * @returns `spent`: the spending including those taken
  */
 export function takeWithinCap<T extends { readonly kind: string }>(
   due: readonly T[],
@@ -73,8 +75,8 @@ export function takeWithinCap<T extends { readonly kind: string }>(
 }
 
 /**
- * The day's spending after raising the fee of a transaction that was sent, or null when that exceeds the cap.
- * Everything signed after it waits for it, so it may use the whole cap, whatever its kind.
+ * The day's spending after the fee of a sent transaction is raised; null if that exceeds the cap. Everything signed
+ * after it waits for it, so it may use the whole cap, whatever its kind.
  */
 export function spendOnBump(
   spent: Spending,
@@ -84,14 +86,14 @@ export function spendOnBump(
   return spend(spent, more, { ...limits, unpaidCapWei: limits.capWei });
 }
 
-/** The day's spending with one more cost, or null when that is more than the cap. */
+/** The day's spending with one more cost; null if that exceeds the cap. */
 export function spend(
   spent: Spending,
   cost: Cost,
   { now, capWei, unpaidCapWei }: SpendLimits,
 ): Spending | null {
   const today = Math.floor(now / 86_400);
-  // A process whose clock is a little ahead may have begun the next day already.
+  // Another process, whose clock is a little ahead, may have begun the next day already.
   const day = spent.day === today + 1 ? spent.day : today;
   const before = spent.day === day ? spent : { wei: 0n, unpaidWei: 0n };
   const isUnpaid = unpaidKinds.includes(cost.kind);

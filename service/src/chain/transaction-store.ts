@@ -4,8 +4,6 @@ import { bufferOfHex } from "../platform/hex.ts";
 import type { Spending } from "./spending-cap.ts";
 import type { Fees, SentTransaction } from "./transaction.ts";
 
-// Bytes travel as hex text: the drivers' own form of bytea has no prefix.
-
 export async function addSigner(db: Queryable, address: Address): Promise<void> {
   await db.query(
     sql`insert into chain_signer (address) values (${address}) on conflict (address) do nothing`,
@@ -20,17 +18,17 @@ export async function hasSigned(db: Queryable, address: Address): Promise<boolea
   return rows.length === 1;
 }
 
-/** A call of a contract that has to be mined, once. */
+/** A call of a contract that has to be mined once. */
 export interface NewTransaction {
-  /** What it does. Also selects the handler that is told when it is final. */
+  /** What it does. Also selects the handler that is called when it is final. */
   readonly kind: string;
-  /** What it is for. There is only ever one transaction of a kind for a subject. */
+  /** The id of what it is for. There is at most one transaction of a kind for a subject. */
   readonly subjectId: string;
   readonly to: Address;
   readonly data: Hex;
 }
 
-/** Null when the kind has that subject with another target or other data already. */
+/** Returns the id; null if there is a transaction of this kind and subject with another target or other data. */
 export async function insertTransaction(
   db: Queryable,
   given: NewTransaction,
@@ -46,7 +44,7 @@ export async function insertTransaction(
   return row?.isSame === true ? row.id : null;
 }
 
-/** What has become of the transaction of a subject; null when there is none. */
+/** The status of the transaction of a subject; null if there is none. */
 export async function findStatus(
   db: Queryable,
   kind: string,
@@ -69,10 +67,10 @@ export async function readBacklog(
   return row ?? { hasDue: false, hasSent: false };
 }
 
-/** An observation further in the future was written by a process whose clock was wrong, and is ignored. */
+/** A time further in the future was written by a process with a wrong clock, and is ignored. */
 const aheadMsMax = 10_000;
 
-/** True for the one process that may look after sent transactions in this interval. */
+/** True for the one process that may observe sent transactions in this interval. */
 export async function claimObservation(
   db: Queryable,
   signer: Address,
@@ -94,9 +92,9 @@ export interface DueTransaction {
 }
 
 /**
- * The oldest of each kind, in turn, so that whatever waits of one, and for whatever reason, no other waits for all of it.
- * Kinds that share a turn stay in the order in which they were queued. Each kind is read from its beginning by the one
- * index that can do so, as far as there is room.
+ * Due transactions in rounds over the kinds, oldest first, so that a long queue of one kind does not delay the others.
+ * Kinds that share a turn stay in the order in which they were queued. Each kind is read by the index on status and
+ * kind from its beginning, and only as far as the limit.
  */
 export async function listDue(
   db: Queryable,
@@ -104,7 +102,7 @@ export async function listDue(
     now: number;
     limit: number;
     only: string | null;
-    /** Kinds that have one turn together. */
+    /** Kinds that are one turn together. */
     sharing: readonly string[];
   },
 ): Promise<DueTransaction[]> {
@@ -129,10 +127,10 @@ export async function listDue(
     order by chosen.place, chosen.id`);
 }
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const queued = "queued";
 
-/** Takes back a transaction that was never signed; one that was is followed to its end. */
+/** Deletes a transaction if it was never signed; a signed one may be mined at any time, so it stays. */
 export async function withdrawUnsigned(
   tx: Queryable,
   { kind, subjectId }: Pick<NewTransaction, "kind" | "subjectId">,
@@ -142,7 +140,7 @@ export async function withdrawUnsigned(
     where kind = ${kind} and subject_id = ${subjectId} and status = ${queued} and signed_at is null`);
 }
 
-/** Puts off what cannot be sent now, whatever the chain says of it. */
+/** Postpones transactions that cannot be sent now, without counting a refusal. */
 export async function putOff(db: Queryable, ids: readonly string[], until: number): Promise<void> {
   await db.query(sql`
     update chain_transaction set due_at = ${until}
@@ -150,9 +148,11 @@ export async function putOff(db: Queryable, ids: readonly string[], until: numbe
 }
 
 /**
- * Puts off what the chain refuses beforehand. Processes that were told so at the same time count it once.
+ * Postpones a transaction that would revert, and counts the refusal. Several processes that see it at the same time
+ * count it once.
  *
- * @returns false where it was counted already, or is not queued any more: what was mined meanwhile is refused, too
+ * @returns false if another process has counted it, or the transaction is not queued any more, since one that was mined
+ * meanwhile would revert too
  */
 export async function putOffRefused(
   db: Queryable,
@@ -170,7 +170,7 @@ export interface LockedSigner {
   readonly spent: Spending;
 }
 
-/** Locks the signer until the transaction ends; null while another process has it and gives out nonces. */
+/** Locks the signer until the transaction ends; null while another process has it locked to give out nonces. */
 export async function lockSigner(tx: Queryable, address: Address): Promise<LockedSigner | null> {
   const [row] = await tx.query<{ nextNonce: number; day: number; wei: string; unpaid: string }>(sql`
     select next_nonce as "nextNonce", spend_day as day, spent_wei::text as wei, spent_unpaid_wei::text as unpaid from chain_signer
@@ -181,9 +181,12 @@ export async function lockSigner(tx: Queryable, address: Address): Promise<Locke
 }
 
 /**
- * The caller holds the signer, so nobody else changes its nonces, and gets those that are still due to itself: while the
- * operator's account is changed, a process with the other one holds another signer. `offset 0` has each nonce looked up
- * by itself: a join would read all transactions that the signer ever sent.
+ * Reads the nonces of a signer that the caller has locked, and locks those transactions that are still due: while the
+ * operator's account is being changed, a process with the other account takes the same transactions under another
+ * signer. The `offset 0` makes PostgreSQL look up each nonce by itself: a join would read all that the signer ever
+ * sent.
+ *
+ * @returns `holes`: nonces that were given out, that no transaction has any more and that the chain has not used
  */
 export async function readNonces(
   tx: Queryable,
@@ -201,7 +204,7 @@ export async function readNonces(
   return row ?? { stillDue: [], inFlight: 0, holes: [] };
 }
 
-/** One signed form, as it is stored before it is sent. */
+/** One signed form of a transaction, as it is stored before it is sent. */
 export interface SignedForm {
   readonly id: string;
   readonly nonce: number;
@@ -211,7 +214,7 @@ export interface SignedForm {
   readonly fees: Fees;
 }
 
-/** Stores nonce, bytes and hash of each, with the signer's new state; the number that were still queued. */
+/** Stores signed forms and the signer's new state. @returns how many of the transactions were still queued or sent */
 export async function saveSigned(
   tx: Queryable,
   forms: readonly SignedForm[],
@@ -239,7 +242,7 @@ export async function saveSigned(
   return rows.length;
 }
 
-/** By nonce; also of accounts that sent before today's operator. */
+/** Sent transactions by nonce, also those of former operators' accounts. */
 export async function listSent(
   db: Queryable,
   { limit, only }: { limit: number; only: string | null },
@@ -261,7 +264,7 @@ export interface FinalMark {
   readonly blockNumber: number;
 }
 
-/** The ids that were not final before. */
+/** Returns the ids of those that were not final before. */
 export async function markFinal(
   tx: Queryable,
   marks: readonly FinalMark[],
@@ -277,7 +280,7 @@ export async function markFinal(
   return new Set(rows.map((row) => row.id));
 }
 
-/** Where it was seen; nulls when its block is gone. */
+/** Stores the block in which a transaction was seen; null if that block is gone. */
 export async function markMined(
   db: Queryable,
   id: string,
@@ -297,7 +300,7 @@ export async function markSuspected(db: Queryable, id: string, since: number): P
   );
 }
 
-/** Queues a transaction again whose nonce somebody else used; false when it no longer had that nonce. */
+/** Queues a transaction again whose nonce another one has used; false if it does not have that nonce any more. */
 export async function requeue(
   db: Queryable,
   { id, nonce }: { id: string; nonce: number },
@@ -310,7 +313,7 @@ export async function requeue(
   return rows.length > 0;
 }
 
-/** The newest bytes of each, by nonce; the time of handing over is set. */
+/** The newest bytes of each, by nonce; marks them as sent now. */
 export async function takeBytes(
   db: Queryable,
   ids: readonly string[],
@@ -327,7 +330,7 @@ export async function takeBytes(
   return rows.map((row) => row.raw);
 }
 
-/** The newest bytes of each that was signed and not seen in a block, by nonce. */
+/** The newest bytes of the sent transactions that were not seen in a block, by nonce. */
 export async function listUnminedBytes(db: Queryable, signer: Address): Promise<Hex[]> {
   const rows = await db.query<{ raw: Hex }>(sql`
     select '0x' || encode(h.raw, 'hex') as raw from chain_transaction t
@@ -337,7 +340,7 @@ export async function listUnminedBytes(db: Queryable, signer: Address): Promise<
   return rows.map((row) => row.raw);
 }
 
-/** Bytes of final transactions with these nonces: a reorganisation deeper than `CONFIRMATIONS` took them back. */
+/** The bytes of final transactions with these nonces, as far as they were not purged. */
 export async function listFinalBytes(
   db: Queryable,
   signer: Address,
@@ -351,7 +354,7 @@ export async function listFinalBytes(
   return rows.map((row) => row.raw);
 }
 
-/** Whether the nonce was given to a transaction of ours, which has it or had it when it became final. */
+/** Whether a transaction of ours, sent or final, has this nonce. */
 export async function hasNonce(db: Queryable, signer: Address, nonce: number): Promise<boolean> {
   const rows = await db.query(
     sql`select from chain_transaction where signer = ${signer} and nonce = ${nonce}`,
@@ -359,7 +362,7 @@ export async function hasNonce(db: Queryable, signer: Address, nonce: number): P
   return rows.length === 1;
 }
 
-/** What a bump signs again; null when it is no longer sent, or was signed since. */
+/** What a bump signs again; null if the transaction is final or queued by now, or was signed again since. */
 export async function findForBump(
   tx: Queryable,
   { id, signedAt }: { id: string; signedAt: number },
@@ -385,7 +388,7 @@ export async function findForBump(
   };
 }
 
-/** Forgets the bytes of transactions that have been final since before then; hash, block and outcome stay. @returns of how many */
+/** Purges the bytes of transactions that became final before then; hash, block and outcome stay. @returns how many */
 export async function forgetBytes(
   db: Queryable,
   finishedBefore: number,
@@ -403,7 +406,7 @@ export async function forgetBytes(
   return rows.length;
 }
 
-/** For the gauges: asked when somebody scrapes. */
+/** For the gauges, at each scrape. */
 export async function readTotals(
   db: Queryable,
   signer: Address,

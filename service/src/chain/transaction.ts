@@ -1,13 +1,13 @@
 import type { Hex, Hex32 } from "@svc/protocol";
 import { bufferOfHex } from "../platform/hex.ts";
 
-/** How long a sent transaction is left alone, in seconds. */
+/** How long to wait for a sent transaction before something is done about it, in seconds. */
 export interface Patience {
   /** Until the same bytes are sent again. */
   readonly resendSeconds: number;
-  /** Until the fee is raised; null where there are no fees. */
+  /** Until the fee is raised; null for never. */
   readonly bumpSeconds: number | null;
-  /** For how long its nonce must have been used by another transaction before it gets a new one. */
+  /** How long its nonce must have been used by another transaction before it gets a new one. */
   readonly foreignSeconds: number;
 }
 
@@ -23,7 +23,7 @@ export interface SentTransaction {
   readonly kind: string;
   readonly subjectId: string;
   readonly nonce: number;
-  /** Of every form in which it was signed, newest first. */
+  /** The hashes of every form in which it was signed, newest first. */
   readonly hashes: readonly Hex32[];
   readonly minedBlockHash: Hex32 | null;
   readonly foreignSince: number | null;
@@ -38,13 +38,13 @@ export interface Receipt {
   readonly succeeded: boolean;
 }
 
-/** What the chain says, read together. */
+/** A snapshot of the chain. */
 export interface ChainView {
   /** The newest block that is final. */
   readonly finalNumber: number;
   /** How many nonces of the signer the final blocks have used. */
   readonly finalNonces: number;
-  /** Of the transactions in question, by hash. */
+  /** Receipts of the transactions in question, by hash. */
   readonly receipts: ReadonlyMap<Hex32, Receipt>;
   /** The blocks of these receipts that the chain holds now, by number. */
   readonly blocks: ReadonlyMap<number, { readonly hash: Hex32; readonly time: number }>;
@@ -55,16 +55,17 @@ export type Verdict =
   | { readonly is: "mined"; readonly receipt: Receipt }
   /** It was in a block that the chain no longer holds. */
   | { readonly is: "lost" }
-  /** Its nonce was used by somebody else, and that is final. */
+  /** Its nonce was used by another transaction, and that is final. */
   | { readonly is: "displaced" }
+  /** That seems so, but not for long enough yet. */
   | { readonly is: "suspected"; readonly since: number }
   | { readonly is: "overdue"; readonly needs: "resend" | "bump" }
   | { readonly is: "waiting" };
 
 /**
- * Says what has become of a transaction. It never gets another nonce while one of its forms may still be mined: only
- * when the final blocks have counted past its nonce, none of its forms has a receipt, and both are seen twice,
- * `foreignSeconds` apart (a node that lags may know the count before the receipts).
+ * Judges a sent transaction. It is only displaced, and so gets another nonce, once none of its forms can be mined any
+ * more, or it would be executed twice: the final blocks have used its nonce, none of its forms has a receipt, and both
+ * were seen twice, `foreignSeconds` apart (a node that lags may know the nonces before the receipts).
  */
 export function judge(
   sent: SentTransaction,
@@ -104,18 +105,18 @@ function judgeWaiting(
     : { is: "waiting" };
 }
 
-/** What a transaction offers for each unit of gas (EIP-1559), in wei. */
+/** The fees per unit of gas of a transaction (EIP-1559), in wei. */
 export interface Fees {
   readonly maxFee: bigint;
   readonly priorityFee: bigint;
 }
 
-/** Room for the base fee to double, which takes six full blocks in a row. */
+/** Leaves room for the base fee to double, which takes six full blocks in a row. */
 export function feesAt(baseFee: bigint, priorityFee: bigint): Fees {
   return { maxFee: baseFee * 2n + priorityFee, priorityFee };
 }
 
-/** Nodes replace a transaction only for 10 % more of both; an eighth leaves room for rounding. */
+/** Nodes replace a transaction only if both fees are 10 % higher; an eighth leaves room for rounding. */
 export function bumpedFees(old: Fees, market: Fees): Fees {
   return {
     maxFee: atLeast(raise(old.maxFee), market.maxFee),
@@ -131,7 +132,7 @@ function atLeast(one: bigint, other: bigint): bigint {
   return one > other ? one : other;
 }
 
-/** Above this multiple of the market's fee something else is wrong, and paying more does not help. */
+/** Above this multiple of the market's fee something else must be wrong, and paying more does not help. */
 const overpayMax = 10n;
 
 /** Whether a fee is so far above the market that it is not raised any more. */
@@ -139,12 +140,12 @@ export function isOverpaid(fees: Fees, market: Fees): boolean {
   return fees.maxFee > market.maxFee * overpayMax;
 }
 
-/** What a transaction may cost at most, in wei. */
+/** The most that a transaction can cost, in wei. */
 export function costOf(gasLimit: bigint, fees: Fees): bigint {
   return gasLimit * fees.maxFee;
 }
 
-/** Nonces to give out next: holes below what was given out come first, because everything above one waits for it. */
+/** The nonces to give out next: first the holes among those given out, because everything above one waits for it. */
 export function noncesFrom(
   given: { chainCount: number; nextNonce: number; holes: readonly number[] },
   count: number,
@@ -156,8 +157,7 @@ export function noncesFrom(
 }
 
 /**
- * After the chain has said this often that a transaction would revert, it is sent all the same, and its receipt
- * decides.
+ * After the node has said this often that a transaction would revert, it is sent nevertheless, and its receipt decides.
  */
 export const refusalsMax = 5;
 
@@ -168,11 +168,11 @@ export function refusalPauseSeconds(refusals: number): number {
   return 2 ** Math.min(refusals, 4);
 }
 
-/** Gas below which no chain takes a transaction with these data, whatever it does with them (EIP-7623). */
+/** The gas limit below which a chain refuses any transaction with these data (EIP-7623). */
 export function gasAtLeast(data: Hex): bigint {
   const tokens = bufferOfHex(data).reduce((sum, byte) => sum + (byte === 0 ? 1 : 4), 0);
   return 21_000n + 10n * BigInt(tokens);
 }
 
-/** Kinds of this slice's own; no handler is called when they are final. */
+/** The kinds that belong to this slice; they have no handler. */
 export const ownKinds = { deploy: "contract.deploy", fill: "nonce.fill" } as const;

@@ -22,18 +22,18 @@ const erc1271 = parseAbi([
 ]);
 /** `isValidSignature.selector`, and zeros up to the end of the word. */
 const erc1271Yes = `1626ba7e${"00".repeat(28)}`;
-/** What the node is left to tell. */
+/** The answers of the code that {@link askingCode} makes. */
 const [yes, no] = ["0x01", "0x00"];
 const erc6492Suffix = "6492".repeat(16);
 const wrapper = parseAbiParameters("address factory, bytes call, bytes signature");
 const erc6492 = parseAbi(["constructor(address signer, bytes32 hash, bytes signature)"]);
 
 /**
- * Asks the contract at the address whether the signature is its own: by ERC-1271, or, where the signature says so
- * (ERC-6492), also before the contract is deployed. Nothing on the chain changes, no off-chain lookup is followed.
+ * Asks the contract at the address whether the signature is valid: by ERC-1271, or for a signature in the wrapper of
+ * ERC-6492 also before the contract is deployed. Changes nothing on the chain, and follows no off-chain lookup.
  *
- * @throws {Problem} rate_limited; chain_unavailable when there is no answer in 2 s, or the node could not ask
- *   or tells neither yes nor no
+ * @throws {Problem} rate_limited; chain_unavailable if the node gives no answer within 2 s, or none of the expected
+ * ones
  */
 export async function isContractSignature(
   ctx: ChainContext,
@@ -54,15 +54,15 @@ export async function isContractSignature(
 }
 
 /**
- * Whether this is the signature format of business wallets, registered here or not, deployed or not: a business acts
- * through its members, never by its own signature (decisions section 3, Signatures). Business wallets accept no other
- * format.
+ * Whether this is the signature format of business wallets, the only one that they accept. A business acts through its
+ * members, never by its own signature (decisions section 3, Signatures); by the format that also holds for business
+ * wallets that are not registered here or not deployed.
  */
 function isOfBusiness(signature: string, hash: Hex): boolean {
   return signature.toLowerCase() === `0x01${hash.slice(2)}`;
 }
 
-/** The signature in a wrapper of ERC-6492; null where it is none. */
+/** The signature in a wrapper of ERC-6492; null if the wrapper cannot be decoded. */
 function unwrap(signature: Hex): Hex | null {
   try {
     const [, , inner] = decodeAbiParameters(wrapper, `0x${signature.slice(2, -64)}`);
@@ -78,7 +78,7 @@ interface Question {
   readonly signature: Hex;
 }
 
-/** Asks the contract itself; the whole first word of its answer counts (`isContractYes` of the protocol). */
+/** Calls the contract and compares the whole first word of its answer (`isContractYes` of the protocol). */
 function callOfContract({ address, hash, signature }: Question): Hex {
   const args = [hash, signature] as const;
   const question = encodeFunctionData({ abi: erc1271, functionName: "isValidSignature", args });
@@ -94,7 +94,7 @@ function callOfContract({ address, hash, signature }: Question): Hex {
   ]);
 }
 
-/** The validator of ERC-6492 runs as the creation code of a contract that is never deployed. */
+/** Runs the validator of ERC-6492, as the creation code of a contract that is never deployed. */
 async function callOfValidator(question: Question): Promise<Hex> {
   const { address, hash, signature } = question;
   // Loaded only now: the library is 340 files, and few signatures are of this kind.
@@ -108,17 +108,17 @@ async function callOfValidator(question: Question): Promise<Hex> {
   return askingCode(validator, (length) => [
     // PUSH2 length, PUSH1 00, PUSH1 00, CREATE
     `61${length}60006000f0`,
-    // Its one byte of code is the answer, and none is no: PUSH1 01, PUSH1 00, PUSH1 00, DUP4, EXTCODECOPY
+    // Its code is the answer, one byte; no code means no: PUSH1 01, PUSH1 00, PUSH1 00, DUP4, EXTCODECOPY
     "600160006000833c",
   ]);
 }
 
 /**
- * Creation code that asks the question inside the node and returns one byte. A contract may answer or revert with hundreds
- * of kilobytes for the gas that it gets, and asked directly, all of it would reach this process.
+ * Creation code that calls the contract inside the node and returns one byte. A contract may return, or revert with,
+ * hundreds of kilobytes for its gas; called directly, all of that would reach this process.
  *
- * @param question is in memory, from 0 on, when the steps begin
- * @param steps leave the answer in the first byte of memory; they are given the length of the question, in hex
+ * @param question the data that are in memory, from 0 on, when the steps begin
+ * @param steps code that leaves the answer in the first byte of memory; its argument is the question's length in hex
  */
 function askingCode(question: Hex, steps: (length: string) => readonly string[]): Hex {
   const bytes = question.slice(2);
@@ -131,7 +131,7 @@ function askingCode(question: Hex, steps: (length: string) => readonly string[])
   return `0x61${length}60${at}600039${asking}${bytes}`;
 }
 
-/** Runs what {@link askingCode} made. @throws {Problem} chain_unavailable, also where the answer is none of that code's */
+/** Runs the code of {@link askingCode}. @throws {Problem} chain_unavailable, also for an answer that it cannot give */
 async function ask(ctx: ChainContext, data: Hex): Promise<boolean> {
   const params = [{ data, gas: `0x${gasMax.toString(16)}` }, "latest"];
   const { promise: late, reject } = Promise.withResolvers<never>();
@@ -141,9 +141,9 @@ async function ask(ctx: ChainContext, data: Hex): Promise<boolean> {
     if (result !== yes && result !== no) throw new Problem("chain_unavailable");
     return result === yes;
   } catch (error) {
-    // Reverted, or out of gas: the contract's own answer is no.
+    // Reverted, or out of gas: that is the contract's no.
     if (isOfContract(error)) return false;
-    // A fault of our own, or an outage of the database, is not the chain's: as such nobody would look for it.
+    // Other faults, of our own or of the database, must not be reported as the chain's: nobody would find them.
     const isOfNode = error instanceof NodeAway || error instanceof RpcError;
     throw isOfNode ? new Problem("chain_unavailable") : error;
   } finally {
