@@ -5,9 +5,9 @@ import { hasUnattested } from "./credential-store.ts";
 const pollMs = 100;
 
 /**
- * Waits until a running service has attested these credentials and records, so that their fields count.
+ * Waits until a running service has attested these credentials and company records. Does not wait with `CHAIN=off`.
  *
- * @param patienceSeconds how long to wait at most, by the real time; nothing is waited for without a chain
+ * @param patienceSeconds the longest wait, by the machine's clock
  * @returns whether all of them are attested
  */
 export async function waitForAttestation(

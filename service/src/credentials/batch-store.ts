@@ -4,7 +4,7 @@ import { bufferOfHex } from "../platform/hex.ts";
 
 export type BatchKind = "attest" | "revoke";
 
-/** Roots of one issuer that wait for the chain, oldest first, locked. */
+/** Roots of one issuer that are due to be attested or revoked on chain, oldest first, locked. */
 export interface WaitingRoots {
   readonly issuerId: string;
   readonly address: Address;
@@ -17,7 +17,7 @@ interface WaitingRow {
   root: Hex32;
 }
 
-/** Whether {@link lockUnattested} or {@link lockUnrevoked} would find anything, at the cost of one call. */
+/** Whether there is any root, role or distrust to write to the chain. */
 export async function hasWaitingRoots(
   db: Queryable,
   { now, operator }: { now: number; operator: Address },
@@ -41,8 +41,8 @@ export async function hasWaitingRoots(
 }
 
 /**
- * Locks the oldest roots of credentials whose issuer has its role, except those that another process has locked. They are
- * found issuer by issuer: a single look at all that wait would read and sort them for each batch.
+ * Locks the oldest due roots of credentials whose issuer has its role, except those that another process has locked.
+ * They are found issuer by issuer: without that, each batch would read and sort everything that waits.
  */
 export async function lockUnattested(
   tx: Queryable,
@@ -122,7 +122,7 @@ async function finishBatches(tx: Queryable, done: readonly FinalBatch[]): Promis
   );
 }
 
-/** Records that these batches are final: from here on their credentials count. */
+/** Records that these batches are final; from now on their credentials are valid. */
 export async function finishAttested(tx: Queryable, done: readonly FinalBatch[]): Promise<void> {
   await finishBatches(tx, done);
   await tx.query(
@@ -141,7 +141,7 @@ export async function finishRevoked(tx: Queryable, done: readonly FinalBatch[]):
 }
 
 /**
- * Has the roots of these batches wait for another batch.
+ * Releases the roots of these batches, so that a later batch takes them after a pause.
  *
  * @param given.pauses seconds after the first failure, the second, and so on; the last pause is repeated
  */

@@ -13,7 +13,7 @@ import * as issuers from "./issuer-store.ts";
 import { loadRegistryCalls, type RegistryCalls } from "./registry-calls.ts";
 
 /**
- * The most roots in one transaction: at 25 k gas each this is well below what a transaction may use (2^24, EIP-7825).
+ * The most roots in one transaction: at 25,000 gas each, well below the limit of a transaction (2^24, EIP-7825).
  */
 const rootsMax = 500;
 /**
@@ -23,9 +23,8 @@ const rootsMax = 500;
 const pauses = [120, 240, 480, 960, 1920, 3600];
 
 /**
- * Queues everything that waits for the chain: roles of new issuers, distrust, roots to attest and to revoke, one
- * transaction per issuer and kind. What arrives within the pause of the job shares a transaction. Without work it costs
- * one database call.
+ * Queues transactions for everything that is due on chain: roles of new issuers, distrust, roots to attest and to
+ * revoke, one transaction per issuer and kind. Without work it costs one database call.
  */
 export async function sendToRegistry(ctx: ChainContext): Promise<void> {
   const now = ctx.clock.now();
@@ -50,8 +49,8 @@ export async function sendToRegistry(ctx: ChainContext): Promise<void> {
 }
 
 /**
- * Moves the roles of issuers from a former account of the operator to this one. Only the account that the registry
- * obeys does so.
+ * Moves the roles of issuers from a former account of the operator to this one, if this one is the registry's admin:
+ * during a change of accounts, processes with both may run.
  */
 async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void> {
   const { operator, contracts } = ctx.chain;
@@ -61,7 +60,7 @@ async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void>
     for (const role of await issuers.takeForeignRoles(tx, operator)) {
       const { id, address, account, failures } = role;
       if (account === null) continue;
-      // Signed after the end of the role, it would give the role back.
+      // If this were signed after the role's end, it would give the role back to the former account.
       const asked = subjectOf([id], failures - 1);
       await withdrawUnsigned(tx, { kind: "registry.role", subjectId: asked });
       const subjectId = subjectOf([id], failures);
@@ -77,8 +76,8 @@ async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void>
 }
 
 /**
- * The registry only accepts a distrust that reaches further back than the one it has: it would refuse a known one for
- * ever.
+ * Marks distrusts that the chain has already. The registry only accepts one that reaches further back than its own, so
+ * sending these would revert for ever.
  */
 async function noteKnownDistrust(ctx: ChainContext, calls: RegistryCalls): Promise<void> {
   for (const { id, address } of await issuers.listDistrustDue(ctx.db, ctx.clock.now())) {
@@ -106,7 +105,7 @@ async function sendIssuers(ctx: ChainContext, tx: Queryable, calls: RegistryCall
   }
 }
 
-/** Attempts after the first are numbered, since a subject can have only one transaction ever. */
+/** Attempts after the first are numbered, because there is only one transaction for a subject. */
 function subjectOf(parts: readonly (string | number)[], failures: number): string {
   return [...parts, ...(failures === 0 ? [] : [failures + 1])].join(":");
 }
@@ -135,7 +134,7 @@ async function sendRoots(
   }
 }
 
-/** What happens when the transactions of this slice are final; none of these handlers needs the chain. */
+/** The handlers of this slice's final transactions; none of them needs the chain. */
 export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalHandlers {
   const handle =
     (finish: (tx: Queryable, done: readonly store.FinalBatch[]) => Promise<void>) =>
@@ -152,7 +151,7 @@ export function credentialFinalHandlers(ctx: Pick<Ctx, "log" | "clock">): FinalH
     "credential.revoke": handle(store.finishRevoked),
     "registry.role": async (tx, done) => finishRoles(ctx, tx, done),
     "registry.role-end": async (tx, done) => finishRoleEnds(ctx, tx, done),
-    // The index has applied the distrust since the operator declared it.
+    // On success there is nothing to do: the index has applied the distrust since the operator declared it.
     "registry.distrust": async (tx, done) => {
       for (const { subjectId } of reverted(ctx, done)) {
         const [id = "", from, number] = subjectId.split(":");
@@ -184,8 +183,8 @@ async function finishRoles(
 }
 
 /**
- * The registry refuses the end of a role where the former account's own process sent it: then the role is ended once
- * more. Otherwise it obeys yet another account by now, which is reported.
+ * If the end of a role was reverted because the former account itself sent it, which is not the registry's admin any
+ * more, the role is moved once more. Otherwise the registry has yet another admin by now, which is reported.
  */
 async function finishRoleEnds(
   ctx: Pick<Ctx, "log" | "clock">,

@@ -36,10 +36,10 @@ export function dayOf(seconds: number): Day {
   };
 }
 
-/** The offset at which a day begins first: UTC+14, on the Line Islands. */
+/** The offset of the time zone in which a day begins first: UTC+14, on the Line Islands. */
 const farEastSeconds = 14 * 3600;
 
-/** `YYYY-MM-DD` of the newest day that has begun anywhere on earth, at a time in Unix seconds. */
+/** `YYYY-MM-DD` of the newest day that has begun anywhere on earth at a time in Unix seconds. */
 export function newestDate(seconds: number): string {
   return new Date((seconds + farEastSeconds) * 1000).toISOString().slice(0, 10);
 }
@@ -57,7 +57,7 @@ export function startOfMonth(seconds: number): number {
   return startOf({ year, month, day: 1 });
 }
 
-/** Whole years between the two days; born on 29 February, a year is full on 1 March. */
+/** Whole years between the two days; from a 29 February, a year is full on 1 March. */
 export function yearsBetween(from: Day, to: Day): number {
   const hasPassed = to.month > from.month || (to.month === from.month && to.day >= from.day);
   return to.year - from.year - (hasPassed ? 0 : 1);

@@ -207,7 +207,7 @@ function readAsked(query: { user: string; items: string | string[] }): {
   return { user: readAddress("user", query.user), names: known };
 }
 
-/** Stands for a pepper that is not 32 bytes long, and so not ours: like a wrong one, it opens nothing. */
+/** Replaces a pepper that does not have 32 bytes: it opens no leaf, like any wrong pepper. */
 const noPepper: Hex32 = `0x${"0".repeat(64)}`;
 
 function readInfos(given: readonly { field: string; data: string; pepper: string }[]): Info[] {

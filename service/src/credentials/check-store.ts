@@ -5,7 +5,7 @@ import { bufferOfHex } from "../platform/hex.ts";
 import type { KnownLeaf, Opening } from "./leaf.ts";
 import { type Lookup, lookupColumns } from "./lookup-store.ts";
 
-/** Which of a user's fields are verified, on one side. */
+/** Which of a user's fields are verified in one environment? */
 export interface FieldsQuestion {
   readonly user: Address;
   readonly environment: Environment;
@@ -13,9 +13,9 @@ export interface FieldsQuestion {
 }
 
 /**
- * For each question, the fields that have a leaf that counts at `now`; a field may be listed more than once. Records
- * the lookups. `offset 0` has each user looked up alone: for a list of unknown length PostgreSQL reads the leaves of
- * everybody while there are no more than some ten thousand.
+ * For each question, the fields with a leaf that is valid at `now`; a field may be listed more than once. Also records
+ * the lookups. The `offset 0` makes PostgreSQL look up each user by itself: since it does not know the length of the
+ * list, it would otherwise scan the table as long as that has no more than some ten thousand leaves.
  */
 export async function listLiveFields(
   db: Queryable,
@@ -42,14 +42,14 @@ export async function listLiveFields(
   });
 }
 
-/** Which of a user's leaves, on one side, match the openings. */
+/** Which of a user's leaves in one environment match the openings? */
 export interface OpeningsQuestion {
   readonly user: Address;
   readonly environment: Environment;
   readonly openings: readonly Opening[];
 }
 
-/** For each question, the leaves that match its openings, among those that were ever attested. Records the lookups. */
+/** For each question, the attested leaves that match its openings, still valid or not. Also records the lookups. */
 export async function listOpenedLeaves(
   db: Queryable,
   questions: readonly OpeningsQuestion[],
@@ -66,7 +66,7 @@ export async function listOpenedLeaves(
         encode(opening, 'hex') as opening, expires_at as "expiresAt", is_revoked as "isRevoked"
       from verified_leaf where opening = any(${openings}::bytea[]) and is_attested`,
   );
-  // An opening belongs to exactly one leaf, no matter who asks.
+  // An opening belongs to at most one leaf, because its pepper is random.
   const known = new Map(rows.map((row) => [row.opening, row]));
   return questions.map(({ user, environment, openings: asked }) =>
     asked
@@ -76,7 +76,7 @@ export async function listOpenedLeaves(
   );
 }
 
-/** The ends of the leaves of these fields that a user has ever had attested; the latest first. */
+/** When the attested leaves of these fields of a user expire or have expired, the latest first. */
 export async function listLeafEnds(
   db: Queryable,
   { user, environment, fields }: FieldsQuestion,
@@ -89,7 +89,7 @@ export async function listLeafEnds(
   );
 }
 
-/** Which of the leaves count at `now`. */
+/** Those of the leaves that are valid at `now`. */
 export async function listLiveLeaves(
   db: Queryable,
   leaves: readonly Hex32[],
@@ -102,7 +102,7 @@ export async function listLiveLeaves(
   return rows.map((row) => row.leaf);
 }
 
-/** A leaf with the tree that contains it, and where that was attested. */
+/** A leaf with the tree that contains it, and the transaction that attested that. */
 export interface ProofRow<Field extends string = FieldName> {
   readonly field: Field;
   readonly leaf: Hex32;

@@ -17,25 +17,27 @@ import * as store from "./check-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";
 
-/** Who asks: the environment of the key and {@link CredentialsContext.mayAsk} decide what an organization sees. */
+/**
+ * Who asks. What an organization sees depends on the environment of its key and on {@link CredentialsContext.mayAsk}.
+ */
 type Requester = Pick<ApiKey, "organizationId" | "environment"> & {
   /** The id of the API key; null if the service itself asks. */
   readonly id: string | null;
 };
 
-/** A name that can be asked for: a field, or a parent that any one of several fields satisfies. */
+/** A name in a request: a field, or a parent name, which any one of several fields satisfies. */
 export type AskedName = FieldName | ParentName;
 
 export interface Verification {
-  /** The names as they were asked for, in their order. */
+  /** In the order in which they were asked for. */
   readonly verified: AskedName[];
   readonly unverified: AskedName[];
 }
 
 /**
- * Which of the names a user has verified at this moment, from the index: one database call in addition to the
- * predicate's, shared with others who ask at the same time. A requester that may not ask about this user is told that
- * nothing is verified, after the same calls.
+ * Which of the names a user has verified now. Costs one database call, shared with concurrent questions, and that of
+ * `mayAsk`. For a requester that may not ask about this user nothing is verified, after the same calls, so that the
+ * time does not tell the two cases apart.
  */
 export async function findVerified(
   ctx: Pick<CredentialsContext, "lookups" | "mayAsk">,
@@ -62,10 +64,9 @@ export async function findVerified(
 }
 
 /**
- * For each triple, in their order, the attested leaf of this user that it opens, or null: tried against every leaf kept
- * for its field. No predicate is applied: the caller has the triples from the user.
+ * For each triple, in their order, the attested leaf of this user that it opens, or null. Does not check `mayAsk`.
  *
- * @param asked.keyId the key of the merchant that asks; null if the user answers
+ * @param asked.keyId the key of the merchant that asks; null if the triples come from the user
  */
 export async function matchLeaves(
   ctx: Pick<CredentialsContext, "lookups" | "clock">,
@@ -89,11 +90,11 @@ export async function matchLeaves(
 const supposedListsTotal = 8;
 
 /**
- * What a wallet may have signed for triples that do not open their leaves: lists of leaves, each in the order of the
- * triples. A triple does not say when its leaf ends, so each list assumes another end that leaves of these fields have,
- * the latest first; a field without a leaf of that end takes its own latest end. Lists of ends that no leaf has make up
- * the number, and a field that never had a leaf is in all lists: how long the lists take, and what is done with them,
- * must not say what the user has or had.
+ * Guesses what a wallet may have signed for triples that open no leaf: lists of leaves, each in the order of the
+ * triples. A leaf depends on its end, which a triple does not contain. So each list assumes another end among those of
+ * the user's leaves of these fields, the latest first; a field without a leaf of that end takes its own latest one, or
+ * the assumed one if it never had a leaf. There are always {@link supposedListsTotal} lists, if need be with ends that
+ * no leaf has, so that the time does not reveal what the user has or had.
  */
 export async function listSupposedLeaves(
   ctx: Pick<Ctx, "db">,
@@ -117,7 +118,7 @@ export async function listSupposedLeaves(
   );
 }
 
-/** Which of the leaves count at this moment; one statement for any number of leaves, of any users. */
+/** Those of the leaves that are valid now; one statement for any number of leaves, of any users. */
 export async function findLiveLeaves(
   { clock }: Pick<Ctx, "clock">,
   db: Queryable,
@@ -135,7 +136,7 @@ export interface Validity {
   readonly reasons: Partial<Record<FieldName, InvalidReason>>;
 }
 
-/** Whether stored triples still hold. A requester that may not ask about this user is told that they are unknown. */
+/** Whether stored triples are still valid. For a requester that may not ask about this user all are `UNKNOWN`. */
 export async function checkInfos(
   ctx: Pick<CredentialsContext, "lookups" | "clock" | "mayAsk">,
   requester: Requester,
@@ -159,7 +160,7 @@ export async function checkInfos(
   return { valid: [...valid], invalid: [...invalid], reasons };
 }
 
-/** What anybody needs to check one field on chain, with the value and its pepper. */
+/** What is needed, beside the value and its pepper, to check one field on chain. */
 export interface FieldProof<Field extends string = FieldName> {
   readonly field: Field;
   readonly commitment: Hex32;
@@ -167,13 +168,13 @@ export interface FieldProof<Field extends string = FieldName> {
   readonly leaf: Hex32;
   readonly root: Hex32;
   readonly proof: readonly Hex32[];
-  /** How the registry names the issuer. */
+  /** The issuer's identity in the registry. */
   readonly issuer: Address;
   /** The transaction that attested the root. */
   readonly transactionHash: Hex32;
 }
 
-/** Proofs of the leaves that were handed over to the caller, newest first; nothing is said about any others. */
+/** Proofs of those leaves that were handed over to the requester, newest first. */
 export async function findProofs(
   ctx: Pick<CredentialsContext, "db" | "mayAsk" | "listHandedOver">,
   { organizationId, environment }: Requester,
@@ -187,13 +188,13 @@ export async function findProofs(
   return proveLeaves(ctx, { user, environment, leaves: mayAsk ? handedOver : [] });
 }
 
-/** Proofs of attested leaves of a user, newest first; the caller has to know who may have them. */
+/** Proofs of attested leaves of a user, newest first. Does not check who may have them. */
 export async function proveLeaves<Field extends string = FieldName>(
   ctx: Pick<Ctx, "db">,
   given: { user: Address; environment: Environment; leaves: readonly Hex32[] },
 ): Promise<FieldProof<Field>[]> {
   const rows = await store.listProofRows<Field>(ctx.db, given);
-  // Many leaves may be in one tree.
+  // Leaves of one credential share a tree.
   const trees = new Map<Hex32, ReturnType<typeof buildTree>>();
   return rows.map(({ tree, ...row }) => {
     const built = trees.get(row.root) ?? buildTree(leavesOfTree(tree));

@@ -54,7 +54,7 @@ const wordings: Record<Locale, Wording> = {
   },
 };
 
-/** Says in a language what to do with a code. */
+/** The message that carries a code, in one of the languages. */
 export function codeMessage(locale: Locale, given: Code): { subject: string; text: string } {
   const { subject, typeIt, askedBy, notYou } = wordings[locale];
   return {

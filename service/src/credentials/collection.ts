@@ -35,13 +35,13 @@ export interface Page<Item> {
   readonly nextCursor?: string;
 }
 
-/** A page ends early rather than exceed this, since images are large. */
+/** A page with more values than this ends early, since images are large. */
 const pageBytesMax = 8 * 1024 * 1024;
 
 /**
  * A user's credentials, newest first; a page has at least one and at most `limit`, fewer if values are large.
  *
- * @param page.before `nextCursor` of the page before: the id of its last credential
+ * @param page.before `nextCursor` of the previous page: the id of its last credential; null for the first page
  */
 export async function listOwnCredentials(
   ctx: Pick<Ctx, "db" | "clock" | "seal">,
@@ -106,7 +106,7 @@ function toFields(
   });
 }
 
-/** Forgets the values of a credential: the wallet has them now. @throws {Problem} credential_not_found */
+/** Deletes the values of a credential, which the wallet has stored. @throws {Problem} credential_not_found */
 export async function collectCredential(
   ctx: Pick<Ctx, "db" | "clock">,
   user: Address,

@@ -12,13 +12,13 @@ type CompanyEndingContext = Pick<Ctx, "db" | "clock" | "audit"> &
   CompanyCallbacks &
   Pick<CredentialsCallbacks, "onCompanyRecordOver">;
 
-/** Values of a record that has ended are kept this long, for questions about what it said last. */
+/** How long the values of an ended record are kept, for questions about what it said last. */
 const retentionSeconds = 7 * 86_400;
 const batchMax = 200;
 
 /**
- * Revokes the record of a business at once and for good; the chain follows, and if no other record vouches for the
- * business, it is no longer verified. Revoking a record that has ended is not an error.
+ * Revokes the record of a business at once and for good; a job then revokes its root on chain. If no other record
+ * vouches for the business, that is no longer verified. Does nothing if the record has ended already.
  *
  * @throws {Problem} credential_not_found, also for one of another issuer
  */
@@ -30,8 +30,7 @@ export async function revokeCompanyRecord(
   await ctx.db.transaction(async (tx) => {
     const found = await company.findRecord(tx, issuer.id, id);
     if (found === null) throw new Problem("credential_not_found");
-    // Any transaction that changes what vouches for a business locks the business first, so that two at once cannot
-    // deadlock.
+    // Every transaction that changes the records of a business locks the business first, so that two cannot deadlock.
     await ctx.holdCompany(tx, found);
     const now = ctx.clock.now();
     const ended = await store.endCredentials(tx, { ids: [id], reason: "revoked", now });
@@ -42,7 +41,7 @@ export async function revokeCompanyRecord(
   });
 }
 
-/** Records the end of records that have expired, or that ended when their issuer was distrusted. */
+/** Notes which records have expired, or were invalidated by a distrust of their issuer. */
 export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void> {
   await workInBatches(batchMax, async (limit) => {
     const now = ctx.clock.now();
@@ -65,7 +64,7 @@ export async function endCompanyRecords(ctx: CompanyEndingContext): Promise<void
   });
 }
 
-/** Records the end of records of one business, which is locked. */
+/** Notes that records of one business have ended; the business has to be locked. */
 async function noteOver(
   ctx: CompanyEndingContext,
   tx: Queryable,

@@ -17,7 +17,7 @@ import { readValue } from "./company-record.ts";
 import * as store from "./company-store.ts";
 import { type LeafStatus, statusOfLeaf } from "./leaf.ts";
 
-/** A field of a business that counts. */
+/** A valid field of a business. */
 export interface CompanyField {
   readonly name: BusinessFieldName;
   /** Which person it is about; empty for the business itself. */
@@ -36,8 +36,8 @@ export interface CompanyField {
 }
 
 /**
- * The fields of a business that count at `now`, of each name and subject the newest, by name and subject. One
- * statement; unseals only what is asked for.
+ * The valid fields of a business: the newest of each name and subject, sorted by these. One statement; unseals only the
+ * fields asked for.
  *
  * @param db the caller's transaction, or the database
  */
@@ -56,8 +56,8 @@ export async function listCompanyFields(
 }
 
 /**
- * Which of the names have a value that counts, for fields of persons at least for one person; nothing is unsealed. One
- * statement.
+ * Those of the names that have a valid value, for a field of persons at least for one person. One statement, which
+ * unseals nothing.
  */
 export async function findCompanyNames(
   db: Queryable,
@@ -66,16 +66,16 @@ export async function findCompanyNames(
   return new Set(await store.listLiveNames(db, question));
 }
 
-/** A leaf as a release named it. */
+/** A leaf, with name and subject as in a release. */
 export interface CompanyClaim {
   readonly name: BusinessFieldName;
   readonly subject: string;
-  /** The leaf. */
+  /** The leaf itself. */
   readonly hash: Hex32;
 }
 
 /**
- * The state of each leaf, in their order; `UNKNOWN` unless it belongs to this business, name and subject. One
+ * The status of each leaf, in their order; `UNKNOWN` if it does not belong to this business, name and subject. One
  * statement.
  */
 export async function matchCompanyLeaves(
@@ -98,15 +98,14 @@ export async function matchCompanyLeaves(
   });
 }
 
-/** What anybody needs to check one field of a business on chain, with the value and its pepper. */
+/** What is needed, beside the value and its pepper, to check one field of a business on chain. */
 export interface CompanyProof extends Omit<FieldProof, "field"> {
   readonly name: BusinessFieldName;
   readonly subject: string;
 }
 
 /**
- * Proofs of attested leaves of a business, newest record first; the caller has to know who may have them. One
- * statement.
+ * Proofs of attested leaves of a business, newest record first. One statement. Does not check who may have them.
  */
 export async function proveCompanyLeaves(
   ctx: Pick<Ctx, "db">,

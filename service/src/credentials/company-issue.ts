@@ -29,12 +29,12 @@ export type CompanyIssueContext = Pick<Ctx, "db" | "clock" | "random" | "seal" |
   CompanyCallbacks;
 
 /**
- * Issues the record of a business: a credential whose holder is the business and whose values stay here, sealed, as
- * long as it counts. It counts once its root is final on chain, seconds later; its value of a field takes precedence
- * over those of older records. A record that vouches for the business marks it verified.
+ * Issues the record of a business: a credential whose holder is the business and whose values stay here, sealed. It is
+ * valid once its root is final on chain, seconds later; its value of a field then takes precedence over those of older
+ * records. If it vouches for the business, that is marked verified.
  *
- * @param given.actor the name in the audit trail; the issuer unless given
- * @throws {Problem} invalid_request, business_not_found also for a business of the other environment,
+ * @param given.actor the name in the audit trail; by default the issuer
+ * @throws {Problem} invalid_request, business_not_found (also for a business of the other environment),
  * issuer_distrusted, idempotency_key_conflict
  */
 export async function issueCompanyRecord(

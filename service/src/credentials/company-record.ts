@@ -14,16 +14,16 @@ import { newestDate } from "./calendar.ts";
 import { faultOfCompanyValue } from "./company-value.ts";
 import { checkEnd } from "./issue.ts";
 
-/** Fields of one record. */
+/** The most fields of one record. */
 export const companyFieldsMax = 400;
 const subjectPattern = /^[a-z0-9-]{1,40}$/;
 
-/** What an issuer found out about a business, as the issuer submits it. */
+/** The record of a business, as an issuer submits it. */
 export interface GivenCompanyRecord {
   /** The wallet of the business, in any spelling of an address. */
   readonly business: string;
   readonly fields: readonly GivenCompanyField[];
-  /** When the issuer looked at its sources, Unix seconds; now unless given. */
+  /** When the issuer looked at its sources, Unix seconds. Default: now. */
   readonly asOf?: number;
   /** Unix seconds. */
   readonly expiresAt: number;
@@ -32,8 +32,8 @@ export interface GivenCompanyRecord {
 export interface GivenCompanyField {
   readonly field: string;
   /**
-   * Which person it is about, such as `director-1`: an id of the issuer's own that names nobody. Absent for the
-   * business itself.
+   * Which person it is about, such as `director-1`: an id that the issuer chooses and that identifies nobody. Absent
+   * for the business itself.
    */
   readonly subject?: string;
   readonly data: string;
@@ -55,7 +55,7 @@ export interface CheckedCompanyRecord {
 }
 
 /**
- * Checks a record. Faults name the field, never its value, because callers log messages.
+ * Checks a record. Messages name the field, never its value, because callers log them.
  *
  * @throws {Problem} invalid_request
  */
@@ -97,8 +97,8 @@ function checkField(
 }
 
 /**
- * Whether a record says that the business is what it claims to be: something in it was verified, and it does not itself
- * say that the verification is unfinished or has ended.
+ * Whether a record marks its business as verified: it has a verified field, and does not itself say that the
+ * verification is unfinished or has ended.
  */
 export function vouchesFor(values: readonly CompanyValue[]): boolean {
   const stateOf = (name: BusinessFieldName): string | undefined =>

@@ -17,7 +17,7 @@ import * as store from "./credential-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import type { Issuer } from "./issuer.ts";
 
-/** Enough for 400 fields, some of them lists. */
+/** Enough for {@link companyFieldsMax} fields, some of them lists. */
 const issueBytesMax = 4 * 1024 * 1024;
 
 const tags = ["issuer"];
@@ -69,7 +69,7 @@ const issueHeaders = Type.Object({
   ),
 });
 
-/** Who calls a route of issuers. */
+/** The issuer that makes a request. */
 type IssuerOf = (request: FastifyRequest) => Issuer;
 
 /** The routes for records of businesses, in the scope that is guarded by issuers' keys. */

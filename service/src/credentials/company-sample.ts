@@ -4,7 +4,7 @@ import type { GivenCompanyField } from "./company-record.ts";
 const director = "director-1";
 const owner = "ubo-1";
 
-/** The record of a made-up company, for demonstrations and the sandbox. */
+/** The record of an invented company, for demonstrations and the sandbox. */
 export function sampleCompanyFields(business: Address): GivenCompanyField[] {
   return [
     { field: "BUSINESS_LEGAL_NAME", data: "Muster Handels AG" },

@@ -10,7 +10,7 @@ export interface NewCompanyRecord {
   readonly business: Address;
   readonly asOf: number;
   readonly vouches: boolean;
-  /** Null if the record has no type of the company. */
+  /** Null if the record does not say the type of the company. */
   readonly isSoleProprietor: boolean | null;
   readonly fields: readonly NewCompanyField[];
 }
@@ -59,7 +59,7 @@ export interface CompanyFieldRow {
   readonly issuerName: string;
 }
 
-/** The newest field that counts for every name and subject, by name and subject. */
+/** The newest valid field of every name and subject, sorted by these. */
 export async function listLiveFields(
   db: Queryable,
   { environment, business, names, now }: CompanyQuestion,
@@ -80,7 +80,7 @@ export async function listLiveFields(
   );
 }
 
-/** Which of the names have a value that counts. */
+/** Those of the names that have a valid value. */
 export async function listLiveNames(
   db: Queryable,
   { environment, business, names, now }: CompanyQuestion,
@@ -97,10 +97,9 @@ export async function listLiveNames(
 }
 
 /**
- * Whether the business is a single person, so that what is known about the company is personal (decisions section 6,
- * Tiers): whether the newest type of the company that was attested and not revoked is that of a sole proprietor, whether
- * or not it has expired; if it is no longer known which type that was, it counts as a sole proprietor. False without a
- * type.
+ * Whether the business is a single person, so that its fields are personal data (decisions section 6, Tiers). This is
+ * decided by the newest company type that was attested and not revoked, even if it has expired. True if it is not known
+ * any more which type that was; false if there never was one.
  */
 export async function isSoleProprietor(
   db: Queryable,
@@ -116,7 +115,7 @@ export async function isSoleProprietor(
   return row?.isSole === true;
 }
 
-/** An attested leaf, with the facts that decide whether it counts. */
+/** An attested leaf, with the facts that decide its status. */
 export interface CompanyLeafRow {
   /** Name and subject, as the leaf has them. */
   readonly field: string;
@@ -196,9 +195,9 @@ export interface OverRecord {
 }
 
 /**
- * A record to be examined again: new, expired, or of an issuer that has been distrusted since. As long as its
- * attestation is not final it may turn out to be older than the distrust, so it counts until that is known, unless it
- * was sent too late.
+ * A record to be examined again: new, expired, or of an issuer that has been distrusted since. Until its attestation is
+ * final it may turn out to be older than the distrust, so it is not over until that is known, unless it was sent too
+ * late for that.
  */
 export interface DueRecord extends OverRecord {
   readonly isOver: boolean;
@@ -218,10 +217,10 @@ export async function listRecordsDue(
   );
 }
 
-/** The pause before the next look at a record if the chain does not yet say when it was attested. */
+/** When to examine a record again if it is not known yet when it was attested. */
 const undecidedSeconds = 30;
 
-/** Postpones the records that count until they expire; waits for a distrust that is being written. */
+/** Postpones records that are not over until they expire; waits for a distrust that is being written. */
 export async function putBackStanding(
   db: Queryable,
   ids: readonly string[],
@@ -241,7 +240,7 @@ export async function putBackStanding(
   );
 }
 
-/** Has the records of these issuers examined again, in the transaction that distrusts them. */
+/** Makes the records of these issuers due to be examined again, in the transaction that distrusts them. */
 export async function makeRecordsDue(tx: Queryable, issuerIds: readonly string[]): Promise<void> {
   await tx.query(
     sql`update company_record set due_at = 0 from credential
@@ -250,7 +249,7 @@ export async function makeRecordsDue(tx: Queryable, issuerIds: readonly string[]
   );
 }
 
-/** Records the end of records, whatever its reason. @returns whether one of them vouched for its business */
+/** Notes that records have ended, for any reason. @returns whether one of them vouched for its business */
 export async function noteRecordsOver(
   tx: Queryable,
   ids: readonly string[],
@@ -263,7 +262,7 @@ export async function noteRecordsOver(
   return rows.some(({ vouches }) => vouches);
 }
 
-/** Whether a record that has not ended vouches for the business; one on its way to the chain counts as well. */
+/** Whether a record that has not ended vouches for the business, attested or not yet. */
 export async function isVouchedFor(
   tx: Queryable,
   { business, environment, now }: { business: Address; environment: Environment; now: number },
@@ -281,8 +280,8 @@ export async function isVouchedFor(
 }
 
 /**
- * Deletes the values of records that ended earlier, looked up record by record: a join would read the values of all
- * records.
+ * Deletes the values of records that ended at or before `before`. The lateral join makes PostgreSQL look them up record
+ * by record: a plain join would read the values of all records.
  *
  * @returns how many were deleted
  */
@@ -296,7 +295,7 @@ export async function deleteValues(db: Queryable, before: number, limit: number)
   return rows.length;
 }
 
-/** Notes which records that ended earlier have no value any more, so that none is looked for again. @returns how many */
+/** Notes which ended records have no value left, so that {@link deleteValues} skips them. @returns how many */
 export async function noteEmptied(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     update company_record set is_emptied = true where credential_id = any(array(

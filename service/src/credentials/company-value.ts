@@ -46,7 +46,7 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   datetime: (data) => (isTime(data) ? null : "must be a time of RFC 3339"),
   country: (data, { name }) => faultOfCountry(data, name),
   enum: faultOfEnum,
-  // The file itself is never sent here, only what its issuer found in it.
+  // Of a document only the issuer's finding; the file itself is never sent here.
   verdict: (data) => faultOfWord(data, ["VERIFIED", "REJECTED", "NOT_PROVIDED"]),
   boolean: (data) => faultOfWord(data, ["true", "false"]),
   integer: faultOfInteger,
@@ -62,7 +62,9 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   json: (data, { name, today }) => faultOfJson(data, { field: name, today }),
 };
 
-/** Texts of a particular form, by the end of the field's name. What the business itself declares is free text. */
+/**
+ * Texts of a particular form, by the end of the field's name; fields that the business declares itself are free text.
+ */
 const forms: readonly { ending: string; form: (data: string) => boolean; words: string }[] = [
   { ending: "_LEI", form: isLei, words: "an LEI of ISO 17442" },
   {
@@ -107,8 +109,7 @@ function faultOfText(data: string, { name, basis }: About): string | null {
 }
 
 /**
- * ISO 17442: with letters read as 10 to 35, the number has the remainder 1 when divided by 97, by the choice of its
- * last two digits.
+ * ISO 17442: with letters read as 10 to 35, the number modulo 97 is 1; the last two digits are chosen so.
  */
 function isLei(data: string): boolean {
   if (!/^[0-9A-Z]{18}\d\d$/.test(data)) return false;
@@ -127,7 +128,7 @@ function isBand(data: string): boolean {
 const pastDates = ["_DOB", "_INCORPORATION_DATE", "_ISSUED_ON", "_NOTIFIED_ON"];
 
 /**
- * Some companies are centuries old, but no living person is; of a date of birth some registers publish only the month.
+ * Companies may be centuries old, persons may not. Of a date of birth, some registers publish only the month.
  */
 function faultOfDate(data: string, { name, today }: About): string | null {
   const isBirth = name.endsWith("_DOB");
@@ -140,7 +141,7 @@ function faultOfDate(data: string, { name, today }: About): string | null {
   return isPast && day > today ? "lies in the future" : null;
 }
 
-/** For fields of which the catalogue lists no words: the words of its fields of the same kind. */
+/** The words of fields for which the catalogue lists none: those of similar fields. */
 const moreWords: Readonly<Record<string, readonly string[]>> = {
   BUSINESS_AML_VERDICT: ["CLEAR", "HIT", "NOT_RUN"],
   BUSINESS_REPRESENTATIVE_SIGNING_AUTHORITY: ["SOLE", "JOINT", "NONE"],

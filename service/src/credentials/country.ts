@@ -27,10 +27,10 @@ export function isCountryCode(text: string): boolean {
   return codes.has(text);
 }
 
-/** Of one person's nationalities. */
+/** The most nationalities of one person. */
 const nationalitiesMax = 10;
 
-/** What is wrong with the value of a field that names a country, or, for a nationality, several; null for nothing. */
+/** What is wrong with the value of a field that names a country, or for a nationality several; null if it is right. */
 export function faultOfCountry(data: string, field: string): string | null {
   const countries = data.split(",");
   const countriesMax = field.endsWith("_NATIONALITY") ? nationalitiesMax : 1;

@@ -22,9 +22,9 @@ export interface CredentialRow {
 }
 
 /**
- * The document of the credential that is a company's record; its holder is the business. Passed as a value where a user
- * or an id finds the credential: {@link sql} tells why. Where nearly all credentials are records of businesses, those of
- * persons would all be read otherwise.
+ * The `document` of a credential that is a company record; its holder is the business. A parameter in statements that
+ * find the credential by user or id, not a literal ({@link sql}): otherwise, if nearly all credentials are company
+ * records, PostgreSQL reads all those of persons by their partial index.
  */
 export const companyDocument = "COMPANY";
 
@@ -47,10 +47,10 @@ export interface NewCredential {
 }
 
 /**
- * Inserts a credential of an issuer that is trusted at this moment, whatever is remembered of it: a distrust may have been
- * written since the call began, which its body may have taken a minute to reach.
+ * Inserts a credential if its issuer is trusted according to the database: since the caller's key was checked, a slow
+ * body may have taken a minute to arrive, and the issuer may have been distrusted.
  *
- * @returns false where it is not trusted any more; nothing is inserted then
+ * @returns false if the issuer is not trusted any more; then nothing is inserted
  */
 export async function insertCredential(tx: Queryable, made: NewCredential): Promise<boolean> {
   const { leaves, tree, root } = made.planted;
@@ -75,7 +75,7 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
   return true;
 }
 
-/** A credential of a user; records of companies are not found. */
+/** A credential of a user; does not find company records. */
 export async function findCredential(db: Queryable, id: string): Promise<CredentialRow | null> {
   const [row] = await db.query<CredentialRow>(
     sql`select ${credentialColumns} from credential where id = ${id} and document <> ${companyDocument}`,
@@ -83,7 +83,7 @@ export async function findCredential(db: Queryable, id: string): Promise<Credent
   return row ?? null;
 }
 
-/** The root of a credential of any kind. */
+/** The root of a credential or company record. */
 async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
   const [row] = await db.query<{ root: Hex32 }>(
     sql`select '0x' || encode(root, 'hex') as root from credential where id = ${id}`,
@@ -91,7 +91,7 @@ async function findRoot(db: Queryable, id: string): Promise<Hex32 | null> {
   return row?.root ?? null;
 }
 
-/** Whether one of these, of any kind, has not been attested yet. */
+/** Whether one of these credentials or company records has not been attested yet. */
 export async function hasUnattested(db: Queryable, ids: readonly string[]): Promise<boolean> {
   const waiting = await db.query(
     sql`select from credential where id = any(${ids}::uuid[]) and attested_at is null limit 1`,
@@ -99,7 +99,7 @@ export async function hasUnattested(db: Queryable, ids: readonly string[]): Prom
   return waiting.length > 0;
 }
 
-/** The credentials of one issuer, newest first; without the records of companies. */
+/** The credentials of one issuer, newest first, without company records. */
 export async function listIssued(
   db: Queryable,
   issuerId: string,
@@ -158,7 +158,7 @@ export async function listLeaves<Field extends string = FieldName>(
   );
 }
 
-/** The number of bytes of values that wait to be collected, by credential. */
+/** The size in bytes of the values that were not collected yet, by credential. */
 export async function listSealedSizes(
   db: Queryable,
   ids: readonly string[],
@@ -183,7 +183,7 @@ export async function listSealed(db: Queryable, ids: readonly string[]): Promise
   );
 }
 
-/** Deletes the values. False if this user has no such credential; collecting one again is not an error. */
+/** Deletes the values, if there are any. @returns false if this user has no such credential */
 export async function collectCredential(
   db: Queryable,
   { id, user, now }: { id: string; user: Address; now: number },
@@ -220,7 +220,7 @@ export async function endCredentials(
   return rows.length;
 }
 
-/** Attested leaves of users' credentials: only these can have counted. */
+/** The leaves of these credentials that were attested, so that they may have been valid; none of company records. */
 export async function listAttestedLeaves(
   tx: Queryable,
   ids: readonly string[],
@@ -244,7 +244,7 @@ export async function lockUncollected(
   return rows.map((row) => row.id);
 }
 
-/** Locks credentials that stopped counting when their issuer was distrusted, and that have not been announced yet. */
+/** Locks credentials that a distrust has invalidated and that have not been announced yet. */
 export async function lockDistrusted(tx: Queryable, limit: number): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select distrusted.id from issuer cross join lateral (
@@ -256,7 +256,7 @@ export async function lockDistrusted(tx: Queryable, limit: number): Promise<stri
   return rows.map((row) => row.id);
 }
 
-/** Records that it was announced that the leaves of these credentials no longer count. */
+/** Records that it was announced that these credentials are invalid. */
 export async function noteInvalidated(
   tx: Queryable,
   ids: readonly string[],
@@ -267,7 +267,11 @@ export async function noteInvalidated(
   );
 }
 
-/** Deletes everything of a user; roots that are or may be on chain are revoked there. @returns how many credentials */
+/**
+ * Deletes everything of a user, and requests the revocation of roots that may be on chain.
+ *
+ * @returns how many credentials
+ */
 export async function deleteOfUser(tx: Queryable, user: Address, now: number): Promise<number> {
   await tx.query(sql`delete from email_verification where user_address = ${user}`);
   // One statement, so that a root that is being attested at the same time is seen in its final state.
@@ -285,7 +289,7 @@ export async function deleteOfUser(tx: Queryable, user: Address, now: number): P
   return rows.length;
 }
 
-/** Locks the credentials of a user that count or will. */
+/** Locks the credentials of a user that have not ended, by id. */
 export async function lockOfUser(tx: Queryable, user: Address): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`select id from credential where user_address = ${user} and document <> ${companyDocument} and ended_at is null
@@ -294,7 +298,7 @@ export async function lockOfUser(tx: Queryable, user: Address): Promise<string[]
   return rows.map(({ id }) => id);
 }
 
-/** A call that issued something. */
+/** A remembered call, and what it issued. */
 export interface KnownCall {
   readonly credentialId: string;
   readonly bodyMac: Buffer;
@@ -317,10 +321,10 @@ export async function findIdempotencyKey(
 }
 
 /**
- * Stores the key of a call, or finds what the key was used for before; that is then not deleted before the transaction
- * ends.
+ * Stores the key of a call, unless it is in use.
  *
  * @param before keys that were taken by then have expired, and are taken again
+ * @returns null if it was stored; otherwise the call that uses it, whose row is locked until the transaction ends
  */
 export async function takeIdempotencyKey(
   tx: Queryable,

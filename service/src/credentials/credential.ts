@@ -31,12 +31,12 @@ interface FieldLeaf<Field> {
 /** The tree of a credential. */
 export interface CredentialTree<Field extends string = FieldName> {
   readonly leaves: readonly FieldLeaf<Field>[];
-  /** These leaves and the random ones, in an order that reveals nothing. */
+  /** These leaves and random ones, sorted, so that their order reveals nothing. */
   readonly tree: readonly Hex32[];
   readonly root: Hex32;
 }
 
-/** A root that is itself a leaf would have no proof. */
+/** With a single leaf the root would be that leaf, and its proof empty. */
 const treeSizeMin = 2;
 
 /**

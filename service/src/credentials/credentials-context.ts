@@ -6,14 +6,14 @@ import type { Mailer } from "../platform/mail.ts";
 import type { IssuerKeys } from "./issuer-key-lookup.ts";
 import type { Lookups } from "./lookups.ts";
 
-/** A leaf that no longer counts; merchants who were given its value are told. */
+/** A leaf that is no longer valid; merchants who were given its value get an event. */
 export interface InvalidLeaf {
   readonly leaf: Hex32;
   readonly user: Address;
   readonly field: FieldName;
 }
 
-/** A business as the records of companies refer to it. */
+/** The business that a company record is about. */
 export interface RecordedCompany {
   readonly business: Address;
   readonly environment: Environment;
@@ -22,13 +22,13 @@ export interface RecordedCompany {
 /** The functions that records of companies call in the slice that has the businesses. */
 export interface CompanyCallbacks {
   /**
-   * Whether the business exists on this side. It is locked until the transaction ends, so that changes to what vouches
-   * for it take turns.
+   * Whether the business exists in this environment. Locks it until the transaction ends, so that changes of its
+   * records take turns.
    */
   holdCompany(tx: Queryable, company: RecordedCompany): Promise<boolean>;
   /**
-   * Called in the transaction in which a record vouches for a locked business, or in which the last record that did has
-   * ended.
+   * Called when a new record vouches for the business, and when the last record that did has ended. In that
+   * transaction, with the business locked.
    */
   onCompanyRecord(
     tx: Queryable,
@@ -39,21 +39,21 @@ export interface CompanyCallbacks {
 /** The functions of higher slices that this one calls; passed by `compose.ts`. */
 export interface CredentialsCallbacks extends CompanyCallbacks {
   /**
-   * Whether this organization may ask about this user (decisions section 4): the one predicate before `verified`,
-   * `qrcode`, `valid` and `proof`. An organization that may not ask gets the answer for a user without credentials.
+   * Whether this organization may ask about this user (decisions section 4). `verified`, `qrcode`, `valid` and `proof`
+   * all check it; an organization that may not ask gets the answer for a user without credentials.
    */
   mayAsk(organizationId: string, user: Address): Promise<boolean>;
-  /** The leaves of this user's fields that were handed over to the organization, whether they still count or not. */
+  /** The leaves of these fields that were handed over to the organization, still valid or not. */
   listHandedOver(
     organizationId: string,
     given: { user: Address; fields: readonly FieldName[] },
   ): Promise<readonly Hex32[]>;
   /**
-   * Called in the transaction in which leaves stop counting before their time: revoked, withdrawn, or their issuer
+   * Called in the transaction that invalidates leaves before they expire: revoked, withdrawn, or their issuer
    * distrusted. At most a few thousand leaves per call. Not called for leaves that expire.
    */
   onInvalidated(tx: Queryable, leaves: readonly InvalidLeaf[]): Promise<void>;
-  /** Called in the transaction in which a record of a locked business has ended: what it said is said no more. */
+  /** Called when a record of a business has ended, in that transaction, with the business locked. */
   onCompanyRecordOver(tx: Queryable, company: RecordedCompany): Promise<void>;
 }
 

@@ -2,7 +2,7 @@ import type { FieldName } from "@svc/protocol";
 import { birthday, type Day, dayOf, parseDate, startOfMonth, yearsBetween } from "./calendar.ts";
 import { isInEuEfta } from "./country.ts";
 
-/** A field with its value; ends are Unix seconds. */
+/** A field with its value and its end, Unix seconds. */
 export interface FieldValue {
   readonly field: FieldName;
   readonly data: string;
@@ -12,10 +12,10 @@ export interface FieldValue {
 const ageLimits = [16, 18, 21, 65] as const;
 
 /**
- * The fields that follow from a document's fields, whether the answer is yes or no: ages from its date of birth, EU or
- * EFTA from nationality and address. Each ends with the document, or when the answer changes if that is sooner, rounded
- * down to the first of a month so that the end does not give away a birthday (decisions section 4, Derived fields). In
- * the month of the change itself the field has therefore already ended.
+ * The fields that follow from a document's fields: ages from its date of birth, EU or EFTA from nationality and
+ * address. Each ends with the document, or when its value changes if that is sooner, rounded down to the first of a
+ * month so that the end does not give away a birthday (decisions section 4, Derived fields). So in the month of the
+ * change it has already ended.
  *
  * @param fields of one document, checked
  * @param times.now Unix seconds
@@ -44,7 +44,7 @@ export function deriveFields(
 }
 
 function deriveAges(born: Day, times: { now: number; expiresAt: number }): FieldValue[] {
-  // A day of birth may have begun in the far east but not yet in UTC: the age is then 0, not less.
+  // Not below 0: the day of birth may have begun in the far east but not yet in UTC.
   const years = Math.max(0, yearsBetween(born, dayOf(times.now)));
   const until = (change: number): number => startOfMonth(Math.min(times.expiresAt, change));
   const limits = ageLimits.map((limit) => {

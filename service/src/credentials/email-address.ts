@@ -2,8 +2,8 @@ const lengthMax = 254;
 const localMax = 64;
 
 /**
- * Reads an address of RFC 5321 in its everyday form (`Dot-string` at a public host name): no quotes, comments, literals or
- * non-ASCII characters, so that it cannot be read in two ways. The host is returned in lower case; null for anything
+ * Reads an address of RFC 5321 in its everyday form (`Dot-string` at a public host name): no quotes, comments, literals
+ * or non-ASCII characters, so that it cannot be read in two ways. The host is returned in lower case; null for anything
  * else.
  */
 export function parseEmailAddress(text: string): string | null {
@@ -17,8 +17,8 @@ export function parseEmailAddress(text: string): string | null {
 }
 
 /**
- * The same text for all spellings that most likely reach one mailbox; only for limits. The largest mail host ignores
- * dots, so dots are ignored for every host.
+ * The same text for all spellings that most likely reach one mailbox; only for limits. Dots are ignored for every host,
+ * because the largest mail host does so.
  */
 export function mailboxOf(address: string): string {
   const at = address.lastIndexOf("@");

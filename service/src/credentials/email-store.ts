@@ -11,7 +11,7 @@ export interface NewVerification {
   readonly emailSealed: Buffer;
   readonly codeMac: Buffer;
   readonly codeSealed: Buffer;
-  /** Of the message. */
+  /** The language of the message. */
   readonly locale: Locale;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -28,7 +28,7 @@ export async function insertVerification(tx: Queryable, made: NewVerification): 
   await tx.query(sql`select pg_notify('email', '')`);
 }
 
-/** A message to hand over, leased. */
+/** A leased message. */
 export interface DueMessage {
   readonly id: string;
   readonly user: Address;
@@ -95,7 +95,7 @@ export async function takeTry(
   return tried ?? null;
 }
 
-/** What a verification issued, and for which code; null if it issued nothing, and once the code would be over. */
+/** The credential that a verification has issued, and the MAC of its code; null if there is none, or it has expired. */
 export async function findIssued(
   tx: Queryable,
   { id, user, now }: { id: string; user: Address; now: number },
@@ -107,7 +107,7 @@ export async function findIssued(
   return issued ?? null;
 }
 
-/** Ends a verification: the address is deleted, and the code is void. */
+/** Ends a verification, and deletes the e-mail address and the sealed code. */
 export async function finishVerification(
   tx: Queryable,
   id: string,

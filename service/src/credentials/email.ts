@@ -37,10 +37,10 @@ export const codeColumn: SealedColumn = {
 const codeLifetimeSeconds = 600;
 const codesTotal = 1_000_000;
 const triesMax = 5;
-/** An address may pass to somebody else; a year is the term for which registrars keep a name. */
+/** A domain name, and with it an address, may pass to somebody else; they are commonly registered for a year. */
 const credentialLifetimeSeconds = 365 * 86_400;
 
-/** Codes for one mailbox: with five tries each, guessing a code takes 55 years on average. */
+/** For one mailbox: with five tries per code, guessing one takes 55 years on average. */
 const mailboxLimit: Limit = { perSecond: 10 / 86_400, burst: 5 };
 const identityLimit: Limit = { perSecond: 20 / 86_400, burst: 10 };
 const networkLimit: Limit = { perSecond: 60 / 3600, burst: 60 };
@@ -52,13 +52,13 @@ export interface StartedVerification {
 }
 
 /**
- * Sends a code of six digits to an address, for a user to type into the wallet within ten minutes. The answer says
- * nothing about the mailbox, because the message is sent later.
+ * Has a code of six digits sent to an e-mail address, for a user to type into the wallet within ten minutes. A job
+ * sends the message later, so the answer does not reveal whether the mailbox exists.
  *
  * @param given.clientAddress the caller's address, for the limit of its network
  * @param given.locale the language of the message
- * @throws {Problem} invalid_request, unsupported (no mail server configured), issuer_distrusted (the service's own, whose
- * word would not count), rate_limited
+ * @throws {Problem} invalid_request, unsupported (no mail server configured), issuer_distrusted (the service's own
+ * issuer), rate_limited
  */
 export async function startVerification(
   ctx: EmailContext,
@@ -110,18 +110,17 @@ async function limitVerifications(
   await takeOrRefuse(ctx, `email:mailbox:${mailbox.toString("hex")}`, mailboxLimit);
 }
 
-/** The identity is part of the MAC: for another user's verification no code is right. */
+/** The identity is part of the MAC, so that a code is wrong for anybody else. */
 function macOf(ctx: Ctx, { id, user, code }: { id: string; user: Address; code: string }): Buffer {
   return ctx.keys.mac("email-code", JSON.stringify(["code", id, user, code]));
 }
 
 /**
- * Issues the `EMAIL` credential when the code is right. Each of the five tries counts; the right code ends the
- * verification. Sent again while it would be good, it gets the same answer: a wallet whose answer is lost sends it once
- * more.
+ * Issues the `EMAIL` credential if the code is right, and ends the verification; there are five tries. The right code
+ * gets the same answer again until it expires, for a wallet that did not get the answer.
  *
  * @throws {Problem} code_wrong; verification_over (used, expired, or tried too often); verification_not_found, also for
- * another user's verification; issuer_distrusted, where the service's own issuer is
+ * another user's verification; issuer_distrusted (the service's own issuer)
  */
 export async function finishVerification(
   ctx: Ctx,
@@ -135,7 +134,7 @@ export async function finishVerification(
   const credentialId = await ctx.db.transaction(async (tx) => {
     const tried = await store.takeTry(tx, { id, user, now, triesMax });
     if (tried === null) return repeatFinish(ctx, tx, { id, user, code });
-    // The try has to stay used up, so nothing is thrown before the transaction has ended.
+    // Not thrown here: a rollback would give back the try.
     if (!equalBytes(tried.codeMac, macOf(ctx, { id, user, code }))) return null;
     const email = ctx.seal.open(tried.emailSealed, placeIn(emailColumn, id)).toString();
     const issuer = await findIssuer(tx, tried.environment);
@@ -153,7 +152,7 @@ export async function finishVerification(
   return { credentialId };
 }
 
-/** What the same code issued before. @throws {Problem} verification_over */
+/** The credential that the same code has issued before. @throws {Problem} verification_over */
 async function repeatFinish(
   ctx: Ctx,
   tx: Queryable,
@@ -167,15 +166,15 @@ async function repeatFinish(
 }
 
 const leaseSeconds = 120;
-/** Under way in one process. */
+/** The most messages under way in one process. */
 const messagesMax = 20;
 const lookAgainMs = 5_000;
-/** Pauses after the attempts; when none is left, the user has to ask for another code. */
+/** Pauses after failed attempts; after the last one, the user has to ask for another code. */
 const retrySeconds = [10, 30, 60];
 
 /**
- * Sends the messages that are due, until none is due or under way: one that the server is slow to take holds up no other.
- * A message that the server does not accept is tried again within two minutes, unless it is refused for good.
+ * Sends messages until none is due or under way; a slow one does not delay the others. One that the mail server does
+ * not accept is tried again within two minutes, unless it is refused permanently.
  */
 export async function sendMessages(
   ctx: Ctx,
@@ -197,15 +196,15 @@ export async function sendMessages(
   );
 }
 
-/** What `nodemailer` says of a failure, beside what the server said. */
+/** The members of an error of `nodemailer` that are safe to log. */
 interface MailError {
   readonly code?: unknown;
-  /** Of the system or of TLS, such as `ECONNREFUSED` or `CERT_HAS_EXPIRED`. */
+  /** A code of the system or of TLS, such as `ECONNREFUSED` or `CERT_HAS_EXPIRED`. */
   readonly originalCode?: unknown;
   /** The command that failed, without its arguments. */
   readonly command?: unknown;
   readonly responseCode?: unknown;
-  /** Whether the answer was of the kind 5yz. */
+  /** Whether the server's answer was 5yz. */
   readonly permanent?: unknown;
 }
 
@@ -216,9 +215,9 @@ async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Pro
   try {
     await mailer.send({ id, to, ...codeMessage(locale, { code, identity: shortAddress(user) }) });
   } catch (error) {
-    // The error itself may quote the address.
+    // Not the error itself: it may quote the address.
     const { code: reason, originalCode, command, responseCode, permanent } = error as MailError;
-    // What is refused for good is refused again (RFC 5321 section 4.2.1), and servers shut out clients who keep asking.
+    // A permanent refusal would be repeated (RFC 5321 section 4.2.1), and servers block clients that keep trying.
     const pause = permanent === true ? undefined : retrySeconds[due.attempts - 1];
     await store.noteNotSent(ctx.db, id, pause === undefined ? null : ctx.clock.now() + pause);
     const about = { verificationId: id, attempt: due.attempts, reason, originalCode };
@@ -228,7 +227,7 @@ async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Pro
   await store.noteSent(ctx.db, id, ctx.clock.now());
 }
 
-/** Forgets how many codes an identity asked for, in the caller's transaction. */
+/** Deletes the count of codes that an identity has asked for, in the caller's transaction. */
 export async function forgetAskedCodes(tx: Queryable, user: Address): Promise<void> {
   await forgetRateBucket(tx, identityBucketOf(user));
 }

@@ -15,14 +15,15 @@ type EndingContext = Pick<Ctx, "db" | "clock" | "audit"> &
   Pick<CredentialsContext, "onInvalidated">;
 
 /**
- * After this long, values that no wallet has collected are deleted, and with them their credential: nobody could ever
- * present it.
+ * After this long, values that no wallet has collected are deleted. Their credential ends too: without the values
+ * nobody can present it.
  */
 const uncollectedSeconds = 30 * 86_400;
 const batchMax = 200;
 
 /**
- * Revokes a credential at once and for good; the chain follows. Revoking a credential that has ended is not an error.
+ * Revokes a credential at once and for good; a job then revokes its root on chain. Does nothing if it has ended
+ * already.
  *
  * @throws {Problem} credential_not_found, also for a credential of another issuer
  */
@@ -78,7 +79,7 @@ async function announce(ctx: EndingContext, tx: Queryable, ids: readonly string[
 /**
  * Deletes everything stored about a user's fields, in the caller's transaction.
  *
- * @returns how many credentials, and the leaves that counted: merchants who hold them have to be told
+ * @returns how many credentials were deleted, and their attested leaves, of which the caller has to notify merchants
  */
 export async function forgetUser(
   tx: Queryable,
@@ -108,7 +109,7 @@ export async function purgeCredentials(ctx: EndingContext): Promise<void> {
   await purgeInBatches(async (limit) => store.deleteIdempotencyKeys(ctx.db, before, limit));
 }
 
-/** Announces the leaves that no longer count since their issuer was distrusted. */
+/** Announces the leaves that a distrust of their issuer has invalidated. */
 export async function announceDistrusted(ctx: EndingContext): Promise<void> {
   await workInTransactions(ctx.db, batchMax, async (tx, limit) => {
     const ids = await store.lockDistrusted(tx, limit);

@@ -84,8 +84,8 @@ const forms: readonly { fields: RegExp; form: RegExp; words: string }[] = [
 ];
 
 /**
- * BIP 173: entirely in upper or entirely in lower case. MWEB addresses hold two keys, and have 113 characters after the
- * 1.
+ * BIP 173: entirely in upper or entirely in lower case. The longest, MWEB addresses, have two keys and so 113
+ * characters after the 1.
  */
 function bech32(prefixes: string): string {
   const lower = `(?:${prefixes})1[02-9ac-hj-np-z]{11,113}`;

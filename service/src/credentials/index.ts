@@ -94,7 +94,7 @@ export async function openCredentials(
   };
 }
 
-/** Adds the routes of merchants and issuers; those of wallets are added where wallets are served. */
+/** Adds the routes of merchants and issuers; {@link credentialWalletRoutes} adds those of wallets. */
 export async function credentialRoutes(ctx: CredentialsContext, http: Http): Promise<void> {
   await checkRoutes(ctx, http);
   await issuerRoutes(ctx, http);

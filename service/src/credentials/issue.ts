@@ -47,7 +47,7 @@ export const credentialValuesColumn: SealedColumn = {
 };
 
 const fieldsMax = 100;
-/** For how long an `Idempotency-Key` stands for its first call. */
+/** How long an `Idempotency-Key` is remembered. */
 export const idempotencySeconds = 86_400;
 /** The longest lifetime of a document. */
 const lifetimeSecondsMax = 20 * 366 * 86_400;
@@ -60,7 +60,7 @@ export function checkEnd(expiresAt: number, now: number): void {
 
 /**
  * Issues a credential: checks the fields, adds what is derived from them, salts and hashes all, and seals the values
- * until the user's wallet collects them. It counts once its root is final on chain, seconds later.
+ * until the user's wallet collects them. It is valid once its root is final on chain, seconds later.
  *
  * @throws {Problem} invalid_request, issuer_distrusted, idempotency_key_conflict
  */
@@ -76,16 +76,16 @@ export async function issueCredential(
   });
 }
 
-/** What will be issued, and how it is stored in the caller's transaction. */
+/** What will be issued, and a function that stores it in the caller's transaction. */
 interface Issuance {
   readonly id: string;
   readonly storeIssued: (tx: Queryable) => Promise<IssuedCredential>;
 }
 
 /**
- * Stores what is issued in one transaction; a call that repeats another stores nothing and is answered with what the
- * first call issued, even if it could not be issued any more. If that was deleted with its user, the key is gone too,
- * and the same call issues a new credential.
+ * Issues something once per idempotency key. A repeated call stores nothing and returns what the first call issued,
+ * even if that could not be issued any more. If it was deleted with its user, the key is gone too, and the call issues
+ * a new one.
  *
  * @throws {Problem} idempotency_key_conflict, and what `prepare` and `storeIssued` throw
  */
@@ -118,7 +118,7 @@ export async function issueOnce(
   }
 }
 
-/** Thrown to roll back what a repeated call has made. */
+/** Rolls back the transaction of a repeated call. */
 class Repeated extends Error {
   readonly known: store.KnownCall;
 
@@ -128,7 +128,11 @@ class Repeated extends Error {
   }
 }
 
-/** Does everything that needs no database. @throws {Problem} invalid_request, issuer_distrusted */
+/**
+ * Checks, derives, hashes and seals: everything that needs no database.
+ *
+ * @throws {Problem} invalid_request, issuer_distrusted
+ */
 export function prepareCredential(
   ctx: Pick<Ctx, "clock" | "random" | "seal">,
   issuer: Issuer,
@@ -158,7 +162,7 @@ export function prepareCredential(
   };
 }
 
-/** Stores a prepared credential in the caller's transaction. @throws {Problem} issuer_distrusted, since a moment ago */
+/** Stores a prepared credential in the caller's transaction. @throws {Problem} issuer_distrusted, if that is new */
 export async function storeCredential(
   ctx: Pick<Ctx, "audit">,
   tx: Queryable,
@@ -179,7 +183,7 @@ interface Checked {
   readonly expiresAt: number;
 }
 
-/** Checks a document. Faults name the field, never its value, because callers log messages. */
+/** Checks a document. Messages name the field, never its value, because callers log them. */
 function checkGiven(given: GivenCredential, now: number): Checked {
   const user = readAddress("user", given.user);
   const document = documents.find((each) => each === given.document);

@@ -19,7 +19,7 @@ import { documents } from "./field-value.ts";
 import { issueCredential } from "./issue.ts";
 import type { Caller } from "./issuer-key-lookup.ts";
 
-/** Documents come with their images, as Base64 text. */
+/** Documents include their images, as Base64. */
 const issueBytesMax = 8 * 1024 * 1024;
 
 const tags = ["issuer"];

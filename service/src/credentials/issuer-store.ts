@@ -7,7 +7,7 @@ const issuerColumns = columns`
   issuer.id, kind, issuer.name, address, environment, issuer.created_at as "createdAt",
   role_granted_at as "roleGrantedAt", distrusted_from as "distrustedFrom"`;
 
-/** False if there is already an issuer with that address, or of that built-in kind and environment. */
+/** @returns false if there is already an issuer with that address, or of that built-in kind and environment */
 export async function insertIssuer(
   tx: Queryable,
   issuer: Omit<Issuer, "roleGrantedAt" | "distrustedFrom">,
@@ -43,7 +43,7 @@ export async function listIssuers(db: Queryable): Promise<Issuer[]> {
   return db.query<Issuer>(sql`select ${issuerColumns} from issuer order by created_at, id`);
 }
 
-/** Distrust only grows: a time later than the present one changes nothing. @returns the time that applies */
+/** Keeps an earlier time if there is one. @returns the time that applies */
 export async function distrustIssuer(
   tx: Queryable,
   id: string,
@@ -57,15 +57,15 @@ export async function distrustIssuer(
   return row?.distrusted_from ?? null;
 }
 
-/** What stops counting with an issuer. */
+/** What a distrust of an issuer invalidates. */
 export interface Discounted {
-  /** Credentials and company records that count now, or would once they are attested. */
+  /** Credentials and company records that are valid now, or would be once they are attested. */
   readonly credentials: number;
   /** People and businesses who hold them. */
   readonly holders: number;
 }
 
-/** Counts what a distrust from `from` on ends; what an earlier distrust of the same issuer ended is not counted. */
+/** Counts what a distrust as of `from` invalidates, without what an earlier distrust has invalidated already. */
 export async function countDiscounted(
   db: Queryable,
   { issuerId, from, now }: { issuerId: string; from: number; now: number },
@@ -80,7 +80,7 @@ export async function countDiscounted(
   return row ?? { credentials: 0, holders: 0 };
 }
 
-/** @returns those that were trusted */
+/** @returns the ids of those that were not distrusted as a whole before */
 export async function distrustDemoIssuers(tx: Queryable): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     sql`update issuer set distrusted_from = 1 where kind = 'demo' and distrusted_from is distinct from 1 returning id`,
@@ -88,16 +88,16 @@ export async function distrustDemoIssuers(tx: Queryable): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** What the chain has to be told about an issuer. */
+/** What has to be written to the chain about an issuer. */
 export interface IssuerDue {
   readonly id: string;
   readonly address: Address;
   readonly needsRole: boolean;
-  /** Null if the chain has the distrust, or there is none. */
+  /** Null if the chain has the distrust already, or there is none. */
   readonly distrustedFrom: number | null;
-  /** Transactions for its role that were reverted, or that a change of the operator's account overtook. */
+  /** How many transactions for its role were reverted, or made obsolete by a change of the operator's account. */
   readonly roleFailures: number;
-  /** Transactions for its distrust that were reverted. */
+  /** How many transactions for its distrust were reverted. */
   readonly distrustFailures: number;
 }
 
@@ -114,7 +114,7 @@ export async function lockIssuersDue(tx: Queryable, now: number): Promise<Issuer
   );
 }
 
-/** Distrust that still has to be written to the chain. */
+/** The issuers whose distrust still has to be written to the chain. */
 export async function listDistrustDue(
   db: Queryable,
   now: number,
@@ -127,8 +127,7 @@ export async function listDistrustDue(
 }
 
 /**
- * Records that the chain has the distrust, no matter who wrote it: from `from` on, which may be earlier than the time
- * stored here.
+ * Records that the chain has a distrust as of `from`, no matter who wrote it, if that covers the time stored here.
  */
 export async function noteDistrustKnown(
   db: Queryable,
@@ -152,13 +151,13 @@ export async function noteIssuerSent(
   );
 }
 
-/** An issuer whose role was requested for another account of the operator. */
+/** An issuer whose role was requested for a former account of the operator. */
 export interface ForeignRole {
   readonly id: string;
   readonly address: Address;
-  /** The other account; null if it is not known. */
+  /** The former account; null if it is not known. */
   readonly account: Address | null;
-  /** The number of transactions for its role before the next one. */
+  /** How many transactions for its role came before the next one. */
   readonly failures: number;
 }
 
@@ -169,7 +168,7 @@ export async function hasForeignRoles(db: Queryable, operator: Address): Promise
   return rows.length > 0;
 }
 
-/** Has the roles of other accounts requested again, for this account. */
+/** Makes the roles of former accounts due again, for this account. */
 export async function takeForeignRoles(tx: Queryable, operator: Address): Promise<ForeignRole[]> {
   return tx.query<ForeignRole>(
     sql`with held as (
@@ -184,10 +183,10 @@ export async function takeForeignRoles(tx: Queryable, operator: Address): Promis
 }
 
 /**
- * Records that a former account still has the role, so that it is taken from that account once more. What was queued
- * for the role before does not count any more.
+ * Records that a former account still has the role, so that the role is moved away from it once more. Transactions that
+ * were queued for the role before are then obsolete.
  *
- * @returns false if the role is requested for this very account
+ * @returns false if that account is not a former one: the role is requested for it
  */
 export async function noteRoleKept(
   tx: Queryable,
@@ -203,14 +202,14 @@ export async function noteRoleKept(
 /** A transaction about an issuer that was reverted. */
 interface RevertedIssuer {
   readonly id: string;
-  /** The number of transactions of its kind before it. */
+  /** How many transactions of its kind came before it. */
   readonly failures: number;
   /** Seconds until the next attempt, by the number of reverts. */
   readonly pauses: readonly number[];
   readonly now: number;
 }
 
-/** Has the role requested again by the same account, unless this revert was recorded already. */
+/** Makes the role due again after a pause, unless this revert was recorded already. */
 export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promise<void> {
   const { id, failures, pauses, now } = reverted;
   await tx.query(
@@ -221,7 +220,9 @@ export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promi
   );
 }
 
-/** Has the distrust written again, unless this revert was recorded already, or an earlier time has replaced it. */
+/**
+ * Makes the distrust due again after a pause, unless this revert was recorded already, or an earlier time replaced it.
+ */
 export async function putOffDistrust(
   tx: Queryable,
   reverted: RevertedIssuer & { readonly from: number },
@@ -235,7 +236,7 @@ export async function putOffDistrust(
   );
 }
 
-/** @param granted.failures that of the transaction: an older transaction was for another account */
+/** @param granted.failures as in the transaction's subject: one with a lower number was for a former account */
 export async function grantRoles(
   tx: Queryable,
   granted: readonly { id: string; at: number; failures: number }[],
@@ -329,7 +330,7 @@ async function announceKey(tx: Queryable, id: string): Promise<void> {
   await tx.query(sql`select pg_notify('issuer-key', ${id})`);
 }
 
-/** Has the keys of every issuer read again, since few issuers change in a year. */
+/** Makes all processes read the keys of all issuers again; that is cheap, because issuers rarely change. */
 async function announceIssuers(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify('issuer-key', '')`);
 }

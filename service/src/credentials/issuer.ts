@@ -12,13 +12,13 @@ export interface Issuer {
   readonly kind: IssuerKind;
   /** Shown to users beside their credentials. */
   readonly name: string;
-  /** How the registry on chain names it. */
+  /** Its identity in the registry on chain. */
   readonly address: Address;
   readonly environment: Environment;
   readonly createdAt: number;
-  /** Since when the operator's account may attest in its name; null as long as that is not final. */
+  /** Since when the operator's account may attest in its name; null until that is final on chain. */
   readonly roleGrantedAt: number | null;
-  /** Anything attested at or after this time no longer counts. */
+  /** Anything attested at or after this time is invalid; null for a trusted issuer. */
   readonly distrustedFrom: number | null;
 }
 
@@ -42,7 +42,7 @@ export function builtInIssuers(profile: Profile): readonly BuiltInIssuer[] {
   return [...everywhere, { kind: "demo", environment: "live", name: "Demo issuer" }];
 }
 
-/** Whether an issuer may still issue: what a distrusted one attests now would not count. */
+/** Whether an issuer may issue now: what it attests after its distrust is invalid. */
 export function isTrusted(
   { distrustedFrom }: Pick<Issuer, "distrustedFrom">,
   now: number,

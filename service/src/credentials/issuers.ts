@@ -8,19 +8,19 @@ import { type BuiltInKind, builtInIssuers, type Issuer } from "./issuer.ts";
 import { makeRecordsDue } from "./company-store.ts";
 import * as store from "./issuer-store.ts";
 
-/** A key at the one moment it can be shown. */
+/** A new key, with its text, which is shown only once. */
 export interface ShownIssuerKey extends store.IssuerKeyRow {
   readonly key: string;
 }
 
-/** Live keys of one issuer. */
+/** The most live keys of one issuer. */
 const keysMax = 20;
 
 /**
- * Opens an issuer with its own keys. A running service obtains the issuer's role on chain; what it issues before that
- * counts from then on.
+ * Creates an issuer. A running service then obtains its role on chain; what it issues before that is attested
+ * afterwards.
  *
- * @param given.address how the registry names it; derived from its id unless given
+ * @param given.address its identity in the registry; by default derived from its id
  * @throws {Problem} invalid_request, also when another issuer has the address
  */
 export async function createIssuer(
@@ -50,7 +50,7 @@ export async function createIssuer(
   return { ...issuer, roleGrantedAt: null, distrustedFrom: null };
 }
 
-/** All of them, built-in ones included, in the order of their creation. */
+/** All issuers, including built-in ones, in the order of their creation. */
 export async function listIssuers(ctx: Ctx): Promise<Issuer[]> {
   return store.listIssuers(ctx.db);
 }
@@ -75,8 +75,8 @@ export async function getBuiltInIssuer(
 }
 
 /**
- * Creates the built-in issuers that are missing. What a demo issuer left over from `dev` attested does not count in
- * `production`.
+ * Creates the built-in issuers that are missing. In `production`, also distrusts a demo issuer that is left over from
+ * `dev`, with everything that it ever attested.
  */
 export async function ensureBuiltInIssuers(ctx: Ctx): Promise<void> {
   const actor = "system";
@@ -106,7 +106,7 @@ export async function ensureBuiltInIssuers(ctx: Ctx): Promise<void> {
 }
 
 /**
- * Makes a key of the issuer API. It is shown only this once.
+ * Makes a key of the issuer API; its text is shown only this once.
  *
  * @throws {Problem} invalid_request (for a distrusted issuer too), issuer_not_found, too_many (20 live keys)
  */
@@ -155,12 +155,12 @@ export async function revokeIssuerKey(ctx: Ctx, id: string, actor: string): Prom
 }
 
 /**
- * Distrusts an issuer: what it attested at or after `from` no longer counts here, from this moment on; a running
- * service tells the chain and the merchants who were given values. The issuer may not issue any more. This cannot be
- * undone; the time can only be moved further back.
+ * Distrusts an issuer: what it attested at or after `from` is invalid at once, and it may not issue any more. A running
+ * service then writes that to the chain, and notifies merchants who were given values. This cannot be undone; the time
+ * can only be moved further back.
  *
  * @param given.from Unix seconds, above zero, at most now
- * @returns the time that applies, which may be an earlier one
+ * @returns `distrustedFrom`: the time that applies, which may be earlier than `from`
  * @throws {Problem} invalid_request, issuer_not_found
  */
 export async function distrustIssuer(
@@ -179,7 +179,7 @@ export async function distrustIssuer(
 }
 
 /**
- * What {@link distrustIssuer} would do now, and nothing is done.
+ * The dry run of {@link distrustIssuer}: what it would invalidate now.
  *
  * @throws {Problem} as `distrustIssuer` does
  */

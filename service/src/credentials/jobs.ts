@@ -12,7 +12,7 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
   const { mailer } = ctx;
   const registry: Job = {
     name: "credential-registry",
-    // The window of a batch: what arrives within a second shares a transaction.
+    // Also the window of a batch: roots that arrive within a second share a transaction.
     everySeconds: 1,
     run: async () => alarmWhileAway(ctx, async () => sendToRegistry(ctx)),
   };

@@ -6,8 +6,8 @@ import { isCountryCode } from "./country.ts";
 const jsonMax = 16_384;
 
 /**
- * What is wrong with a JSON value that people are shown, or null. It must have the shape that the catalogue gives its
- * field, if any.
+ * What is wrong with a JSON value, or null. It must have the shape that the catalogue prescribes for the field, if any,
+ * and only texts that can be shown to people.
  *
  * @param about.today `YYYY-MM-DD`, the newest day that has begun anywhere
  */
@@ -51,8 +51,8 @@ const listOf =
     Array.isArray(value) && value.every((each) => fits(each, today));
 
 /**
- * An object that has the first members and may have the others, which may also be null; members that the catalogue does
- * not name are the issuer's own.
+ * An object with the needed members, and perhaps the others, which may be null. Further members are allowed: issuers
+ * may add their own.
  */
 const objectOf =
   (needed: Readonly<Record<string, Fits>>, others: Readonly<Record<string, Fits>> = {}): Fits =>
@@ -102,7 +102,7 @@ const screening: Shape = {
   words: "an object; `provider` and `checkedAt` are texts, `lists` a list, where it has them",
 };
 
-/** The fields whose shape the catalogue gives; others hold any object or list. */
+/** The fields for which the catalogue prescribes a shape; others hold any object or list. */
 const shapes: Readonly<Record<string, Shape | undefined>> = {
   IDCARD_AML_DETAIL: screening,
   PASSPORT_AML_DETAIL: screening,

@@ -8,7 +8,7 @@ export interface Lookup {
   readonly at: number;
 }
 
-/** Columns in the order in which every process writes the rows, so that writers cannot deadlock. */
+/** The columns to insert, sorted, so that concurrent writers cannot deadlock. */
 export function lookupColumns(lookups: readonly Lookup[]) {
   const sorted = lookups.toSorted((a, b) => (a.keyId + a.user < b.keyId + b.user ? -1 : 1));
   return {
@@ -32,7 +32,7 @@ export interface KeptLookup {
   readonly askedAt: number;
 }
 
-/** Newest first. Asks the index once for each key that ever asked about anybody: it begins with the keys. */
+/** Newest first. The index begins with the key, so it is searched once for each key that ever asked about anybody. */
 export async function listLookupsOf(
   db: Queryable,
   user: string,

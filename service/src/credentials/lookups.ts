@@ -9,25 +9,25 @@ import { deleteLookups, insertLookups, type Lookup } from "./lookup-store.ts";
 
 /** Who asks about whom. */
 interface Asking {
-  /** The API key; null if the user answers, because then nobody asks about the user. */
+  /** The API key; null if the question comes from the user, which is not recorded. */
   readonly keyId: string | null;
   readonly user: Address;
 }
 
 /**
- * The lookups of the hot path: those that arrive at the same time share a database call. It is recorded that a key
- * asked about a user before the key gets its answer, once for each minute (decisions section 8, Audit).
+ * The lookups of the hot path; concurrent ones share a database call. Before a key gets its answer, it is recorded that
+ * it asked about the user, once per minute (decisions section 8, Audit).
  */
 export interface Lookups {
   findLiveFields(question: Asking & store.FieldsQuestion): Promise<string[]>;
   findOpenedLeaves(question: Asking & store.OpeningsQuestion): Promise<KnownLeaf[]>;
-  /** Records a question that is answered elsewhere. */
+  /** Only records a question, which the caller answers itself. */
   note(asking: Asking): Promise<void>;
 }
 
 export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
   const written = createWritten();
-  /** Answers questions together, by a call that also records those that this process has not recorded yet. */
+  /** Batches questions; the call that answers them gets the lookups that this process has not recorded yet. */
   const batch = <Question extends Asking, Answer>(
     answerAll: (
       questions: readonly Question[],
@@ -61,12 +61,12 @@ export function openLookups({ db, clock }: Pick<Ctx, "db" | "clock">): Lookups {
   };
 }
 
-/** Beyond this the process forgets what it has recorded, which only costs recording it again. */
+/** The most entries; then all are forgotten, which only means that lookups are recorded again. */
 const writtenMax = 10_000;
 
 const keyOf = ({ keyId, user }: Lookup): string => `${keyId} ${user}`;
 
-/** The lookups that have been recorded, as far as this process remembers. */
+/** The lookups that this process remembers to have recorded: the last minute for each key and user. */
 function createWritten() {
   const minutes = new Map<string, number>();
   return {

@@ -10,13 +10,13 @@ export interface RegistryCalls {
   grantRole(issuer: Address, operator: Address): Hex;
   /** Takes that role from another account of the operator. */
   revokeRole(issuer: Address, account: Address): Hex;
-  /** The account that the registry obeys: it grants roles and distrusts issuers. */
+  /** The registry's admin: it grants roles and distrusts issuers. */
   admin(ctx: ChainContext): Promise<Address>;
   /** Since when the issuer is distrusted, Unix seconds, according to final blocks; null for a trusted issuer. */
   distrustedFrom(ctx: ChainContext, issuer: Address): Promise<number | null>;
 }
 
-/** Loaded when first needed: most verbs of the command line do not need the library. */
+/** Loads the library when it is first needed; most verbs of the command line do not need it. */
 export async function loadRegistryCalls(): Promise<RegistryCalls> {
   const [viem, readContract] = await Promise.all([import("viem/utils"), loadContractRead()]);
   const { encodeFunctionData, padHex, parseAbi } = viem;
@@ -58,7 +58,7 @@ export async function loadRegistryCalls(): Promise<RegistryCalls> {
       return (await readContract(chain, call)).toLowerCase() as Address;
     },
     distrustedFrom: async ({ chain }, issuer) => {
-      // For no root in particular.
+      // The distrust does not depend on the root.
       const args = [issuer, padHex("0x", { size: 32 })] as const;
       const address = chain.contracts.registry;
       const call = { abi, address, functionName: "statusOf", args } as const;

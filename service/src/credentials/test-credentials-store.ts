@@ -9,7 +9,7 @@ interface QueuedTransaction {
   readonly data: Buffer;
 }
 
-/** Takes everything that waits for the chain out of its queue. */
+/** Takes all queued transactions out of the outbox. */
 export async function takeQueued(tx: Queryable): Promise<QueuedTransaction[]> {
   const rows = await tx.query<{ id: number; kind: string; subject_id: string; data: Buffer }>(
     sql`delete from chain_transaction where status = 'queued' returning id, kind, subject_id, data`,
@@ -24,7 +24,7 @@ export async function takeQueued(tx: Queryable): Promise<QueuedTransaction[]> {
     }));
 }
 
-/** Every row of every table as text, but for those of the catalogue. */
+/** Every row of every table as text, except PostgreSQL's system tables. */
 export async function dumpDatabase(db: Queryable): Promise<string> {
   const tables = await db.query<{ name: string }>(
     sql`select table_name::text as name from information_schema.tables
@@ -42,7 +42,7 @@ export async function dumpDatabase(db: Queryable): Promise<string> {
   return texts.join("\n");
 }
 
-/** As many credentials as the given one, which wait for the chain with it. */
+/** Inserts copies of a credential that wait to be attested. */
 export async function copyCredential(db: Queryable, id: string, count: number): Promise<void> {
   await db.query(
     sql`insert into credential (id, issuer_id, environment, user_address, document, root, tree, values_sealed,
@@ -53,7 +53,7 @@ export async function copyCredential(db: Queryable, id: string, count: number): 
   );
 }
 
-/** Other people's credentials like the given one, with its fields, as PostgreSQL has found when it analyzed the tables. */
+/** Inserts attested copies of a credential for other users, and updates the statistics of the tables. */
 export async function insertOthers(db: Queryable, id: string, count: number): Promise<void> {
   await db.query(
     sql`with other as (
@@ -70,7 +70,7 @@ export async function insertOthers(db: Queryable, id: string, count: number): Pr
   await db.query(sql`analyze credential, credential_leaf`);
 }
 
-/** How often this session has read all credentials, or all their leaves. */
+/** How many sequential scans of credentials or leaves this session has made. */
 export async function countScans(tx: Queryable): Promise<number> {
   const [row] = await tx.query<{ count: number }>(
     sql`select sum(seq_scan)::int as count from pg_stat_xact_user_tables

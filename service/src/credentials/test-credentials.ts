@@ -35,29 +35,29 @@ import type { GivenCredential } from "./issue.ts";
 import type { Issuer } from "./issuer.ts";
 import { insertTestBusiness, lockTestBusiness, takeQueued } from "./test-credentials-store.ts";
 
-/** One process of the slice over a real database. Of the chain there is what comes back: a transaction is final. */
+/** One process of the slice over a real database. There is no chain: `settle` makes queued transactions final. */
 export interface TestCredentials extends AsyncDisposable {
   readonly ctx: CredentialsContext;
   readonly http: Http;
   readonly live: TestDomain;
   readonly sandbox: TestDomain;
-  /** What stopped counting, as those above were told. */
+  /** What `onInvalidated` was called with. */
   readonly invalidated: InvalidLeaf[];
-  /** What was told of businesses, in order. */
+  /** What `onCompanyRecord` was called with. */
   readonly companies: ToldCompany[];
-  /** Messages that were handed over. */
+  /** Messages that were sent. */
   readonly messages: Message[];
-  /** Who may ask about whom; everybody until a test says otherwise. */
+  /** Sets who may ask about whom; by default everybody may. */
   setMayAsk(rule: (organizationId: string, user: Address) => boolean): void;
-  /** Leaves that the organizations hold. */
+  /** Sets the leaves that organizations were given. */
   setDelivered(leaves: readonly Hex32[]): void;
   advance(seconds: number): void;
-  /** One run of the job that writes to the registry, then the block: everything queued has this end, roles succeed. */
+  /** Runs the registry job, and makes everything queued final with this status; by default, roles always succeed. */
   settle(status?: TestEnd): Promise<SettledTransaction[]>;
   call(request: TestCall): Promise<TestAnswer>;
 }
 
-/** Whether records vouch for a business, as those above were told. */
+/** An argument of `onCompanyRecord`. */
 export type ToldCompany = Parameters<CredentialsContext["onCompanyRecord"]>[1];
 
 export interface TestDomain {
@@ -65,10 +65,10 @@ export interface TestDomain {
   readonly apiKey: string;
 }
 
-/** How transactions end: all but roles like this, or each as its kind says. */
+/** The status of all transactions except those for roles, or a function that decides by kind. */
 type TestEnd = FinalTransaction["status"] | ((kind: string) => FinalTransaction["status"]);
 
-/** A call that the registry was sent. */
+/** A transaction that was sent to the registry. */
 export interface SettledTransaction {
   readonly kind: string;
   readonly subjectId: string;
@@ -162,7 +162,7 @@ export async function openTestCredentials(
 
 const everybody = (_organizationId: string, _user: Address): boolean => true;
 
-/** As far as this slice looks: names, no connection. */
+/** What this slice uses of the chain: addresses, no connection. */
 const testChain = {
   chainId: 31_337,
   contracts: {
@@ -172,7 +172,7 @@ const testChain = {
   },
   operator: `0x${"a3".repeat(20)}`,
   confirmations: 1,
-  // The registry knows of nothing.
+  // Answers of an empty registry.
   node: { request: async () => `0x${"0".repeat(3 * 64)}` },
 } as unknown as Chain;
 
@@ -202,8 +202,8 @@ async function addDomain(ctx: Ctx, environment: "live" | "sandbox"): Promise<Tes
 }
 
 /**
- * Plays the job that writes to the registry and the blocks that follow, without a chain: afterwards what was issued
- * counts. For tests of whatever builds on credentials.
+ * Runs the registry job and makes its transactions final, without a chain: afterwards what was issued is valid. Also
+ * for tests of slices that use credentials.
  */
 export async function settleWithoutChain(
   given: Ctx,
@@ -212,7 +212,7 @@ export async function settleWithoutChain(
   const ctx = { ...given, chain: testChain };
   const settled: SettledTransaction[] = [];
   const handlers = credentialFinalHandlers(ctx);
-  // Roles first: what waits for them follows in the next round.
+  // The first round grants roles; the roots that wait for them are sent in the second.
   for (let round = 0; round < 2; round += 1) {
     await sendToRegistry(ctx);
     await ctx.db.transaction(async (tx) => {
@@ -248,12 +248,12 @@ async function call(http: Http, { method, url, as, body, headers }: TestCall): P
   };
 }
 
-/** An identity that nothing is known of. */
+/** An unknown identity. */
 export function someUser(): Address {
   return hexOfBytes(randomBytes(20));
 }
 
-/** A business of one made-up member: as much as a record needs. */
+/** Inserts a business with one invented member, as a record needs it. */
 export async function someBusiness(
   { ctx }: Pick<TestCredentials, "ctx">,
   environment: "live" | "sandbox" = "live",
@@ -275,7 +275,7 @@ export interface HeldField {
 /** A year from the start of the tests. */
 export const inAYear = startMs / 1000 + 365 * 86_400;
 
-/** Issues, and collects as the wallet does; the credential is live unless `settles` is false. */
+/** Issues a credential and collects its values as the wallet does; it is live unless `settles` is false. */
 export async function giveCredential(
   test: TestCredentials,
   issuer: Issuer,

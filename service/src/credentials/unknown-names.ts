@@ -1,10 +1,10 @@
 import { Problem } from "../platform/http/problems.ts";
 
-/** Longer names are shortened when they are quoted, and half a character at the cut is replaced. */
+/** Longer names are cut in messages; `toWellFormed` replaces a surrogate that is halved by that. */
 const quotedMax = 64;
 
 /**
- * Refuses names outside the catalogue in the document's words, each once; does nothing if there are none.
+ * Refuses names outside the catalogue with the service document's message; does nothing if there are none.
  *
  * @throws {Problem} invalid_fields
  */

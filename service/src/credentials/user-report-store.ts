@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** The proof of an e-mail address, under way or over. Times are Unix seconds. */
+/** A verification of an e-mail address, pending or not. Times are Unix seconds. */
 export interface KeptVerification {
   readonly id: string;
   readonly environment: Environment;

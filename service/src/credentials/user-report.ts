@@ -14,16 +14,16 @@ interface KeptCredential {
   readonly status: CredentialStatus;
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** Whether the wallet has collected the values, which are not kept from then on. */
+  /** Whether the wallet has collected the values, which are then deleted here. */
   readonly isCollected: boolean;
   readonly fields: readonly string[];
 }
 
-/** What is kept of what issuers verified about a user; each list newest first. */
+/** What is stored about a user's verified fields; each list newest first. */
 export interface CredentialReport {
   readonly credentials: readonly KeptCredential[];
   readonly emailVerifications: readonly KeptVerification[];
-  /** Who asked what is known about the user. */
+  /** Which API keys asked about the user. */
   readonly lookups: readonly KeptLookup[];
 }
 

@@ -15,7 +15,8 @@ import { finishVerification, startVerification } from "./email.ts";
 import { withdrawCredential } from "./ending.ts";
 
 const tags = ["wallet"];
-/** What wallets call below `/w/`: collect and withdraw credentials, verify an e-mail address. */
+
+/** The routes of wallets below `/w/`: collect and withdraw credentials, verify an e-mail address. */
 export function credentialWalletRoutes(
   ctx: CredentialsContext,
   scope: Http,
