@@ -431,6 +431,20 @@ test("the alerts ask for metrics that the service has", async () => {
   for (const value of values) assert.ok(sources.join("").includes(value), value);
 });
 
+test("the guide for operators tells what to do about every alert, under the headings that they name", () => {
+  const alerts = read("docs/guides/alerts.yml");
+  const guide = read("docs/guides/operate.md");
+  const rows = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => `| \`${name}\` `);
+  const headings = [...alerts.matchAll(/see "([^"]+)" in operate/g)].map(
+    ([, text = ""]) => `# ${text}\n`,
+  );
+  assert.ok(rows.length > 10 && headings.length > 2);
+  assert.deepEqual(
+    [...rows, ...headings].filter((each) => !guide.includes(each)),
+    [],
+  );
+});
+
 test("the unit for systemd starts what `npm run svc` starts, and waits until it has drained", () => {
   const unit = read("docs/guides/svc.service");
   const valuesOf = (name: string): string[] =>
@@ -450,6 +464,6 @@ test("the unit for systemd starts what `npm run svc` starts, and waits until it 
   );
   assert.equal(environment["PROFILE"], "production");
   const drain = Number(settings.drainSeconds.fallback);
-  // Operate, "Start in production": 0.3 s before, 4 s after.
+  // Operate, "Stop a process": 0.3 s before, 4 s after.
   assert.ok(Number(valuesOf("TimeoutStopSec")[0]) >= drain + 4.3);
 });
