@@ -3,8 +3,9 @@ import { isRecord } from "@svc/protocol";
 import type { WalletContext } from "./context.ts";
 import type { HistoryEntry } from "./history.ts";
 import { readItems } from "./pages.ts";
-import { listRecords, putRecord, type StoredRecord } from "./records.ts";
+import { listRecords, putRecord } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
+import type { StorageKey } from "./storage.ts";
 
 /** The newest: whoever was interrupted comes back soon, and waits for this. */
 const list = { path: "/w/orders?limit=100", pagesMax: 1 };
@@ -23,33 +24,37 @@ const takenReasons: ReadonlySet<unknown> = new Set([
   "CONFIRM_TX_FAILED",
 ]);
 
+/** An entry of the history with its key. */
+interface KeptEntry {
+  readonly key: StorageKey;
+  readonly entry: HistoryEntry;
+}
+
 /**
  * Writes to the history which of these approvals a broker has taken. A broker that does not answer, or does not know
  * them, changes nothing.
  */
 export async function learnTaken(ctx: WalletContext, broker: string): Promise<void> {
   const unheard = await listUnheard(ctx);
-  if (unheard.size === 0) return;
+  if (unheard.length === 0) return;
   try {
-    for await (const id of readItems(ctx, broker, { ...list, read: takenOf })) {
-      const found = unheard.get(id);
-      if (found === undefined) continue;
-      const { key, value } = found;
-      await putRecord(ctx, key, { ...(value as HistoryEntry), outcome: "approved" });
-    }
+    for await (const id of readItems(ctx, broker, { ...list, read: takenOf }))
+      for (const { key, entry } of unheard.filter((each) => each.entry.id === id))
+        await putRecord(ctx, key, { ...entry, outcome: "approved" });
   } catch (error) {
     if (!(error instanceof WalletRefusal)) throw error;
   }
 }
 
-/** By the id of their request; an order that is asked for again has one entry for each time, the last of which counts. */
-async function listUnheard(ctx: WalletContext): Promise<ReadonlyMap<string, StoredRecord>> {
-  const latest = new Map<string, StoredRecord>();
-  for (const record of await listRecords(ctx, "history")) {
-    const { action, id, outcome } = record.value as HistoryEntry;
-    if (action === "request" && id !== undefined && outcome !== "declined") latest.set(id, record);
-  }
-  return new Map([...latest].filter(([, { value }]) => (value as HistoryEntry).outcome === "sent"));
+/** What is asked for again may be approved again: of an order the last approval counts. */
+async function listUnheard(ctx: WalletContext): Promise<readonly KeptEntry[]> {
+  const given = (await listRecords(ctx, "history"))
+    .map(({ key, value }) => ({ key, entry: value as HistoryEntry }))
+    .filter(({ entry }) => entry.action === "request" && entry.outcome !== "declined");
+  return given.filter(
+    ({ entry: { id, at, outcome } }) =>
+      outcome === "sent" && !given.some(({ entry }) => entry.id === id && entry.at > at),
+  );
 }
 
 /** The id of an order that was approved; null for any other. */
