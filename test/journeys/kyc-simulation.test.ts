@@ -161,7 +161,7 @@ test("a play that the service does not take is refused with its words and status
   for (const play of ["approve", "wrong-data"]) {
     const refused = await svc("simulate", play, order);
     assert.equal(refused.status, 1, play);
-    assert.match(refused.said, /the service refuses it: this request is over/);
+    assert.match(refused.said, /the service refuses it: this request was declined already/);
   }
   const refused = await svc("simulate", "expire", order);
   assert.deepEqual(

@@ -162,8 +162,9 @@ await test("a person declines, and the order fails by that", async () => {
   assert.equal(outcome.status, 200);
   const { status, failureReason } = await statusOf(referenceKey);
   assert.deepEqual([status, failureReason], ["FAILED", "USER_DECLINED"]);
-  const approving = await wallet.approve(link).catch((error: unknown) => error);
-  assert.match(String(approving), /request is over|request_over/);
+  // As after a lost answer.
+  await assert.rejects(wallet.approve(link), /declined already \(request_over\)/);
+  await assert.rejects(wallet.decline(link), /declined already \(request_over\)/);
 });
 
 await test("a parent name is answered by the document that is held", async () => {

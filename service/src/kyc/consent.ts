@@ -385,6 +385,8 @@ function refuseOver(ctx: KycContext, link: store.OrderLink): void {
   // A wallet that did not get the answer to its approval may open the link again: tell it that it has succeeded.
   if (isNewest && approvedSignature !== null && order.status !== "FAILED")
     throw new Problem("request_over", { message: "this request was approved already" });
+  if (isDeclined(link))
+    throw new Problem("request_over", { message: "this request was declined already" });
   const isOpen = isNewest && order.status === "PENDING";
   if (!isOpen || ctx.clock.now() > Math.min(expiration, order.expiration))
     throw new Problem("request_over");
