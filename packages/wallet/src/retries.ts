@@ -1,14 +1,11 @@
 import type { WalletContext } from "./context.ts";
 import { WalletRefusal } from "./refusal.ts";
-import { call, hostOf, type Call, type CallAnswer } from "./transport.ts";
+import { call, hostOf, isUnanswered, type Call, type CallAnswer } from "./transport.ts";
 
 /** So three tries in all: a broker ends a request after the fourth wrong answer, even if it is the same one repeated. */
 const pausesMs = [1000, 5000];
 /** A person waits. Less than the time-out of a single call, so that a call that hung is not repeated. */
 const withinMs = 14_000;
-
-/** A gateway's statuses for a broker that gave it no answer (RFC 9110 sections 15.6.3 and 15.6.5). */
-const unanswered: ReadonlySet<number> = new Set([502, 504]);
 
 /**
  * Makes a call, and repeats it if the broker cannot take it now (503) or gives no answer. If the broker did process the
@@ -30,7 +27,7 @@ export async function callWithRetries(
       if (isBroken && isInTime()) return null;
       throw error;
     });
-    const isLost = answer === null || unanswered.has(answer.status);
+    const isLost = answer === null || isUnanswered(answer);
     if (answer !== null && (!(isLost || answer.status === 503) || !isInTime())) return answer;
     const fault = isLost ? "gave no answer" : "cannot take it now";
     if (at === 0)

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { refuses } from "../test/test-wallet.ts";
-import { call, elementsOf, membersOf, requireSecure, type Call } from "./transport.ts";
+import {
+  call,
+  elementsOf,
+  membersOf,
+  refusalOfAnswer,
+  requireSecure,
+  type Call,
+} from "./transport.ts";
 
 const url = "https://shop.example/x";
 const unusable: [() => Response, string][] = [
@@ -20,6 +27,17 @@ await test("only whoever was sent something is said to have been told", async ()
       const calling = call(async () => answer(), given);
       await refuses(calling, "unreachable", new RegExp(`^shop\\.example ${told}${fault}$`));
     }
+});
+
+await test("the word of a gateway that got no answer is nobody's refusal", () => {
+  for (const [status, code, message] of [
+    [502, "unreachable", "gave no answer (status 502)"],
+    [504, "unreachable", "gave no answer (status 504)"],
+    [500, "broker_refused", "refuses: status 500"],
+  ] as const) {
+    const refusal = refusalOfAnswer(url, { status, text: "<html>" });
+    assert.deepEqual([refusal.code, refusal.message], [code, `shop.example ${message}`]);
+  }
 });
 
 await test("a call takes no cookies and no referrer along, and follows nothing", async () => {

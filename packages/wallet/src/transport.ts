@@ -118,8 +118,17 @@ function isWithin(value: unknown, depth: number): boolean {
   return depth > 0 && Object.values(value).every((each) => isWithin(each, depth - 1));
 }
 
+/** What a gateway answers where the broker behind it gave it no answer (RFC 9110 sections 15.6.3 and 15.6.5). */
+const gatewayStatuses: ReadonlySet<number> = new Set([502, 504]);
+
+/** Whether it is the word of a gateway alone: the other side may have taken what was sent. */
+export const isUnanswered = ({ status }: CallAnswer): boolean => gatewayStatuses.has(status);
+
 /** What an unsuccessful answer says, from the service's envelope if it has one. */
-export function refusalOfAnswer(url: string, { status, text }: CallAnswer): WalletRefusal {
+export function refusalOfAnswer(url: string, answer: CallAnswer): WalletRefusal {
+  const { status, text } = answer;
+  if (isUnanswered(answer))
+    return new WalletRefusal("unreachable", `${hostOf(url)} gave no answer (status ${status})`);
   const { error } = membersOf(text);
   const { reason, message } = isRecord(error) ? error : {};
   const said = typeof message === "string" ? message.slice(0, 300) : `status ${status}`;
