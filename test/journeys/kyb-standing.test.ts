@@ -198,9 +198,12 @@ test("a move by the operator waits 30 days, and any member cancels it", async ()
   const old = await world.found({ members: ["finn", "gail"] });
   const next = await world.found({ members: ["gail"], name: "Muster Neu AG" });
   const { address } = old;
-  assert.equal((await svc("business", "move", address, "--to", next.address)).status, 0);
-  const again = await svc("business", "move", address, "--to", next.address);
-  assert.match(again.err, /a move of this business is announced already; take it back first/);
+  const announced = await svc("business", "move", address, "--to", next.address);
+  assert.equal(announced.status, 0);
+  await world.advance(1);
+  assert.deepEqual(await svc("business", "move", address, "--to", next.address), announced);
+  const other = await svc("business", "move", address, "--to", world.business.address);
+  assert.match(other.err, /another move of this business is announced already; take it back/);
   const { move } = await world.businessOf("finn", address);
   const { keepNonce, endsAt } = move as { keepNonce: number; endsAt: number };
   assert.ok(Math.abs(endsAt - world.ctx.clock.now() - 30 * day) < 60);

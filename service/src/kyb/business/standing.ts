@@ -124,7 +124,8 @@ export async function reinstateBusiness(
 
 /**
  * Announces that a business goes on in another wallet, where its own members cannot decide it any more: 30 days'
- * notice, in which any member can cancel it by a signature (decisions section 6, Wallet move).
+ * notice, in which any member can cancel it by a signature (decisions section 6, Wallet move). The same again is the
+ * move that was announced before.
  *
  * @returns when it takes effect
  * @throws {Problem} business_not_found, invalid_request, too_many
@@ -141,11 +142,13 @@ export async function announceMove(
     const next = await getBusiness(tx, given.successor);
     if (!mayGoOnIn(next, business))
       throw invalidRequest("the successor is another active business of the same environment");
+    const [announced] = await store.listMoves(tx, [address]);
+    if (announced?.successor === next.address) return announced;
     const endsAt = ctx.clock.now() + moveNoticeSeconds;
     const move = { business: address, successor: next.address, endsAt, keepNonce: nonce };
     if (!(await store.insertMove(tx, move, ctx.clock.now())))
       throw new Problem("too_many", {
-        message: "a move of this business is announced already; take it back first",
+        message: "another move of this business is announced already; take it back first",
       });
     const details = { successor: next.address, endsAt };
     await ctx.audit.record(tx, { actor, action: "business.move", subject: address, details });
