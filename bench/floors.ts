@@ -14,7 +14,7 @@ const signatures = 1_000;
 /** As long as what is signed of an access token. */
 const signedBytes = 600;
 
-/** What is left without any code of ours: rows to read beside those that they bound. */
+/** The cost without any code of ours: lower bounds for other rows. */
 export async function benchFloors(answer: HttpAnswer): Promise<Row[]> {
   return [...(await benchBareHttp(answer)), benchSignatures()];
 }

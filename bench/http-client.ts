@@ -34,7 +34,7 @@ async function send(url: string, call: HttpCall = {}): Promise<HttpAnswer> {
       body === undefined ? headers : { "content-length": Buffer.byteLength(body), ...headers },
   });
   outgoing.on("error", (error: NodeJS.ErrnoException) => {
-    // The other side ends a connection that was idle for long, maybe in the moment in which it is used again.
+    // The other side closes idle connections, perhaps in the very moment in which one is used again.
     if (outgoing.reusedSocket && error.code === "ECONNRESET") resolve(send(url, call));
     else reject(error);
   });

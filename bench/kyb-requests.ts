@@ -34,7 +34,7 @@ export interface RequestPlan {
 }
 
 export const fullRequests: RequestPlan = { lone: 200, open: 1000, members: 25 };
-/** Too few for figures; tells that everything runs. */
+/** Too few for figures; shows that everything runs. */
 export const shortRequests: RequestPlan = { lone: 20, open: 50, members: 25 };
 
 export interface RequestCosts {
@@ -166,7 +166,7 @@ async function measureAll(
   const create = await cost(plan.open, async () =>
     forEachOf(large, concurrency, async (business) => ask(bench, business)),
   );
-  // They go out 50 a second, and are no part of the reading of an inbox.
+  // The events go out at 50 a second, and are not part of what reading an inbox costs.
   await announced;
   await cluster.vacuum();
   const majority = Math.floor(plan.members / 2) + 1;

@@ -22,7 +22,7 @@ interface CheckPlan {
   readonly usersCount: number;
   readonly batchSize: number;
   readonly rounds: number;
-  /** Until the machine code has settled. */
+  /** Rounds that are not counted, until V8 has compiled the hot code. */
   readonly warmUpRounds: number;
 }
 
@@ -122,7 +122,7 @@ async function measureRounds(
   return medianCost(costs);
 }
 
-/** Asked one after the other every question pays for the database's wake-ups; there its CPU is printed. */
+/** One at a time, every question pays for waking the database, so the CPU with the database is printed, not judged. */
 function rowsOf(name: string, cost: Cost, concurrency: number): Row[] {
   const target = { kind: "at-most", most: Number(msMost.toFixed(3)) } as const;
   const [unit, peer] = ["ms", null] as const;

@@ -283,7 +283,7 @@ async function openReceivers(receiversCount: number): Promise<Receivers> {
   };
 }
 
-/** Waits until the service has kept all ends. */
+/** Waits until the service has stored the outcome of every delivery. */
 async function settled(ctx: Ctx): Promise<void> {
   while ((await readBacklog(ctx.db)).count > 0) await pause(10);
 }

@@ -17,14 +17,14 @@ import { buyForRound, type KycParties, seedParties } from "./kyc-wallets.ts";
 import { forEachOf, median } from "./load.ts";
 import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
 
-/** Orders in a batch, how long it stays open for them, and how often how many batches are measured. */
+/** How many orders a batch has, for how long it stays open, and how many batches are measured. */
 interface Shape {
   readonly size: number;
   readonly windowSeconds: number;
   readonly turns: number;
-  /** Of one turn: where batches are small and counters coarse, several are one measurement. */
+  /** Batches of one turn: several small ones are one measurement, because the counters are coarse. */
   readonly batches: number;
-  /** None, or so many that they fill a batch, or else the window passes first. */
+  /** Orders before the first turn: none, or enough to fill a batch, which otherwise waits for its window. */
   readonly warmUp: number;
 }
 
@@ -43,7 +43,7 @@ export const fullPlan: OrderPlan = {
   finishedCounts: [10_000, 1_000_000],
 };
 
-/** Too few for figures; tells that everything runs. */
+/** Too few for figures; shows that everything runs. */
 export const shortPlan: OrderPlan = {
   shapes: [
     { size: 1, windowSeconds: 0, turns: 1, batches: 3, warmUp: 10 },

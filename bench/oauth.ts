@@ -16,7 +16,7 @@ export interface Tokens {
   readonly refresh: string;
 }
 
-/** What the bench goes on with. @throws Error when an id token or a refresh token is missing: then less was done than is claimed */
+/** The tokens in an answer. @throws Error when an id token or refresh token is missing: less was done than is claimed */
 export function tokensOf({ body }: HttpAnswer): Tokens {
   const {
     access_token: access,

@@ -49,7 +49,7 @@ export async function measure<Result>(
   return { cost, result };
 }
 
-/** The middle of each figure. */
+/** The median of each figure. */
 export function medianCost(costs: readonly Cost[]): Cost {
   return {
     serverMs: median(costs.map(({ serverMs }) => serverMs)),

@@ -58,7 +58,7 @@ export function cellsOf(row: Row): string[] {
 
 export const columnNames = ["", "svc", "oidc-provider", "ratio", "target", "verdict"];
 export const kybColumnNames = ["", "svc", "Safe 1.5.0", "ratio", "target", "verdict"];
-/** Where each row says itself what stands beside it. */
+/** For tables in which each row says itself what it is compared with. */
 export const kycColumnNames = ["", "svc", "beside", "ratio", "target", "verdict"];
 
 function targetText({ target, unit }: Row): string {

@@ -16,7 +16,7 @@ const batchSizes = {
   readKeys: 16_000,
 };
 
-/** Until the machine code has settled: batches of the full size that are not counted. */
+/** Batches of the full size that are not counted, until V8 has compiled the hot code. */
 const warmUpBatches = 3;
 
 /** What one batch of each kind cost, for one party. */

@@ -19,7 +19,7 @@ import type { StreamRequest } from "./stream-holder.ts";
 export const streamsCount = 10_000;
 const warmUpPages = 1000;
 const pushes = 200;
-/** Until what was allocated on the way has been collected, or counts. */
+/** How long temporary memory has to be collected; what is left then counts. */
 const settleMs = 2000;
 
 /** What a waiting page costs in memory while many wait, and how fast one of them hears of its approval. */

@@ -22,8 +22,8 @@ export async function openDemoWallet(
 }
 
 /**
- * Collects a person's verified fields into the wallet of the command line: after 30 days the service has neither values
- * that nobody collected nor their fields any more, and a demo world is often older, or its clock is moved.
+ * Collects a person's verified fields into the wallet of the command line: after 30 days the service deletes fields that
+ * nobody collected, and a demo world is often older, or its clock is moved.
  */
 export async function collectFields(
   service: Service,

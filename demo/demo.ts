@@ -56,7 +56,7 @@ async function start(): Promise<void> {
     onFault: (error) => service.ctx.log.warn({ err: error }, "the shop reports a fault"),
   });
   const stopped = started();
-  // As `serve` does: the start after a kill is quick too.
+  // As `serve` does, so that the next start is quick even after a kill.
   flushCompileCache();
   announce(`shop      ${shop.url}`);
   announce(`docs      ${service.baseUrl}/openapi.json`);

@@ -21,8 +21,8 @@ export function readJson(path: string): unknown {
 }
 
 /**
- * Written under another name, flushed to the disk and then renamed, so that a start that is killed, or that a power cut
- * ends, leaves a complete file or none. The next write takes the place of what it left under the other name.
+ * Writes under another name, flushes to the disk and then renames, so that a start that ends by a kill or a power cut
+ * leaves a complete file or none. The next write replaces what is left under the other name.
  */
 export function writeJson(path: string, value: unknown): void {
   const draft = `${path}.new`;

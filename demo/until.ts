@@ -6,8 +6,8 @@ interface Patience {
 }
 
 /**
- * Far longer than the transactions of a first start take on the embedded chain, also where neighbours take the
- * processors: it says that what never comes does not come, not how soon the rest does.
+ * Far longer than the transactions of a first start take on the embedded chain, even on a busy machine: it is a limit
+ * for what never happens.
  */
 const embedded: Patience = { withinMs: 120_000, pollMs: 25 };
 /**

@@ -11,11 +11,11 @@ export interface Anvil extends AsyncDisposable {
   readonly url: string;
   readonly chainId: number;
   rpc<T = unknown>(method: string, params?: readonly unknown[]): Promise<T>;
-  /** Empty or not, so many blocks. */
+  /** Mines this many blocks, which are empty if nothing waits. */
   mine(blocks?: number): Promise<void>;
-  /** Replaces the newest blocks by as many empty ones; what was in them is in the pool no more. */
+  /** Replaces the newest blocks by as many empty ones; their transactions do not return to the pool. */
   reorganise(depth: number): Promise<void>;
-  /** Between a transaction that is sent and its block lies a `mine`, or none. */
+  /** Whether a transaction that is sent gets its block at once, or waits for `mine`. */
   setAutomine(on: boolean): Promise<void>;
 }
 
@@ -25,14 +25,14 @@ const binary = (): string => {
   return join(import.meta.dirname, `../node_modules/${name}/bin/anvil`);
 };
 
-/** A node that is slower hangs: then its test fails and says so, rather than wait until the runner ends it. */
+/** A slower node counts as hanging, so that its test fails with a message before the runner ends it. */
 const patienceMs = 60_000;
 
 /**
- * Starts one that mines by itself until told otherwise, and that keeps the state of 64 blocks. A block is final once two
- * epochs lie above it, each of so many slots.
+ * Starts a node that mines by itself until told otherwise, and that keeps the state of 64 blocks. A block is final once
+ * two epochs of `slotsPerEpoch` blocks lie above it.
  *
- * @param options.behind another node of the same chain: it has the blocks that this one has now, and goes its own way
+ * @param options.behind the new node begins with the blocks that this one has now, then goes its own way
  */
 export async function startAnvil(
   options: { chainId?: number; slotsPerEpoch?: number; behind?: Pick<Anvil, "url"> } = {},
@@ -109,7 +109,7 @@ interface Call {
 
 const passAll = (): Fault => "pass";
 
-/** Stands before a chain's node and may hang, break or lie. */
+/** Opens a proxy before a chain's node that may hang, break or lie. */
 export async function openGate(anvil: Anvil): Promise<Gate> {
   let decide: (method: string, params: readonly unknown[]) => Fault = passAll;
   const calls = new Map<string, number>();

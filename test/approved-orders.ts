@@ -27,7 +27,7 @@ import { findOrder } from "../service/src/kyc/order-store.ts";
 import { settlementFinalHandlers, settleOrders } from "../service/src/kyc/settlement.ts";
 import * as store from "./approved-orders-store.ts";
 
-/** Orders on their way over the chain, of which there is what comes back. */
+/** Orders under settlement, without a chain: `mine` makes up what a chain would report. */
 export interface TestSettlement extends AsyncDisposable {
   readonly ctx: KycContext;
   readonly world: TestCredentials;
@@ -39,20 +39,20 @@ export interface TestSettlement extends AsyncDisposable {
   /**
    * Makes orders that their user approved just now.
    *
-   * @param data.packageId another than the first
-   * @param data.isUnsigned for whoever needs many and looks at no signature, which takes a millisecond
+   * @param data.packageId default: the first package
+   * @param data.isUnsigned leaves the signatures out, which take a millisecond each: for tests that need many orders
    */
   approve(
     count: number,
     data?: { infos?: string; packageId?: string; isUnsigned?: boolean },
   ): Promise<store.TestOrder[]>;
-  /** Settles when the window of the batch is over. */
+  /** Moves the time past the window of the batch, and settles. */
   readonly closeBatch: () => Promise<void>;
   /** The status of an order, and why it failed if it did. */
   readonly statusOf: (order: store.TestOrder) => Promise<string>;
   /** Another package of the same domain. @returns its id */
   addPackage(): Promise<string>;
-  /** The chain takes everything that is queued, with this end. */
+  /** Makes everything that is queued final, with this status. */
   mine(status?: FinalTransaction["status"]): Promise<FinalTransaction[]>;
 }
 

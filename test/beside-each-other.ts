@@ -4,12 +4,12 @@ type Work = (t: TestContext) => Promise<void>;
 
 /**
  * Tests that mostly wait, for blocks and for processes, and share nothing: each has a database, a chain and processes of
- * its own. One after the other they would hold a place of the run for as long as all their waits together.
+ * its own. One after the other they would occupy a process of the run for as long as all their waits together.
  */
 export interface Beside {
   /** As `test` of `node:test`. */
   readonly test: (name: string, work: Work) => void;
-  /** Runs what was given, so many at once. */
+  /** Runs the tests that were given, this many at once. */
   readonly run: (atOnce: number) => void;
 }
 

@@ -29,11 +29,11 @@ type Approval = Parameters<typeof approvalDigest>[0];
 export interface Acting {
   readonly name: string;
   readonly business?: TestBusiness;
-  /** Of what the approval names. */
+  /** Members to replace in the message that the approval names. */
   readonly message?: Partial<LoginMessage>;
-  /** Of what is signed around it. */
+  /** Members to replace in the approval that is signed. */
   readonly approval?: Partial<Approval>;
-  /** Of the part that is sent. */
+  /** Members to replace in the part that is sent. */
   readonly sent?: Record<string, unknown>;
 }
 
@@ -99,7 +99,7 @@ export async function answerAs(
   return post(claimed.connection, await answerOf(world, page, { claimed, acting }));
 }
 
-/** Its body. */
+/** The body of that answer. */
 export async function answerOf(
   world: KybWorld,
   page: OpenPage,

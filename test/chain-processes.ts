@@ -34,9 +34,9 @@ export interface SettlingProcess extends AsyncDisposable {
   readonly done: FinalTransaction[];
   /** One run of the outbox. */
   work(): Promise<void>;
-  /** Queues a settlement with a root of its own; bytes behind it make it dearer, and the contract reads none of them. */
+  /** Queues a settlement with a root of its own; `extraBytes`, which the contract does not read, make it cost more. */
   queue(subjectId: string, options?: { extraBytes?: number; kind?: string }): Promise<string>;
-  /** One run as another node serves it: for faults between the process and its chain. */
+  /** One run of the outbox with these functions of the node replaced, for faults between the process and its chain. */
   workWith(node: Partial<Chain["node"]>): Promise<void>;
 }
 
@@ -115,7 +115,7 @@ export async function handOverRegistry(
   await send(heir, encodeFunctionData({ abi, functionName: "acceptDefaultAdminTransfer" }));
 }
 
-/** The embedded one is of a class, whose methods no spread takes along. */
+/** The embedded node is an instance of a class, whose methods a spread would lose. */
 function plainNode({ node }: Chain): Chain["node"] {
   return {
     readChainId: async () => node.readChainId(),

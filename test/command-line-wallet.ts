@@ -19,7 +19,7 @@ interface Ran {
   readonly line: string;
 }
 
-/** Runs with the code that a page shows, and with the next where this machine was too slow: a code lives for seconds. */
+/** Runs with the code that a page shows, and again with the next one if it has expired: a code lives for seconds. */
 export async function runWithCode<R extends Pick<Ran, "line">>(
   read: () => Promise<string>,
   run: (link: string) => Promise<R>,

@@ -1,18 +1,18 @@
 // Gates in a test's own database that hold a process inside one of its steps: triggers that wait for a lock of the test,
-// at the statement or at its commit. So the process is surely there when it dies. Who comes by an
-// open one keeps nothing of it: it can be closed behind it.
+// at the statement or at its commit. So the process is certainly there when it is killed. A process that passes an open
+// gate releases its lock at once, so that the gate can be closed behind it.
 import { Client } from "pg";
 import { until } from "./patience.ts";
 
 export interface CrashPoint {
   readonly name: string;
-  /** The write that the step cannot do without. */
+  /** A write that the step always makes, as the event of a trigger: `update on kyc_order`. */
   readonly on: string;
-  /** Of the rows written, this step's alone. */
+  /** The condition that only the rows of this step meet. */
   readonly when: string;
   /**
-   * Somebody waits for its end, or the world outside has seen it: then its commit without a word to them is what differs.
-   * For the others that is where the next step begins.
+   * True if somebody waits for the step, or it has an effect outside. Then the process dies at its commit, which still
+   * takes effect, before anybody is told. For other steps that is the same as a death where the next step begins.
    */
   readonly isSeen?: true;
 }
@@ -43,8 +43,8 @@ const gateClass = { statement: 7_355_901, commit: 7_355_902 };
  * Puts every gate into the database, open.
  *
  * @param of.processName what connections of those processes are called
- * @param of.isEndless whoever stands at a gate stays there, longer than the service waits for a lock; else it asks again
- * after that, and comes by gates that were closed behind it
+ * @param of.isEndless a process stays at a gate for longer than the service waits for a lock; otherwise it tries again
+ * after that time, and meets gates that were closed behind it
  */
 export async function openGates(
   databaseUrl: string,
@@ -89,7 +89,7 @@ export async function openGates(
     },
     async open(...reached) {
       for (const point of reached) {
-        // Where a statement is its own transaction it would be carried out after its client's end.
+        // Otherwise a statement that is its own transaction would be carried out after its client's death.
         if (timeOf(point) === "statement")
           for (const pid of await waiting(point))
             await client.query("select pg_terminate_backend($1)", [pid]);
@@ -109,7 +109,7 @@ export async function openGates(
   };
 }
 
-/** Something that comes to a point. */
+/** Work that leads to a point. */
 export interface Stop<T> {
   readonly point: CrashPoint;
   /** Before the gate is closed. */
@@ -118,8 +118,8 @@ export interface Stop<T> {
 }
 
 /**
- * Lets the works come to their points, and kills the process that is held at all of them. Those of the last step come
- * first: the gates of the steps before are open for them.
+ * Lets the works come to their points, then kills the process, which is held at all of them. The work of the last step
+ * goes first, while the gates of the steps before are still open.
  *
  * @returns the works, which go on
  */
@@ -138,7 +138,7 @@ export async function killAt<T>(
     await gates.untilReached(stop.point);
   }
   const points = stops.map(({ point }) => point);
-  // Who was held for 5 s may have given up on the lock, and comes again.
+  // A process that was held for 5 s may have given up on the lock and be on its way here again.
   for (const point of points) await gates.untilReached(point);
   await kill();
   await gates.open(...points);

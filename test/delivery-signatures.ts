@@ -1,5 +1,5 @@
-// Deliveries as receivers check them who know nothing of our code: by the stock libraries, and by code written from the
-// service document alone. The moment of the check is the one that the delivery itself names, because the time of a test
+// Checks deliveries as receivers do who know nothing of our code: by the stock libraries, and by code written from the
+// service document alone. The time of the check is the one that the delivery itself names, because the time of a test
 // world is moved; how far the two may differ has its own tests.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";

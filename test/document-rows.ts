@@ -1,5 +1,5 @@
-// The tables of the service document and of its decisions as tables of tests: every row is a test that bears its name
-// and is filed by its status, and says which tests show it. What the reference of routes promises is looked for there.
+// The tables of the service document and of its decisions as tables of tests: every row is a test of the same name, and
+// lists the tests that show it. `checkPromised` finds routes and refusals of the reference that no row is about.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Calls in thousands: Node's fetch opens a connection for each once a single answer has closed one.
+// For thousands of calls: once a single answer has closed its connection, Node's fetch opens a new one for each call.
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { buffer } from "node:stream/consumers";
@@ -11,7 +11,7 @@ export interface Asked {
 
 const withoutBody = new Set([204, 304]);
 
-/** Sends these header lines and no others that say anything, and answers as it comes, redirects too; for 5 s at most. */
+/** Sends these headers and no others of its own choice; returns any answer, redirects too; waits for at most 5 s. */
 export async function askPlainly(
   url: string,
   { method = "GET", headers = {}, body }: Asked = {},

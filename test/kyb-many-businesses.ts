@@ -17,7 +17,7 @@ export async function insertBusinesses(
     (): Address => `0x${randomBytes(20).toString("hex")}`,
   );
   for (const address of businesses) await insertBusiness(world, { address, names: members, rule });
-  // As many at once as a service takes well.
+  // A hundred at once, which a service still answers in time.
   for (let at = 0; at < count; at += 100) await world.issueRecords(businesses.slice(at, at + 100));
   return businesses;
 }

@@ -1,6 +1,6 @@
-// A merchant's end of webhooks: takes what comes, answers as told, and waits for one event. At its end every delivery must
-// have the form that the document of the API tells, and have been good for the stock libraries under one of the secrets
-// that the merchant was shown.
+// A merchant's receiver of webhooks: takes deliveries, answers as told, and waits for one event. When it closes, every
+// delivery must have had the form that the document of the API describes, and a signature that the stock libraries accept
+// under one of the secrets that the merchant was shown.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,9 +12,9 @@ import { checkWebhookForm } from "./webhook-forms.ts";
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly received: readonly SignedDelivery[];
-  /** @param text what it says besides, by default nothing */
+  /** @param text the body of its answers, by default empty */
   setStatus(status: number, text?: string): void;
-  /** Takes the secret of an answer to PUT or `rotate-secret` for one of its own; of those the check at the end is. */
+  /** Adds the secret in an answer to PUT or `rotate-secret` to those that the check at the end accepts. */
   trust(secret: unknown): void;
   /** The first delivery of the event; waits for it. */
   arrivalOf(eventId: string): Promise<SignedDelivery>;
@@ -61,7 +61,7 @@ export async function openReceiver(): Promise<Receiver> {
   };
 }
 
-/** @throws {AggregateError} where no secret is the delivery's */
+/** @throws {AggregateError} if the delivery is signed with none of the secrets */
 function checkSignatures(delivery: SignedDelivery, secrets: readonly string[]): void {
   const faults: unknown[] = [];
   for (const secret of secrets) {

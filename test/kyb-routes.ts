@@ -3,7 +3,7 @@
 /** What an organization needs for a route. */
 export type Needed = "kyb:read" | "kyb:data-request" | "kyb:signature";
 
-/** What each route takes. A route that is not here fails the first test: nobody adds one without saying who may call it. */
+/** What each route needs. A route that is missing here fails a test: nobody adds one without saying who may call it. */
 export const matrix: Record<string, Needed> = {
   "GET /api/v1/kyb/status/{wallet}": "kyb:read",
   "GET /api/v1/kyb/verify/{wallet}": "kyb:read",
@@ -16,7 +16,7 @@ export const matrix: Record<string, Needed> = {
   "POST /api/v1/kyb/webhook-endpoint/rotate-secret": "kyb:read",
   "POST /api/v1/kyb/webhook-endpoint/reactivate": "kyb:read",
   "POST /api/v1/kyb/webhook-endpoint/test": "kyb:read",
-  // Of events of requests only those that it may make.
+  // Lists only events of requests that the organization may make.
   "GET /api/v1/kyb/events": "kyb:read",
   "GET /api/v1/kyb/events/{id}/deliveries": "kyb:read",
   "POST /api/v1/kyb/events/{id}/redeliver": "kyb:read",
@@ -41,11 +41,11 @@ export const matrix: Record<string, Needed> = {
   "GET /api/v1/kyb/signature-requests/{id}/deliveries": "kyb:signature",
   "POST /api/v1/kyb/signature-requests/{id}/redeliver": "kyb:signature",
   "POST /api/v1/kyb/signature-requests/offers": "kyb:signature",
-  // Of an offer of either kind whoever may make one of that kind.
+  // An offer of either kind is for organizations that may make one of that kind.
   "GET /api/v1/kyb/offers/{id}": "kyb:read",
   "POST /api/v1/kyb/offers/{id}/cancel": "kyb:read",
 };
 
-/** Whether a route, by method and path, is one of the wallets of members. */
+/** Whether a route, by method and path, is one that the wallets of members call. */
 export const isOfMembers = (route: string): boolean =>
   /\/w\/(?:inbox|votes|businesses|f\/|push)/.test(route);

@@ -23,7 +23,7 @@ export interface SignatureWorld extends KybWorld {
   readonly reader: PublicClient;
   /** Asks for a signature; what is not given is as in {@link someText}. */
   askSignature(changed?: Record<string, unknown>, options?: AskOptions): Promise<Answer>;
-  /** The same, and its id. */
+  /** Asks, and returns the id of the request. */
   begin(changed?: Record<string, unknown>, options?: AskOptions): Promise<string>;
   /** Waits until the request has this status. */
   reach(id: string, status: string, apiKey?: string): Promise<Record<string, unknown>>;

@@ -23,7 +23,7 @@ interface Approvers {
   readonly validUntil: number;
 }
 
-/** A transaction of somebody whom nobody knows. */
+/** Sends a transaction as somebody whom the service does not know. */
 export async function callAsStranger({ ctx }: KybWorld, to: Address, data: Hex): Promise<void> {
   const account = privateKeyToAccount(generatePrivateKey());
   const raw = await account.signTransaction({
@@ -39,7 +39,7 @@ export async function callAsStranger({ ctx }: KybWorld, to: Address, data: Hex):
   await ctx.chain.node.submit([raw]);
 }
 
-/** The first act of a wallet, as anybody may hand it over once these members approved it. */
+/** The call that carries out the first act of a wallet, which anybody may send once these members approved it. */
 export async function firstActCall(
   world: KybWorld,
   act: { business: Address; operation: GovernanceOperation; signature: string; arguments: Hex },
@@ -52,7 +52,7 @@ export async function firstActCall(
   return (await loadWalletCalls()).govern(operation, args, approvals);
 }
 
-/** The recording of a hash that these members approved. */
+/** The call that records a hash which these members approved. */
 export async function recordCall(
   world: KybWorld,
   { business, hash }: { business: Address; hash: Hex32 },

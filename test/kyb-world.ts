@@ -54,7 +54,7 @@ export interface KybWorld extends World {
   person(name: string): Identity;
   /** Founds another business and waits until it is active. */
   found(options?: FoundOptions): Promise<TestBusiness>;
-  /** The first step alone: what the founder sends. */
+  /** Only the first step of a founding: what the founder sends. */
   askFounding(options?: FoundOptions): Promise<Answer>;
   /** A call with the API key, or with what is given. */
   call(method: "GET" | "POST" | "PUT", path: string, options?: CallOptions): Promise<Answer>;
@@ -66,9 +66,9 @@ export interface KybWorld extends World {
     options?: CallOptions,
   ): Promise<Answer>;
   inboxOf(name: string): Promise<InboxItem[]>;
-  /** Approves or rejects what lies in the inbox of the person, as an honest wallet would. */
+  /** Approves or rejects an item in the inbox of the person, as an honest wallet would. */
   voteAs(name: string, id: string, options?: VoteOptions): Promise<Answer>;
-  /** Waits until it lies in the inbox of the person. */
+  /** Waits until an item is in the inbox of the person. */
   findVote(name: string, id: string): Promise<InboxItem>;
   /** A business as one of its members sees it. */
   businessOf(name: string, address?: Address): Promise<Record<string, unknown>>;
@@ -78,7 +78,7 @@ export interface KybWorld extends World {
     request: Record<string, unknown>,
     options?: { business?: Address; voters?: readonly string[] },
   ): Promise<string>;
-  /** Voting members, for a change of the charter. @param more differs from the usual for all of them */
+  /** Voting members, for a change of the charter. @param more replaces members of each entry */
   rosterOf(names: readonly string[], more?: object): object[];
   /** Waits until the service has followed the wallet to this epoch. */
   reachEpoch(address: Address, epoch: number): Promise<Business>;
@@ -140,16 +140,16 @@ export interface InboxItem {
 export interface VoteOptions {
   /** Default: approve. */
   readonly vote?: "approve" | "reject";
-  /** Optional fields that go. Default: those fixed, else none. */
+  /** Optional fields that are released. Default: those that another vote fixed, else none. */
   readonly optional?: readonly string[];
-  /** Of what is signed. */
+  /** Members of the approval to replace before it is signed. */
   readonly changed?: Partial<Parameters<typeof approvalDigest>[0]>;
-  /** Of what is sent. */
+  /** Members of the body to replace before it is sent. */
   readonly sent?: Record<string, unknown>;
   /** Whose key signs. */
   readonly signer?: Identity;
   readonly baseUrl?: string;
-  /** Where it is known already. */
+  /** The item, if it is known already; else it is looked for in the inbox. */
   readonly item?: InboxItem;
 }
 

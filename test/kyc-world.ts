@@ -229,9 +229,9 @@ export interface ShareOptions {
   /** Default: date of birth and e-mail. */
   readonly fields?: readonly string[];
   readonly signer?: Identity;
-  /** Of what is signed. */
+  /** Members of the `Share` to replace before it is signed. */
   readonly changed?: Partial<Parameters<typeof shareDigest>[0]>;
-  /** Of what is sent. */
+  /** Members of the result to replace before it is sent. */
   readonly sent?: Record<string, unknown>;
 }
 
@@ -273,7 +273,7 @@ export async function approve(
   return post(opened.connection, shareResult(person, opened, options));
 }
 
-/** What a wallet sends that declines. */
+/** What a wallet sends to decline. */
 export function declineResult(signer: Identity, link: unknown): Record<string, unknown> {
   const { connection, id } = scanRequest(link);
   const digest = declineDigest({ request: id, connection });

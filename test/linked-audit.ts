@@ -2,7 +2,7 @@ import { chainAudit } from "../service/src/platform/audit/audit.ts";
 import { sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
-/** Links every entry. Transactions of other tests on the same server hold the horizon back for a moment. */
+/** Links every entry. It may take several tries, while transactions of other tests on the same server hold it back. */
 export async function chainAll(ctx: Parameters<typeof chainAudit>[0]): Promise<void> {
   await until("entries are linked", async () => {
     await chainAudit(ctx);

@@ -1,4 +1,4 @@
-// Two things at the same instant: one is held by a row, and the other begins only once the first waits there.
+// For tests of two things at the same instant: one is held by a locked row, and the other begins once the first waits.
 import { type Db, type Queryable, sql } from "../service/src/platform/database/db.ts";
 import { until } from "./patience.ts";
 
@@ -10,9 +10,9 @@ interface BlockedSession {
 }
 
 /**
- * The sessions of this database that wait for a lock. One that was granted its lock counts no more, although
- * `pg_stat_activity` alone says that it waits until it has woken up. Not asked inside a transaction, which is shown the
- * sessions of its first look until it ends: those that connect later are missing.
+ * The sessions of this database that wait for a lock. A session that was granted its lock no longer counts, although
+ * `pg_stat_activity` shows it as waiting until it has woken up. Not to be called inside a transaction, which sees the
+ * sessions of its first query until it ends, and none that connect later.
  */
 export async function listBlocked(db: Db): Promise<BlockedSession[]> {
   return db.query<BlockedSession>(sql`
@@ -22,11 +22,11 @@ export async function listBlocked(db: Db): Promise<BlockedSession[]> {
 }
 
 /**
- * Resolves once so many sessions wait for what `holder` has locked, one behind the other or side by side. Jobs that wait
- * for each other meanwhile do not count.
+ * Resolves once enough sessions wait for what `holder` has locked, one behind the other or side by side. Jobs that wait
+ * for each other do not count.
  *
  * @param db asks outside the transaction, as {@link listBlocked} does
- * @param waiting how many, or the calls that are to wait: one that ends meanwhile never will, which is said at once
+ * @param waiting how many, or the calls that should wait: if one of them ends instead, this fails at once
  */
 export async function untilBlocked(
   db: Db,
@@ -53,7 +53,7 @@ async function pidOf(holder: Queryable): Promise<number> {
   return own?.pid ?? 0;
 }
 
-/** What the sessions are doing that wait for this one, or for one that waits for it. */
+/** The queries of the sessions that wait for this one, directly or behind others. */
 async function listBehind(db: Db, pid: number): Promise<{ query: string }[]> {
   return db.query<{ query: string }>(sql`
     with recursive behind (pid) as (
@@ -66,10 +66,10 @@ async function listBehind(db: Db, pid: number): Promise<{ query: string }[]> {
 }
 
 /**
- * Resolves once a session waits for what `holder` has locked, in a statement that contains one of the parts: jobs of the
- * world may wait there too.
+ * Resolves once a session waits for what `holder` has locked, in a statement that contains one of the parts, by which it
+ * is told from jobs of the world that may wait there too.
  *
- * @param call what is to wait: if it ends meanwhile it never will, which is said at once
+ * @param call what should wait: if it ends instead, this fails at once
  */
 export async function untilBlockedBehind(
   db: Db,
@@ -116,9 +116,9 @@ export async function untilBlockedAt(db: Db, part: string): Promise<void> {
 }
 
 /**
- * Resolves once every transaction that had written or locked rows of this database when it was called is over. Asked
- * after a test's own purge, which passes over rows that somebody holds: the jobs of a world begin the same purge when its
- * time is moved beyond their pause.
+ * Resolves once every transaction is over that had written or locked rows of this database when this was called. To be
+ * called after a test's own purge, which skips rows that somebody holds: the jobs of a world may run the same purge at
+ * that time, because the test has moved the clock beyond their pause.
  */
 export async function untilWritersEnd(db: Db): Promise<void> {
   const listWriters = async (): Promise<string[]> => {

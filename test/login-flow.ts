@@ -47,7 +47,7 @@ export function authorizationUrl(
 /** What a page offers to wallets. */
 export interface Hooks {
   readonly loginId: string;
-  /** Text of the QR code that the page shows now: it changes as in a browser, whatever a test does to the service's clock. */
+  /** Text of the QR code that the page shows now. It rotates by this machine's clock, even if a test moves the service's. */
   readonly qr: string;
   readonly sameDevice: string;
 }
@@ -109,7 +109,7 @@ export function hooksOf(html: string): Hooks {
 
 const stepMs = 4000;
 
-/** A code lives for seconds: on a busy machine it may be over before a test has claimed it. */
+/** The code rotates as in a browser: on a busy machine the first one may expire before a test has claimed it. */
 function rotating(html: string, first: string): () => string {
   const openedMs = performance.now();
   const data = attributeOf(html, /data-login="([^"]+)"/);

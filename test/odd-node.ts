@@ -1,4 +1,4 @@
-// What nodes lack, and how some spell their answers: for a gate before the chain of a test.
+// Nodes that lack methods, or spell their answers in other ways: for a gate before the chain of a test.
 import { isRecord } from "@svc/protocol";
 import type { Gate } from "./anvil.ts";
 

@@ -1,5 +1,5 @@
-// What holds of every order once everything is over, whatever died on the way (decisions section 9): looked for in the
-// whole database, on the chain, and in what receivers were sent. Written from the decisions, not from the code.
+// What must hold of every order once everything is over, whatever died on the way (decisions section 9): checked in the
+// whole database, on the chain, and in what receivers got. Written from the decisions, not from the code.
 import assert from "node:assert/strict";
 import {
   type Address,
@@ -18,7 +18,7 @@ import { type ListedEvent, listEventsOf } from "../service/src/webhooks/index.ts
 import { checkKycDelivery, type SignedDelivery } from "./delivery-signatures.ts";
 import { checkWebhookForm } from "./webhook-forms.ts";
 
-/** What is looked at. */
+/** The places that are checked. */
 export interface OrderEvidence {
   readonly ctx: Pick<Ctx, "db" | "clock" | "seal" | "log">;
   /** One call of the chain's node. */
@@ -49,7 +49,7 @@ export interface ReceivedEvent extends SignedDelivery {
   readonly id: string;
 }
 
-/** How much there was to check. */
+/** How much was checked. */
 export interface OrderTally {
   readonly orders: number;
   readonly attempts: number;
@@ -276,7 +276,7 @@ interface Batch {
   readonly transactionHash: Hex32 | null;
 }
 
-/** Every root on the chain is one of our batches, once; and of each attempt there are the leaves that its end asks for. */
+/** Every root on the chain is that of one of our batches, once; and each attempt has the leaves that its end requires. */
 async function checkChain(evidence: OrderEvidence, orders: readonly History[]): Promise<void> {
   const { ctx, settlement } = evidence;
   const batches = new Map((await readBatches(ctx.db)).map((batch) => [batch.root, batch]));

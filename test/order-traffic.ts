@@ -1,4 +1,4 @@
-// Merchants, wallets and a receiver that go on whatever dies: who has no answer asks again.
+// Merchants, wallets and a receiver that carry on whatever dies: a call without an answer is repeated.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -12,7 +12,7 @@ import type { Acknowledged, ReceivedEvent } from "./order-invariants.ts";
 import { post } from "./raw-wallet.ts";
 import { patienceMs, until } from "./patience.ts";
 
-/** Whom a merchant asks for what. */
+/** The person and the package of an order. */
 export interface Asked {
   readonly person: Person;
   readonly sourceKey: string;
@@ -23,9 +23,9 @@ export interface Asked {
 export interface Traffic extends AsyncDisposable {
   readonly acknowledged: Acknowledged;
   readonly received: readonly ReceivedEvent[];
-  /** Asks until it is answered, and waits for the attempt before. */
+  /** Asks until it gets an answer; waits if the attempt before is still under way. */
   ask(asked: Asked): Promise<Requested>;
-  /** Opens the link until that is answered; what it is approved with. */
+  /** Opens the link until that is answered. @returns what `approve` sends */
   open(person: Person, link: string): Promise<Approval>;
   /** Sends what was signed until it is answered. */
   approve(requested: Requested, approval: Approval): Promise<void>;
@@ -54,13 +54,13 @@ export interface TrafficTarget {
   baseUrl(): string;
 }
 
-/** Nobody answered, or only to say that it is not the time. */
+/** Nobody answered, or the answer was to try again later. */
 class NoAnswer extends Error {}
 
-/** The attempt before has not ended: that takes batches and blocks, so it is not worth asking as often. */
+/** The attempt before has not ended: that takes batches and blocks, so this is repeated less often. */
 class StillOngoing extends NoAnswer {}
 
-/** Goes on until somebody answers. */
+/** Repeats a call until somebody answers. */
 async function insist<T>(send: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + patienceMs;
   for (;;) {
@@ -139,7 +139,7 @@ export async function openTraffic(target: TrafficTarget): Promise<Traffic> {
       const { status, body } = await insist(async () =>
         readAnswer(await post(connection, refusal)),
       );
-      // Who was not told that the first one counted is told now that it is over.
+      // The first try may have counted without its answer arriving: then the repeat is told that the request is over.
       assert.ok(status === 200 || reasonOf(body) === "request_over", JSON.stringify(body));
       if (status === 200) ends.push({ referenceKey, failureReason: "USER_DECLINED" });
     },

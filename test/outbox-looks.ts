@@ -1,9 +1,9 @@
-// How tests of the outbox look at it, at the chain, and let time pass.
+// How tests of the outbox read its rows and the chain, and let time pass.
 import { sql } from "../service/src/platform/database/db.ts";
 import type { Anvil } from "./anvil.ts";
 import type { SettlingProcess } from "./chain-processes.ts";
 
-/** What a start deploys takes the first nonces. */
+/** The contracts that a start deploys take the first nonces. */
 export const contractsTotal = 4;
 
 interface Row {
@@ -13,7 +13,7 @@ interface Row {
   forms: number;
 }
 
-/** What the outbox keeps of what was queued, in that order. */
+/** The rows of the outbox, in the order in which they were queued. */
 export const rowsOf = async ({ ctx }: SettlingProcess): Promise<Row[]> =>
   ctx.db.query<Row>(sql`
     select subject_id, status, nonce,
@@ -32,7 +32,7 @@ export const settledOn = async (anvil: Anvil, process: SettlingProcess): Promise
   return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
 };
 
-/** Runs the outbox as often as it takes, a block and a look at a time. */
+/** Runs the outbox as often as necessary, with a block after each run. */
 export async function settle(
   anvil: Anvil,
   installation: { advance(seconds: number): void },

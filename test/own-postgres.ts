@@ -1,4 +1,5 @@
-// A PostgreSQL server of a test's own: to be killed, or to hold what waits for older transactions in every database.
+// A PostgreSQL server of a test's own: for tests that kill it, or that hold back what waits for the oldest transaction of
+// a server, whichever database that is in.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../service/src/platform/embedded-postgres/embedded-postgres.ts";
@@ -14,7 +15,7 @@ export interface OwnPostgres extends AsyncDisposable {
 
 export async function openOwnPostgres(): Promise<OwnPostgres> {
   const directory = mkdtempSync(join(clusterParent, "svc-own-"));
-  // As root it runs as another user, who has to pass here.
+  // As root the server runs as another user, who has to be able to enter this directory.
   chmodSync(directory, 0o711);
   const place = { directory: join(directory, "postgres"), log: () => undefined };
   let server = await startEmbeddedPostgres(place);

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * After this a wait for what ought to happen says what never came. It is no promise of how soon: where neighbours take
- * the processors of a machine, the same work takes ten times as long.
+ * After this, waiting for what should happen fails. It is no promise of how soon that is: on a busy machine the same work
+ * takes ten times as long.
  */
 export const patienceMs = 200_000;
 /** A look is a call of a server with its queries, and many waits are for a job of every few seconds. */

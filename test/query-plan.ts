@@ -1,4 +1,4 @@
-// How PostgreSQL finds the rows of a statement whose plan knows no values, as the service's never do.
+// How PostgreSQL finds the rows of a statement by its generic plan, as it does for the service's prepared statements.
 import type { Db, Queryable, Statement } from "../service/src/platform/database/db.ts";
 
 interface PlanNode {
@@ -15,7 +15,7 @@ export interface QueryPlan {
   readonly indexes: readonly string[];
   /** Conditions by which an index leads to rows. */
   readonly indexed: string;
-  /** Conditions that rows are read for to be looked at, and thrown away again. */
+  /** Conditions that are checked on rows after these were read. */
   readonly filtered: string;
   /** Tables that are read from one end to the other. */
   readonly scanned: readonly string[];
@@ -43,10 +43,10 @@ export async function plansOf(
 class Undone extends Error {}
 
 /**
- * How the statements of `ask` find their rows where PostgreSQL takes every table that holds anything for one of a million
- * rows, so that it may also join whole tables.
+ * How the statements of `ask` find their rows if PostgreSQL believes that every table with any rows has a million of
+ * them, so that it may also join whole tables.
  *
- * @param rows statements that write what the tables hold; undone afterwards, and nothing they refer to is needed
+ * @param rows statements that fill the tables; they are rolled back, and foreign keys are not checked
  */
 export async function plansAtLength(
   db: Db,

@@ -1,8 +1,8 @@
-// Tests that are named elsewhere, in the documentation or in a table of what has to be shown: they have to be there.
+// Finds the tests that the documentation or a table of promises names, so that none of them is missing.
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** A test by its file, as much of its path as names it, and what stands in its title. */
+/** A test, by the end of its file's path and a part of its title. */
 export interface QuotedTest {
   readonly file: string;
   readonly title: string;
@@ -21,13 +21,13 @@ function files() {
   return known;
 }
 
-/** What stands in the files that are named so. */
+/** The text of the files whose path ends so. */
 export function textsOf(file: string): string {
   const named = files().filter(({ path }) => path.endsWith(`/${file}`));
   return named.map(({ text }) => text).join("\n");
 }
 
-/** Those that are not there. */
+/** The quotes whose test does not exist. */
 export function missingTests<T extends QuotedTest>(quotes: readonly T[]): T[] {
   return quotes.filter(({ file, title }) => !textsOf(file).includes(title));
 }

@@ -1,4 +1,4 @@
-// Bytes over a TCP connection, where what is shown is what no HTTP client would send or tell.
+// Bytes over a TCP connection, for tests of what no HTTP client would send or report.
 import { once } from "node:events";
 import { connect } from "node:net";
 

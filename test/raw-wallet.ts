@@ -126,7 +126,7 @@ export async function decline(claimed: Claimed): Promise<Response> {
   });
 }
 
-/** What a wallet sends that asked nobody before. @param code a number, as if it had been told one */
+/** What a wallet would send without having claimed the login. @param code digits, as if the page had shown some */
 export function unclaimedAnswer(
   { session, connection }: Scanned,
   identity: Identity,
@@ -143,7 +143,7 @@ export function sameDeviceReturn(scanned: Scanned, identity: Identity): string {
   return `${scanned.connection}?${query.toString()}`;
 }
 
-/** The same for a login that it claimed. */
+/** The same for a login that the wallet claimed. */
 export function claimedReturn(claimed: Claimed): string {
   const query = new URLSearchParams({
     signature: signLogin(claimed, ""),

@@ -53,7 +53,7 @@ export interface SettledChain {
   settlement: Address;
   /** Of the newest block, Unix seconds. */
   now: () => Promise<number>;
-  /** Where a transaction stands. */
+  /** The block of a transaction. */
   placeOf: (hash: Hex32) => Promise<{ blockNumber: number; blockTime: number }>;
   /** Sends a transaction and waits for its block. */
   send: (to: Address, call: { abi: Abi; name: string; args: readonly unknown[] }) => Promise<Hex32>;
@@ -113,7 +113,7 @@ export interface SettledOrder {
   proofs: FieldProof[];
   /** Of the broker that signed the request object. */
   brokerKey: EcPublicJwk;
-  /** A leaf of the document that stands for nothing, and its way to the root. */
+  /** A leaf that pads the document's tree, and the siblings from it to the root. */
   padding: { leaf: Hex32; proof: Hex32[] };
 }
 

@@ -18,7 +18,7 @@ export interface Step {
 /** Values of placeholders such as `<link>`: read from an earlier output, or given by a person. */
 export type Bindings = Map<string, string>;
 
-/** Tells what nobody reads from an output: what a person sees in the browser. */
+/** Values of placeholders that are in no output, because a person sees them in the browser. */
 export type Person = Readonly<Record<string, () => Promise<string>>>;
 
 /** The steps of all blocks of a page that are marked `console`. A line that ends in a backslash goes on. */
@@ -42,8 +42,8 @@ const plainCall =
   /^npm run (?:-s|--silent) (?<program>svc|wallet) -- (?<words>(?:'[^']*'|"[^"$`\\]*"|[\w./:=@,-]|\s|\\\n)+)$/;
 
 /**
- * Runs one command as a shell in the root of the repository does. A plain call of one of the command lines runs within
- * this process, which prints the same for a third of the CPU time; all else gets a shell.
+ * Runs one command as a shell in the root of the repository would. A plain call of one of the command lines runs within
+ * this process, which takes a third of the CPU time for the same output; for anything else there is a shell.
  */
 export async function run(command: string, environment: NodeJS.ProcessEnv): Promise<string> {
   const { program, words } = plainCall.exec(command)?.groups ?? {};
@@ -101,7 +101,7 @@ export async function fill(text: string, bindings: Bindings, person: Person): Pr
   return text.replaceAll(placeholder, (_, name: string) => bindings.get(name) ?? "");
 }
 
-/** Compares an output with what a page says: `...` is anything, `<name>` what it was, or becomes from here on. */
+/** Compares an output with what a page says. `...` is anything; `<name>` is its earlier value, or takes one here. */
 export function compare(actual: string, expected: string, bindings: Bindings): void {
   const names: string[] = [];
   const pattern = expected

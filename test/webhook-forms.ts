@@ -1,4 +1,4 @@
-// The form of webhooks as `/openapi.json` tells it: what is delivered anywhere in the tests has just these members.
+// The form of webhooks as `/openapi.json` describes it: whatever the tests receive must have exactly these members.
 import assert from "node:assert/strict";
 import { isRecord } from "@svc/protocol";
 import { businessWebhooks } from "../service/src/kyb/event/event-schemas.ts";

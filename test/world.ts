@@ -33,8 +33,8 @@ export interface World extends AsyncDisposable {
   /** Moves the time of every process and waits until this one follows. */
   advance(seconds: number): Promise<void>;
   /**
-   * Lets the time of this process stand still until the result is disposed of, so that only `advance` moves it: what a
-   * test does within a span of time is within it however long that takes the machine.
+   * Stops the clock of this process until the result is disposed of, so that only `advance` moves it: a test that has to
+   * act within some time succeeds on a slow machine too.
    */
   holdTime(): Disposable;
   /** Another server process over the same database, under the same issuer. */
@@ -60,7 +60,7 @@ export interface ServerProcess extends AsyncDisposable {
 export const callbackUri = "http://localhost:4999/callback";
 export const apiAudience = "https://api.example.com";
 
-/** Ports below those that the system assigns by itself, so that nobody is given one between our check and our use. */
+/** Below the ports that the system assigns by itself, so that it gives none of ours away between our check and our use. */
 const firstPort = 20_000;
 const blocksTotal = 1_200;
 const portsOfBlock = 10;
@@ -104,7 +104,7 @@ const worldSettings: NodeJS.ProcessEnv = {
   CHAIN: "off",
 };
 
-/** Making RSA keys takes most of the time of a first start, so worlds begin with keys, and their successors, made once. */
+/** Making RSA keys takes most of the time of a first start, so worlds begin with keys and successors that were made once. */
 const signingKeys: Filling = {
   name: "signing_keys",
   async fill(url) {
@@ -234,7 +234,7 @@ export async function startServer(
   };
 }
 
-/** Waits until a process has heard of an advance: one that lives follows the clock a moment later. */
+/** Waits until a process follows an advance of the clock, which takes it a moment. */
 export async function untilTime({ url }: ServerProcess, time: number): Promise<void> {
   await until(`${url} has heard of ${time}`, async () => {
     const { now } = (await (await fetch(`${url}/health/ready`)).json()) as { now: number };

@@ -1,9 +1,9 @@
 // `npm run lock`: writes package-lock.json, complete for every platform.
 //
 // Tools with native parts list one optional package for each platform. A registry mirror may lack those of platforms it does
-// not serve; npm then leaves them out of the lock file, and `npm ci` refuses a lock file that lacks them. An entry without an
-// address is all that `npm ci` asks for on every other platform. On its own platform such a package would be installed
-// unexamined, so an entry without a hash is left to be asked for again, and `tools/tidy.test.ts` takes none.
+// not serve; npm then leaves them out of the lock file, and `npm ci` refuses a lock file that lacks them. On every other
+// platform `npm ci` is content with an entry that has neither address nor hash; on its own it would install the package
+// without a check. So npm is asked again for entries without a hash, and `tools/tidy.test.ts` accepts none.
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

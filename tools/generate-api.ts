@@ -59,7 +59,7 @@ export interface Route {
   readonly operation: Operation;
 }
 
-/** What a service of this code serves as `/openapi.json`. */
+/** The OpenAPI document. */
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly webhooks: Readonly<Record<string, { readonly post: Operation }>>;
@@ -67,7 +67,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
 }
 
-/** The document of a service of this code, as it is served. */
+/** Starts the service and fetches its `/openapi.json`. */
 export async function readDocument(): Promise<Document> {
   await using world = await openWorld();
   const response = await fetch(`${world.baseUrl}/openapi.json`);
@@ -147,7 +147,7 @@ function writeParameters(parameters: readonly Parameter[]): string[] {
   const rows = parameters.map((each) => [
     code(each.name),
     each.in,
-    // One in the path is always there.
+    // A parameter in the path is always required.
     `${typeOf(asRepeated(each.schema))}${each.required === true && each.in !== "path" ? ", required" : ""}`,
     each.description ?? each.schema.description ?? "",
   ]);
@@ -186,7 +186,7 @@ function asRepeated(schema: Schema): Schema {
   return schema.items === undefined ? schema : { ...schema, anyOf: [schema.items, schema] };
 }
 
-/** How the type says whether a member must be there: of requests the one, of answers the other is worth a word. */
+/** How a type is marked: in a request what is required, in an answer what is optional. */
 interface Marks {
   readonly required: string;
   readonly optional: string;
@@ -211,7 +211,7 @@ function rowsOf(schema: Schema, prefix: string, marks: Marks): string[][] {
   return rows;
 }
 
-/** Of a choice of forms, the first. */
+/** The first of several forms. */
 function objectOf(schema: Schema): Schema {
   return formsOf(schema)[0] ?? schema;
 }

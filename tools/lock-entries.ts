@@ -1,4 +1,4 @@
-// What a lock file that holds for every platform has beyond what npm writes. Pure.
+// The entries that a lock file for every platform needs in addition to those that npm writes. Pure.
 
 interface Entry {
   version?: string;
@@ -25,7 +25,7 @@ const processors = [
   "wasm32",
 ];
 
-/** What the package's own manifest would say, as its name tells: `@oxlint/binding-linux-arm64-musl`. */
+/** The platform that a package is for, by its name (`@oxlint/binding-linux-arm64-musl`); null if it names none. */
 function platformOf(name: string): Pick<Entry, "os" | "cpu" | "libc"> | null {
   const words = name.replace(/amd64$/, "x64").split(/[-/]/);
   const system = systems.find((each) => words.includes(each));
@@ -40,7 +40,7 @@ export interface Lock {
   packages: Record<string, Entry>;
 }
 
-/** npm keeps an entry that has no hash as it is, and adds one that is missing with its hash. */
+/** Removes entries without a hash: npm would leave them as they are, but adds a missing entry with its hash. */
 export function withoutUnpinned({ packages, ...lock }: Lock): Lock {
   const kept = Object.entries(packages).filter(
     ([place, { integrity, link }]) =>

@@ -7,7 +7,7 @@ import { join, relative, resolve } from "node:path";
 interface Library {
   readonly folder: string;
   readonly summary: string;
-  /** Those before it that it uses. */
+  /** The libraries before it in the list that it uses. */
   readonly uses: readonly string[];
 }
 
@@ -34,7 +34,7 @@ const root = join(import.meta.dirname, "..");
 const out = resolve(process.argv[2] ?? join(root, "dist"));
 const binaries = join(root, "node_modules/.bin");
 
-/** Beside the packages that it makes: where its files go is said relative to it. */
+/** Writes the tsconfig beside the package that it makes, because its paths are relative. */
 function writeProject({ folder, uses }: Library): string {
   const project = join(out, folder, "tsconfig.json");
   const source = relative(join(out, folder), join(root, "packages", folder, "src"));
@@ -56,7 +56,7 @@ function writeProject({ folder, uses }: Library): string {
   return project;
 }
 
-/** What the package says of itself: its code is JavaScript there, and its types are declarations. */
+/** Writes the manifest of a package, in which the code is JavaScript and the types are declarations. */
 function writeManifest({ folder, summary }: Library): void {
   const text = readFileSync(join(root, "packages", folder, "package.json"), "utf8");
   const { name, version, license, type, imports, dependencies } = JSON.parse(text) as Manifest;
@@ -69,12 +69,13 @@ function writeManifest({ folder, summary }: Library): void {
     description: summary,
     license,
     type,
-    // The first whose `require` loads ES modules. Those before 22.7 cannot even import hash-wasm, which does not say that it is one.
+    // The first Node whose `require` loads ES modules. Before 22.7 even `import` fails for hash-wasm, whose manifest does
+    // not say that it is one.
     engines: { node: ">=22.12" },
     files: ["lib"],
     // Bundlers leave out what a program does not use, such as the chain's client of one that only logs people in.
     sideEffects: false,
-    // For programs that TypeScript compiles to CommonJS, and finds modules for as Node 10 did: it does not read `exports`.
+    // For TypeScript with the module resolution `node10`, which does not read `exports`.
     main: "./lib/index.js",
     types: "./lib/index.d.ts",
     exports: {

@@ -1,5 +1,5 @@
-// Stands for `node:crypto` where the service makes its keys, in the processes of a test run: databases that never meet
-// have the same few RSA keys, each of which took 50 to 160 ms of CPU time to make.
+// Replaces `node:crypto` where the service makes its keys, in the processes of a test run: an RSA key takes 50 to 160 ms
+// of CPU time, so databases, which never meet, get the same few keys.
 import {
   createPrivateKey,
   createPublicKey,
@@ -12,8 +12,8 @@ import { remember } from "./remembered.ts";
 export * from "node:crypto";
 
 /**
- * More than are in use in a database at a time (one that signs and its successor, and what they signed before), even where
- * keys of another database are made in between.
+ * More than a database has at a time (the key that signs, its successor and retired ones), so that it never gets one
+ * twice, even if keys of another database are made in between.
  */
 const keysTotal = 8;
 const make = promisify(generate);
@@ -29,7 +29,7 @@ async function makeRsa(options: { modulusLength: number }): Promise<KeyPairKeyOb
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-/** Of the forms of Node's function the one that the service uses: the promise. */
+/** Only the promisified form of Node's function, which is the one that the service uses. */
 export const generateKeyPair = Object.assign(() => undefined, {
   [promisify.custom]: async (
     type: "rsa" | "ec",

@@ -1,5 +1,5 @@
-// Stands for `#scrypt` of the wallet in the processes of a test run, where the same vaults are opened again and again:
-// a quarter of the CPU time of the wallet's tests.
+// Replaces `#scrypt` of the wallet in the processes of a test run: opening the same vaults again and again took a quarter
+// of the CPU time of the wallet's tests.
 import { createHash } from "node:crypto";
 import { scrypt as derive } from "../packages/wallet/src/scrypt-node.ts";
 import { remember } from "./remembered.ts";

@@ -4,12 +4,12 @@ import { join } from "node:path";
 const known = new Map<string, Promise<Uint8Array>>();
 let directory = "";
 
-/** What is computed is shared with all processes that keep theirs in this directory. */
+/** From now on values are shared with all processes that name the same directory. */
 export function rememberIn(path: string): void {
   directory = path;
 }
 
-/** What has this name, a file's, and is computed once in a test run. */
+/** Computes a value once in a test run. @param name that of the file which holds it */
 export async function remember(
   name: string,
   compute: () => Promise<Uint8Array>,

@@ -1,4 +1,4 @@
-// Stands for `node:test` before the files of a group, see `runTestFiles`.
+// Runs several test files in one process, and is the `node:test` that they import: see `runTestFiles`.
 import asyncHooks from "node:async_hooks";
 import { writeFileSync } from "node:fs";
 import { flushCompileCache, registerHooks } from "node:module";
@@ -17,7 +17,7 @@ let endings: Hook[] = [];
 /** How many tests the file has defined. */
 let defined = 0;
 
-/** The runner knows one root for all files; this keeps a hook to the tests of the file that asks for it. */
+/** The runner has one root for all files, so this limits a hook to the tests of the file that registers it. */
 function ofThisFile(hook: Hook): (test: { readonly name: string }) => Promise<unknown> {
   const file = current;
   return async ({ name }) => (file === current && name !== file ? hook() : undefined);
@@ -35,8 +35,8 @@ export const beforeEach = (hook: Hook): void => runner.beforeEach(ofThisFile(hoo
 export const afterEach = (hook: Hook): void => runner.afterEach(ofThisFile(hook));
 
 /**
- * The runner follows every promise to the test that made it, to know whose an error is that nobody awaits: a fifteenth
- * of the CPU time of a run. It is kept from that, and `reportUnawaited` tells the error instead.
+ * The runner tracks every promise, to know which test caused an error that nobody awaits. That takes a fifteenth of the
+ * CPU time of a run, so it is switched off, and `reportUnawaited` reports such errors.
  */
 async function loadRunner() {
   const { createHook } = asyncHooks;
@@ -51,13 +51,13 @@ async function loadRunner() {
   }
 }
 
-/** The runner tells of such an error neither its stack nor when it came, and before the first test nothing at all. */
+/** The runner would report such an error without its stack and its time, and before the first test not at all. */
 function reportUnawaited(error: unknown): void {
   process.exitCode = 1;
   console.error(`nobody awaited this error, told while ${current} ran:`, error);
 }
 
-/** What a test runs may end the process as if all were well, and with it the tests that were still to come. */
+/** A test's `process.exit(0)` would otherwise pass, although the tests after it never ran. */
 function reportEarlyEnd(): void {
   process.exitCode = 1;
   console.error(`the process ended while ${current} ran`);
@@ -82,16 +82,15 @@ export interface SharedFiles {
   readonly root: string;
   /** Absolute paths, in the order in which they are begun. */
   readonly files: readonly string[];
-  /** Empty at first; whoever makes a file in it has the test file of that number. What they remember is there, too. */
+  /** Empty at first. The process that creates the file `<n>` in it runs test file n. Remembered values lie there, too. */
   readonly takenDirectory: string;
 }
 
 /**
- * Runs test files one after the other in this process, so that what they all need is loaded and warm once: those that no
- * other process of the run has taken. Hooks of a file hold for that file alone, and its `after` ends with it, inside a
- * test that is named after it. A file that throws while it is loaded, or defines no test, fails that test and not the files
- * behind it; one whose `before` fails, that never ends, or that ends the process fails what this process runs behind it
- * too.
+ * Runs the test files that no other process of the run has taken, one after the other in this process, so that shared
+ * code is loaded and warmed up once. Hooks hold for their own file; its `after` runs at its end, inside a test that is
+ * named after the file. A file that throws while it is loaded, or defines no test, fails that test and not the files
+ * after it. One whose `before` fails, that never ends, or that ends the process also fails the files after it.
  */
 export async function runTestFiles({ root, files, takenDirectory }: SharedFiles): Promise<void> {
   rememberIn(takenDirectory);

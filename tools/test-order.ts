@@ -3,7 +3,7 @@
 /** Files that take long: they open whole worlds, and wait for browsers and for processes that they start and kill. */
 const longest = /^(?:contracts|test|tools)\//;
 
-/** Neighbours by name wait for the same things, so they are begun far from each other: by the golden ratio, in any number. */
+/** Files with similar names wait for the same things: multiples of the golden ratio keep neighbours apart. */
 function scatter(all: readonly string[]): string[] {
   return all
     .map((file, at) => ({ file, place: (at * 0.618_034) % 1 }))

@@ -29,12 +29,12 @@ const wanted =
     : ["{packages,contracts,service,apps,demo,test,tools}/**/*.test.ts"];
 const files = globSync(wanted, { cwd: root, exclude: ["**/node_modules/**"] }).toSorted();
 /**
- * Processes that share the files out, each taking the next when it is free. Each loads the service and warms up once, so
- * they are few: with 24 of them the tests of the service took half as much CPU time again. With 5 of them two processors
- * stood still for a ninth of the time, with 6 for a twentieth, and 7 took longer than 6.
+ * Processes that share the files, each taking the next one when it is free. Each has to load the service and warm up, so
+ * they are few: 24 of them took half as much CPU time again. With 5 of them two processors idled for a ninth of the time,
+ * with 6 for a twentieth, and 7 took longer than 6.
  */
 const groupsTotal = 6;
-/** Tests make much that is soon garbage, and a process runs dozens of files. */
+/** Tests make much short-lived garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
 /** Ten times what the databases of a run take at most. */
@@ -42,8 +42,8 @@ const databaseRoomBytes = 2 * 1024 ** 3;
 const memory = "/dev/shm";
 
 /**
- * Makes the directory of the databases: in memory where that has room, since PostgreSQL makes a thousand files for each
- * of them, and making and removing them on a disk took a sixth of the CPU time of a run.
+ * Makes the directory of the databases, in memory if there is room: PostgreSQL makes a thousand files for each database,
+ * and to make and remove them on a disk took a sixth of the CPU time of a run.
  */
 function makeHome(): string {
   if (!hasRoomInMemory()) return mkdtempSync(join(tmpdir(), "svc-test-"));
@@ -61,7 +61,7 @@ function hasRoomInMemory(): boolean {
   }
 }
 
-/** Servers that tests start for themselves lie there too, some with programs of their own; not every memory runs any. */
+/** Some tests put a server with its own programs there, but /dev/shm may be mounted `noexec`. */
 function runsPrograms(directory: string): boolean {
   const program = join(directory, "program");
   writeFileSync(program, "", { mode: 0o700 });
@@ -73,7 +73,7 @@ function runsPrograms(directory: string): boolean {
   }
 }
 
-/** Runs of this user carry their process id: memory that a killed one kept is freed by the next. */
+/** A run's directory carries user and process id, so that the next run frees the memory that a killed one left. */
 const ownPrefix = `svc-test-run-${userInfo().uid}-`;
 
 function removeLeftovers(): void {
@@ -115,10 +115,10 @@ async function run(
 
 async function runTests(): Promise<number> {
   const directory = makeHome();
-  // As root the server runs as another user; where that one cannot pass, its data would stay behind elsewhere.
+  // As root the server runs as another user. If that one could not pass, its data would be put elsewhere and stay there.
   chmodSync(directory, 0o711);
   try {
-    // Its socket lies where nobody else may pass. A password took 2 ms of CPU time for each of 4,000 connections.
+    // The socket's directory lets nobody else pass. Passwords took 2 ms of CPU time for each of 4,000 connections.
     const access = join(directory, "pg_hba.conf");
     writeFileSync(access, "local all all trust\n");
     chmodSync(access, 0o644);
@@ -129,7 +129,7 @@ async function runTests(): Promise<number> {
       synchronous_commit: "off",
       full_page_writes: "off",
       max_connections: "300",
-      // It looked after hundreds of databases that live for seconds: a twentieth of the CPU time of a run.
+      // It spent a twentieth of the CPU time of a run on hundreds of databases that live for seconds.
       autovacuum: "off",
       // Copies each file of a template within the kernel: a tenth less CPU time for each database.
       file_copy_method: "clone",
@@ -158,7 +158,7 @@ async function runTests(): Promise<number> {
   }
 }
 
-// Tests look at the modes of files, and where root runs them another user has to reach what they make.
+// Tests check the modes of files; and if root runs them, another user has to reach what they make.
 process.umask(0o022);
 if (files.length === 0) throw new Error(`no test file matches ${wanted.join(" ")}`);
 const checked = patterns.length > 0 ? 0 : await run("npm", ["run", "--silent", "check"]);

@@ -9,9 +9,9 @@ const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe
  * pages whose policy runs no foreign script.
  */
 export async function violationsOf(page: Page): Promise<string[]> {
-  // Its text is there before its style sheet may be.
+  // The text of a page may be there before its style sheet.
   await page.waitForLoadState();
-  // A page that is looked at in several states reads it once: that is two thirds of the work.
+  // Loaded once into a page that is checked in several states: that is two thirds of the work.
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(source);
   return page.evaluate<string[]>(
     `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes.map(({ html }) => html).join(" ")))`,

@@ -24,14 +24,14 @@ const switches = [
   "--force-color-profile=srgb",
 ];
 
-/** Playwright sets it, since a browser crashes where shared memory is short. */
+/** Playwright sets it, since a browser crashes if shared memory runs out. */
 const diskSwitch = "--disable-dev-shm-usage";
 /** Many times what the pages of a test share at once. */
 const sharedMemoryBytes = 1024 ** 3;
 
 /**
  * Starts the Chromium that ships inside an npm package: no download, no system package, fonts included (Open Sans for
- * every family). Close it with `await using`. Elsewhere than on Linux x64 the installed Chrome is used.
+ * every family). Close it with `await using`. On platforms other than Linux x64 the installed Chrome is used.
  *
  * @throws {Error} when there is no browser for this machine
  */
@@ -40,7 +40,7 @@ export async function openBrowser(): Promise<Browser & AsyncDisposable> {
   if (process.platform !== "linux" || process.arch !== "x64")
     return chromium.launch({ ...options, channel: "chrome" });
   const home = await unpackedBrowser();
-  // What its processes share, each frame too, it writes to the disk else: a twentieth of its CPU time.
+  // Otherwise its processes share their data, such as each frame, by files on the disk: a twentieth of its CPU time.
   const hasRoom = await statfs("/dev/shm").then(
     ({ bavail, bsize }) => bavail * bsize >= sharedMemoryBytes,
     () => false,
@@ -75,7 +75,7 @@ async function unpackedBrowser(): Promise<string> {
   return home;
 }
 
-/** A directory that another user laid in a public place is not ours to execute. */
+/** Refuses a directory that another user put there, because its programs would run as this user. */
 async function isPresent(home: string): Promise<boolean> {
   try {
     await access(join(home, "fonts.conf"));

@@ -6,7 +6,7 @@ export async function readCode(browser: Browser, page: Page): Promise<string> {
   return readPicture(browser, await page.locator("[data-qr]").screenshot());
 }
 
-/** Of each browser one page for all pictures: to open one takes longer than to read one. */
+/** One page of each browser reads all pictures: opening a page takes longer than reading a picture. */
 const canvases = new WeakMap<Browser, Promise<Page>>();
 
 async function canvasOf(browser: Browser): Promise<Page> {

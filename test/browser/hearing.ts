@@ -1,8 +1,8 @@
-// What a page has heard itself: what has come to its browser it may not have read yet.
+// Waiting until a page itself has read something, which is later than when its browser received it.
 import type { Page } from "playwright-core";
 import type { LoginStub } from "./login-stub.ts";
 
-/** Until the page has heard all that was said on its stream. */
+/** Resolves when the page has read all that was sent on its stream. */
 export async function hearStream(page: Page, stub: LoginStub): Promise<void> {
   const session = await page.context().newCDPSession(page);
   await session.send("Network.enable");
@@ -14,7 +14,7 @@ export async function hearStream(page: Page, stub: LoginStub): Promise<void> {
   await session.detach();
 }
 
-/** @returns resolves when the page reads the answer to something that it asks from now on */
+/** @returns a function that resolves when the page has read the answer to a request that it sends from now on */
 export async function listenForAnswer(page: Page): Promise<() => Promise<void>> {
   await page.evaluate(`{
     const send = fetch;

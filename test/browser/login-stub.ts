@@ -25,11 +25,11 @@ export interface LoginStub extends AsyncDisposable {
   readonly calls: readonly string[];
   /** The view that the next request is shown. */
   view: LoginView;
-  /** The status stream as it reaches the page: `held` by a proxy from the start, or after the headers or the first word. */
+  /** How the status stream reaches the page: `held` by a proxy from the start, after the headers or the first message. */
   stream: "open" | "refused" | "held" | "held after headers" | "held after a word";
   /** How streams and polls are refused: by a reason of the service, or in a proxy's own words; null while they are not. */
   refusal: { status: number; reason?: string } | null;
-  /** What its clock is ahead of this machine's. */
+  /** How far its clock is ahead of this machine's. */
   aheadMs: number;
   /** Answers of the next requests to finish, `broken` for one that breaks off; the last one stays. */
   finishes: readonly (number | string)[];
@@ -182,7 +182,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
   return stub;
 }
 
-/** As the service refuses, or, without a reason, as something in between does. */
+/** Refuses as the service does, or, without a reason, as a proxy does. */
 function refuse(response: ServerResponse, code: number, reason?: string): void {
   if (reason === undefined)
     return void response.writeHead(code, { "content-type": "text/html" }).end("<p>proxy</p>");

@@ -17,7 +17,7 @@ export async function readSameDeviceLink(page: Page): Promise<string> {
   return (await page.locator("a[data-same-device]").getAttribute("href")) ?? "";
 }
 
-/** As its browser does when the person turns to another tab, or back to this one. */
+/** What a browser does when the person turns to another tab, or back to this one. */
 export async function setHidden(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
     document.dispatchEvent(new Event("visibilitychange"));`);

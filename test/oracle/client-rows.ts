@@ -174,7 +174,7 @@ const secrets: readonly Row[] = [
   },
 ];
 
-/** As a browser-only client, which a secret makes no better. */
+/** Rows of a browser-only client; a secret does not help it. */
 const browser: readonly Row[] = [
   {
     name: "browser-only client with Basic",

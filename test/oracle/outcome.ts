@@ -20,7 +20,7 @@ export async function outcomeOf(party: Party, row: Row, to: Target): Promise<str
   return answer === undefined ? "nothing" : classOf(scene, answer);
 }
 
-/** Has what the calls need: a code, or the tokens for it. */
+/** Gets what the calls need: a code, or tokens. */
 async function prepare(scene: Scene, calls: readonly Call[]): Promise<void> {
   const { login } = scene.row;
   if (login !== undefined || calls.some(needsLogin)) await logIn(scene);
@@ -33,7 +33,7 @@ const isReading = (to: Target): boolean => to === "userinfo" || to === "introspe
 
 const logins = new Map<string, Promise<Scene>>();
 
-/** Reading a token changes nothing: rows that do nothing else share one login of their client. */
+/** Reading a token changes nothing, so rows that do nothing else share one login of their client. */
 async function readable(party: Party, row: Row): Promise<Scene> {
   const id = `${party.issuer} ${row.by ?? ""}`;
   const open = async (): Promise<Scene> => {

@@ -45,7 +45,7 @@ function pageOf(issuer: string, response: Response): URL | null {
   return url?.origin === issuer && url.pathname.startsWith("/interaction/") ? url : null;
 }
 
-/** From the page, which approves by itself, until the browser leaves the issuer. */
+/** Follows redirects from the page, which approves by itself, until the browser leaves the issuer. */
 async function follow(jar: Jar, issuer: string, page: Response): Promise<URL> {
   let url = pageOf(issuer, page);
   if (url === null) throw new Error(`no page but ${page.status}`);
@@ -59,7 +59,7 @@ async function follow(jar: Jar, issuer: string, page: Response): Promise<URL> {
   return url;
 }
 
-/** Login and consent at once, to all that was asked. */
+/** Logs in and consents to everything that was asked for, in one step. */
 async function approve(provider: Provider, ctx: OidcContext): Promise<void> {
   const { params } = await provider.interactionDetails(ctx.req, ctx.res);
   const grant = new provider.Grant({ accountId: account, clientId: params["client_id"] ?? "" });

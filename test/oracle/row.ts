@@ -61,7 +61,7 @@ export interface Row extends Omit<Call, "to"> {
   readonly before?: readonly Call[];
   /** What oidc-provider makes of it. */
   readonly theirs: string;
-  /** What this service makes of it, where that differs on purpose. */
+  /** What this service makes of it, if that differs on purpose. */
   readonly ours?: string;
   /** Why it differs, with the clause. */
   readonly reason?: string;

@@ -1,4 +1,4 @@
-// What a row has in its hands while it runs: a browser, its login, and the tokens that came of it.
+// The state of a row while it runs: a browser, its login, and the tokens that came of it.
 import { randomUUID } from "node:crypto";
 import { type Jar, openJar } from "../cookie-jar.ts";
 import { makePkce, type Pkce } from "../login-flow.ts";
@@ -19,7 +19,7 @@ export interface Scene {
   readonly pkce: Pkce;
   /** Key of the DPoP proofs. */
   readonly key: ClientKey;
-  /** Every address is another one, so that one row never uses up the limits of the next. */
+  /** Each scene has an address of its own, so that no row uses up the limits of another. */
   readonly address: string;
   code: string;
   /** Newest last. */

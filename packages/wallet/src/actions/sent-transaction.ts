@@ -49,7 +49,7 @@ export interface Opened {
 
 /**
  * Finds the transaction that was signed last for a link; it no longer counts once two looks, some time apart, show that
- * it can never pay. Its record stays even then: the next transaction is stored beside it, perhaps by another process.
+ * it can never pay. Its record stays even then: another process may already have stored the next one beside it.
  *
  * @param broker whose chain is asked
  * @throws {WalletRefusal} chain_refused if it was signed for another chain
