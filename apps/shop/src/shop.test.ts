@@ -196,7 +196,7 @@ test("each login opens a session under a new id, so nobody can plant one", async
 });
 
 test("a session ends after twelve hours", async (t) => {
-  // The machine's clock stands still: the shop adds the seconds that pass on it to the broker's.
+  // The machine's clock is stopped, because the shop adds the seconds that pass on it to the broker's time.
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const browser = openBrowser();
   await browser.logIn();
@@ -285,7 +285,7 @@ test("Log out ends the session, the refresh token and the broker's login", async
   assert.equal(browser.sessionId(), undefined);
   browser.jar.set("shop_session", id);
   assert.match(await browser.home(), /Log in/);
-  // The answer to the first press did not come through: the broker has to be asked all the same.
+  // The answer to the first press was lost: a second press has to lead to the broker all the same.
   const again = new URL(locationOf(await browser.press("/logout")));
   assert.equal(again.origin + again.pathname, target.origin + target.pathname);
   assert.equal(again.searchParams.get("id_token_hint"), null);

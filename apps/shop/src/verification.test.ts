@@ -202,7 +202,7 @@ test("the page shows every status and the values, to the person alone", async ()
 
   fake.idToken = { claims: { sub: `svcid:0x${"b".repeat(40)}` } };
   const other = await logIn();
-  // The version is drawn, and its digits may be those of the year.
+  // The version is random: its digits may be those of the year.
   assert.doesNotMatch(withoutVersion(await other.page()), /alice@|1990/);
   const guest = await fetch(`${shop.url}/verify`, { redirect: "manual" });
   assert.equal(guest.status, 303);
@@ -235,14 +235,14 @@ test("what was answered with 200 is still there after a restart, in a file for t
   shop = await open();
   const person = await logIn();
   assert.match(await person.page(), /alice@example\.com/);
-  // Known by its id, also now.
+  // The event is still known by its id.
   const written = await readFile(join(folder, `${referenceKey}.json`), "utf8");
   assert.equal(await deliver(story[4] ?? ""), 200);
   assert.equal(await readFile(join(folder, `${referenceKey}.json`), "utf8"), written);
 });
 
 test("a webhook that is not genuine gets a 400 and changes nothing", async (t) => {
-  // The machine's clock stands still: the shop adds the seconds that pass on it to the broker's.
+  // The machine's clock is stopped, because the shop adds the seconds that pass on it to the broker's time.
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const [body = ""] = story;
   assert.equal(await deliver(body, fake.now, "other"), 400);
@@ -409,7 +409,7 @@ test("the receipt is that of the values, not of a later attempt that handed noth
   for (const body of story) await deliver(body);
   await deliver(statusBody(7, "INITIATED", { ...own, attempt: 2 }));
   await deliver(statusBody(8, "FAILED", { ...own, attempt: 2, failureReason: "FIELD_REVOKED" }));
-  // Without an attempt the service gives the newest that is anchored.
+  // Without `attempt` the service gives the receipt of the newest one that is anchored.
   fake.kyc.set("GET /api/v2/kyc/receipt", ({ query }) =>
     query.get("attempt") === "1" ? order.receipt : { ...order.receipt, attempt: 2 },
   );

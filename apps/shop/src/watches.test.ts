@@ -40,7 +40,7 @@ test("no page takes the state after a restart, or that of somebody else, for the
 });
 
 const script = readFileSync(join(import.meta.dirname, "verify.js"), "utf8");
-/** After which the script gives up a question; no test here waits for that. */
+/** The time after which the script gives up a question; no test here waits that long. */
 const answerTimeoutMs = 40_000;
 
 test("a page whose person is not logged in any more is loaded anew", async () => {
@@ -81,7 +81,7 @@ test("a page that learns nothing new pauses before it asks again, and one with n
       asked.push(url);
       if (url === "/verify") return { text: async () => "" };
       const version = versions.shift();
-      // Nobody answers more than these: a page that never pauses would ask for ever.
+      // Further questions get no answer: a page that never pauses would ask for ever.
       if (version === undefined) return new Promise(() => undefined);
       return { status: 204, headers: new Headers({ "x-version": version }) };
     },

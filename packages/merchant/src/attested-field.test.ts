@@ -17,7 +17,7 @@ const attested: RootStatus = { ...never, attestedAt: now - 100 };
 const fault = (index: number, member: string): MerchantError =>
   new MerchantError("proof_refused", { reason: `${index}.${member}` });
 
-/** What becomes of fields of the same root, one of each issuer, whose registry says this of them. */
+/** Judges fields of the same root, one for each issuer, of whom the registry says this. */
 async function judge(
   status: (issuer: Address) => RootStatus,
   expiresAt = now + 1,

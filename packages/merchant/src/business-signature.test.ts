@@ -93,7 +93,7 @@ test("anything but the magic value of ERC-1271 is a no", async () => {
   const answers = [
     "0x",
     "0x1626ba7e",
-    // The question itself, sent back.
+    // The call itself, sent back.
     `0x1626ba7e${"11".repeat(28)}`,
     `0xffffffff${"0".repeat(56)}`,
     `0x${"0".repeat(64)}`,

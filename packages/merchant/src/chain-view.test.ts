@@ -23,7 +23,7 @@ const log = { ...placed, address: contract, topics, data: "0x", logIndex: "0x0",
 const receipt = { ...placed, status: "0x1", logs: [log] };
 const block = { number: "0x5", hash: blockHash, timestamp: "0x64", transactions: [] };
 
-/** A node that says so of one transaction; the newest block is the ninth. */
+/** A node that reports this receipt and block of one transaction; the newest block is the ninth. */
 function viewOf(told: { receipt?: Members; block?: Members }, confirmations?: number) {
   const answers: Members = {
     eth_getTransactionReceipt: { ...receipt, ...told.receipt },
@@ -131,7 +131,7 @@ test("a node that redirects is followed nowhere, and no answer", async (t) => {
 test("a node whose answer never ends is left when its time is over", async (t) => {
   const left = Promise.withResolvers<void>();
   const late = AbortSignal.timeout(60_000);
-  // Over as soon as the node has begun to answer: a time that runs may be over before the call has begun.
+  // Aborted as soon as the node has begun to answer; a real time-out might end before the call has begun.
   const limit = new AbortController();
   const { mock } = t.mock.method(AbortSignal, "timeout", () => limit.signal);
   const server = createServer((_, response) => {

@@ -33,7 +33,7 @@ const guides = ["login", "kyc", "kyb"] as const;
 const read = (guide: string) => readFileSync(join(root, `docs/guides/${guide}.md`), "utf8");
 
 const trimmed = (text: string) => text.split("\n").map((line) => line.trim());
-/** A diff shows what the file is to hold: lines that are new, between lines that were there. */
+/** The lines that a diff leaves in a file: new ones, between those that were there. */
 const resultOf = (diff: string) =>
   trimmed(diff.replaceAll(/^[+ ]/gm, "")).filter((line, index) => index > 0 || line !== "");
 
@@ -199,7 +199,7 @@ test("the guide's quote is compared with what is available, to the Rappen", asyn
   assert.equal(await isEnough(4.34), false);
 });
 
-/** Whether what costs CHF 4.35 can be asked for with so much. */
+/** Whether this much is enough to ask for something that costs CHF 4.35. */
 async function isEnough(availableChf: number): Promise<boolean> {
   const lines = [{ field: "BUSINESS_LEGAL_NAME", tier: "A", cents: 435 }];
   const account = { totalChf: 10, spentChf: 0, frozenChf: 0, availableChf, billingEnabled: true };

@@ -14,7 +14,7 @@ import {
 import { openMerchant } from "./index.ts";
 import { isIssuerUrl } from "./issuer.ts";
 
-/** A merchant whose requests for keys get this answer as long as there is one. */
+/** A merchant whose requests for keys get `answer`, as long as one is set. */
 async function openWorld() {
   const fake = await openFakeIssuer();
   const keys: { answer: (() => Response) | undefined; asked: number } = {

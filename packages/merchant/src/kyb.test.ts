@@ -345,7 +345,7 @@ test("all events of the client domain are listed, a move too, with how one of th
 test("an id from outside becomes no other path", async () => {
   const refused = { code: "call_refused", status: 404 };
   await assert.rejects(kyb.dataRequest("../billing/account"), refused);
-  // It would be the list of every request's events.
+  // `..` would address the list of the events of all requests.
   await assert.rejects(kyb.events("data-requests", ".."), refused);
   await assert.rejects(kyb.deliveries("data-requests", "."), refused);
   await assert.rejects(kyb.dataRequest("\ud800"), refused);

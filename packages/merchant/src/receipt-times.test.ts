@@ -1,4 +1,4 @@
-// When things happened, as a chain says: each row is a chain that says so of the same settled order.
+// The times of a receipt: each case is a chain that reports other times for the same settled order.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -19,7 +19,7 @@ let anvil: Anvil;
 let chain: SettledChain;
 let receipt: Receipt;
 let expiresAt: number;
-/** Of the document and of both phases, where no row says otherwise. */
+/** The time of the document and of both phases, unless a case names another. */
 let start: number;
 
 before(async () => {

@@ -147,7 +147,7 @@ test("siblings that are left out, added or exchanged are refused", async () => {
     ];
     for (const each of alter) {
       const changed = changedAt(order.receipt, path, (proof) => each(proof as string[]));
-      // The way of the last leaf of an uneven tree is short, and the same from both ends.
+      // The last leaf of an uneven tree has a proof so short that its reverse is the same.
       if (isDeepStrictEqual(changed, order.receipt)) continue;
       await assert.rejects(verify(changed), refused(), `${path.join(".")} ${String(each)}`);
     }
@@ -325,7 +325,7 @@ test("the consent of an account that is a contract is asked of the contract", as
   await assert.rejects(verify(nobody.receipt), refused("signature"));
 });
 
-/** Where the contract of `initCode` would stand, and a signature that says how it gets there (ERC-6492). */
+/** The address of the contract that `initCode` would deploy, and a signature that says how to deploy it (ERC-6492). */
 function counterfactual(initCode: Hex): { account: Hex; signature: Hex } {
   const deployer = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
   const salt: Hex = `0x${"07".repeat(32)}`;

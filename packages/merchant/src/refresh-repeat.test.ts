@@ -49,7 +49,7 @@ async function visit(url: string): Promise<string> {
 const isToken = (url: Parameters<typeof fetch>[0]) =>
   new URL(url instanceof Request ? url.url : url).pathname === "/oauth2/token";
 
-/** The broker answers at the first try; `lose` makes of its answer what arrives here. The second one gets it again. */
+/** The broker answers the first try, and `lose` turns that answer into what arrives. The second try gets it unchanged. */
 function losing(lose: (response: Response) => Promise<Response>): typeof fetch {
   let answer: Response | undefined;
   return async (url, init) => {

@@ -149,7 +149,7 @@ test("a header that is missing, twice there or not as written is refused", () =>
 
 test("the Headers of a framework that brings its own are read", () => {
   const value = signedHeaders(body, { t })["svc-signature"] ?? "";
-  // Like that of another realm: it has the methods of Headers, and is no instance of this one.
+  // Like a Headers of another realm: it has the methods, but is no instance of this realm's class.
   const headers = new Proxy(new Headers({ "svc-signature": value }), {
     get: (target, name) =>
       name === "get" ? (header: string) => target.get(header) : Reflect.get(target, name),

@@ -1,4 +1,4 @@
-// A business as the service tells of it, written from the service document and the decisions alone: the far end for
+// A business as the service reports it, written from the service document and the decisions alone: the far end for
 // tests of the shop's pages for companies.
 import { createHmac } from "node:crypto";
 
@@ -21,7 +21,7 @@ export const chainId = 31_337;
 /** As the wallet of a business answers it: a version and the digest. */
 export const businessSignature = `0x01${"33".repeat(32)}`;
 
-/** What the id token of a business login says besides. */
+/** The additional claims of the id token of a business login. */
 export const businessClaims = {
   ext: {
     login_type: "business",
@@ -36,13 +36,13 @@ export interface FakeBusiness {
   readonly endpoints: unknown[];
   /** What the chain says of signatures. */
   isSigned: boolean;
-  /** The next calls for data or signatures are refused so. */
+  /** The refusal that the next calls for data or signatures get. */
   refusal: KycRefusal | null;
   /** Called before each call for data or signatures is answered. */
   beforeAnswer?: () => Promise<unknown>;
   /** A released attestation, changed. */
   attestation(changed?: JWTPayload): Promise<string>;
-  /** The same of its move, and the body of the event that tells of it. */
+  /** An attestation of its move, changed, and the body of the event that carries it. */
   moved(changed?: JWTPayload): Promise<string>;
   movedBody(changed?: JWTPayload): Promise<string>;
 }

@@ -75,7 +75,7 @@ export async function makeKey(kid: string, alg = "RS256"): Promise<Key> {
   };
 }
 
-/** Of every fake issuer in this process, since making one takes longer than most tests. */
+/** Shared by every fake issuer in this process, since making a key takes longer than most tests. */
 const ownKeys = Promise.all([makeKey("rsa-1"), makeKey("ec-1", "ES256")]);
 
 export async function openFakeIssuer() {
@@ -96,7 +96,7 @@ export async function openFakeIssuer() {
     /** Members of the token response that differ. */
     tokenMembers: {} as Record<string, unknown>,
     refreshTokens: new Set<string>(),
-    /** Whether access tokens are over; new ones, too. */
+    /** Whether access tokens have expired, including new ones. */
     areAccessTokensOver: false,
     beforeNextUserinfo: undefined as (() => Promise<void>) | undefined,
     /** What every call with a token, or for one, gets. */

@@ -12,7 +12,7 @@ export const chargeId = "01JD000000000000000000000C";
 /** Follows the first page of every list. */
 export const nextCursor = "01JD000000000000000000000N";
 
-/** Of whom everything tells. */
+/** What all answers are about. */
 export interface Told {
   business: Address;
   requestId: string;
@@ -23,7 +23,7 @@ export interface Told {
   movedBody: string;
 }
 
-/** Teaches a fake issuer to answer every KYB call, besides what changes anything. */
+/** Teaches a fake issuer to answer every KYB call. */
 export function answerKyb(issuer: FakeIssuer, told: Told): void {
   answerLookups(issuer, told);
   answerBilling(issuer, told);
@@ -101,7 +101,7 @@ function answerBilling({ kyc, now }: FakeIssuer, { business, requestId }: Told):
   }));
 }
 
-/** One item, and with it a second page that has none. */
+/** A first page with one item, and a second page with none. */
 function pageAfter(query: URLSearchParams, item: object): object {
   return query.get("cursor") === nextCursor ? { items: [] } : { items: [item], nextCursor };
 }

@@ -35,7 +35,7 @@ export const changes: readonly ((value: unknown) => unknown)[] = [0.15, 0.5, 1].
 /** Other spellings of a JWT's signature, which a lenient decoder reads as the same bytes. */
 export function otherSpellings(jwt: string): readonly string[] {
   const [last, before] = [jwt.slice(-1), jwt.slice(0, -1)];
-  // Where the last character stands for two bits, its other four are spare: 384 bytes leave none.
+  // If the last character encodes only two bits, its other four are spare; a length of 384 bytes leaves none.
   const next = String.fromCharCode(last.charCodeAt(0) + 1);
   const spelled = [next, ` ${last}`, `\n${last}`, `${last} `, `${last}==`];
   const isSame = (other: string): boolean => signatureOf(other).equals(signatureOf(jwt));

@@ -1,4 +1,4 @@
-// Webhooks as the service document says they are, written from the document alone: the far end for tests of the SDK and
+// Webhooks as the service document describes them, written from the document alone: the far end for tests of the SDK and
 // the shop.
 import { createHmac } from "node:crypto";
 

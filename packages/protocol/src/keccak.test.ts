@@ -6,7 +6,7 @@ import { createKeccak } from "hash-wasm/dist/index.esm.js";
 import { hexOfBytes } from "./encoding.ts";
 import { keccak256 } from "./keccak.ts";
 
-// Both implementations are asked: WebAssembly is not compiled yet while this line runs, and is once a second one is.
+// This line asks the plain implementation: WebAssembly is only compiled afterwards.
 const early = hexOfBytes(keccak256(new Uint8Array(0)));
 await createKeccak(256);
 

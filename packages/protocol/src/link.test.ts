@@ -220,7 +220,7 @@ test("what an app-link's answer appends may not stand in its query already, also
     assert.ok(isRefused(done + query), query);
 });
 
-/** A link of so many characters, parameters or names, and the parameter that has them. */
+/** The most characters, parameters or names of a link, how to make a link with a number of them, and the parameter. */
 const bounds: [name: string, most: number, link: (count: number) => string, at: string | null][] = [
   [
     "characters of conn",
@@ -294,7 +294,7 @@ const samples: Record<string, string> = {
 };
 const documentSample = encodeURIComponent('{"domain":{},"primaryType":"A","message":{}}');
 
-/** The parameters that an action cannot do without: those that the parser misses, one after the other. */
+/** The required parameters of an action: those that the parser reports as missing, one after the other. */
 function requiredOf(action: string): string[] {
   const pairs = new Map<string, string>();
   for (;;) {

@@ -21,7 +21,7 @@ const user = addressOfPrivateKey(key);
 const issuer = "0x1111111111111111111111111111111111111111" as const;
 const contract = "0x2222222222222222222222222222222222222222" as const;
 
-/** @param signed of the consent, which is anchored as it was signed */
+/** @param signed members of the consent to replace before it is signed and anchored */
 function makeReceipt(
   names: readonly FieldName[] = ["EMAIL", "IDCARD_DOB"],
   signed: Partial<ShareMessage> = {},
@@ -153,7 +153,7 @@ test("a consent to something else proves nothing of this order, although it was 
     [{ request: "cd".repeat(32) }, "the consent is for another order"],
     [{ object: hash(0x0b) }, "the request object is another"],
     [{ fields: fieldsHash(["EMAIL"]) }, "the consent is for other fields"],
-    // What is shown instead may be attested as well, as by another document of that person.
+    // The other leaves may be attested too, by another document of that person.
     [{ data: leavesHash([hash(0x0d), hash(0x0e)]) }, "the consent is for other leaves"],
   ];
   for (const [signed, refused] of others)

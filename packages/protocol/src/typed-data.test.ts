@@ -266,7 +266,7 @@ test("a document with too many values is refused before it is hashed", () => {
 const list = <T>(length: number, each: (at: number) => T): T[] =>
   Array.from({ length }, (_, at) => each(at));
 
-/** A document with so many of something, and where the fault is when there is one more. */
+/** A document with a number of something, and the member at fault if there is one more. */
 const bounds: [
   name: string,
   most: number,

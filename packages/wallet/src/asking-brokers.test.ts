@@ -76,7 +76,7 @@ await test("what nobody else has is not said to be nowhere while a broker is awa
     async () => wallet.endLogin("two"),
     async () => wallet.receipt("0190c0de-0000-7000-8000-000000000001"),
     async () => wallet.chooseBusiness(`0x${"99".repeat(20)}`),
-    // It might have another one there.
+    // The identity might have another business at the broker that is away.
     async () => wallet.chooseBusiness(undefined),
   ])
     await refuses(work(), "broker_refused", /\(starting\)/);
@@ -134,7 +134,7 @@ await test("what a broker showed that was taken off the list is in nobody's way"
     await removeBroker(storage, other.url);
     const isSeen = items.length > 0;
     fake.items = [item];
-    // What was seen there may have been something else.
+    // The removed broker may have shown something else under this id.
     const approving = wallet.vote("01J", { vote: "approve" });
     await refuses(approving, "invalid_request", isSeen ? /digest/ : /look at the inbox again/);
     await wallet.vote("01J", { vote: "reject" });
@@ -253,7 +253,7 @@ await test("a business that two brokers call theirs is neither's, and one that i
   await refuses(wallet.chooseBusiness(business), "broker_refused", /\(starting\)/);
 });
 
-/** As it has to be read; nothing in it belongs together. */
+/** A receipt of the right form; its parts do not belong together. */
 function receiptOf(referenceKey: string, user = addressOf("alice")) {
   const word = `0x${"11".repeat(32)}`;
   const share = { request: referenceKey, connection: "https://login.example/w/o/t", requester: "" };

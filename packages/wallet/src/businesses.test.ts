@@ -116,7 +116,7 @@ await test("a founding whose answer was lost is the same one again, until it is 
     return isLost ? new Response("{}", { status }) : heard;
   };
   const kept = memoryStorage();
-  // As of a call that looks before another one writes.
+  // Like a call that reads before another one writes.
   let isBlind = false;
   const get: WalletStorage["get"] = async (key) =>
     isBlind && key.startsWith("founding/") ? null : kept.get(key);

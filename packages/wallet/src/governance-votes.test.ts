@@ -99,7 +99,7 @@ await test("a change of the business says who comes, who goes and which rules ch
   const current = named(charter, { [alice]: "Alice", [bobsSeat.address]: "Bob" });
   put({
     ...act,
-    // Whoever proposes it calls the others as it likes.
+    // A proposer may give the others any names.
     charter: named(next, { [alice]: "Carol", [eve]: "Bob" }),
     current,
   });
@@ -113,7 +113,7 @@ await test("a change of the business says who comes, who goes and which rules ch
     `Member: "Alice" (${alice}), with a vote.`,
   ])
     assert.ok(words.includes(line), `${line} in\n${words}`);
-  // As it never was: nothing would seem to change.
+  // A present charter that never was: nothing would seem to change.
   fake.items = [{ ...fake.items[0], id: "01K", current: named(next, {}) }];
   await refuses(wallet.vote("01K", { vote: "approve" }), "invalid_request", /changed/);
   fake.items = [{ ...fake.items[0], id: "01L", current }];

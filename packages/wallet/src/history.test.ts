@@ -36,7 +36,7 @@ async function openTaker() {
 
 const link = `svc:request?conn=${encodeURIComponent(`${taker.url}/share`)}&from=${from}&dl=${deadline}&attr=email`;
 
-/** What the history holds after an approval that was answered so; the approval may be refused. */
+/** The history after an approval that got this answer; the approval may be refused. */
 async function approveAnd(answer: (response: ServerResponse) => void) {
   fields.issued = [issue(alice, { EMAIL: "alice@example.com" })];
   Object.assign(taker, { taken: 0, answer });
@@ -113,7 +113,7 @@ await test("what a broker asks has one entry for the same answer, however often 
     await later.approve(broker.qrLink(), approving);
     assert.deepEqual(await later.history(), [{ ...sent, outcome: "approved" }]);
   }
-  // A refusal is another answer, and what others ask may be answered any number of times.
+  // A refusal is another answer, and links of others than brokers may be answered any number of times.
   broker.answers.set(path, { status: 500, body: {} });
   for (let times = 0; times < 2; times += 1) await later.decline(broker.qrLink());
   for (let times = 0; times < 2; times += 1) await later.approve("svc:sign?data=0x6869&type=qr");

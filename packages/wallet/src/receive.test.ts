@@ -138,7 +138,7 @@ await test("a document that is held is not replaced by what its broker offers un
   fields.issued = [another];
   assert.deepEqual((await wallet.receive()).refused, [{ id: first.id, broker: broker.url }]);
   assert.deepEqual([await wallet.credentials(), another.collected], [[held], false]);
-  // A part of it, as of a broker that heard of nothing: it is told once more.
+  // A broker that did not hear of the collection lists a part again: it is confirmed once more.
   const part = { ...first, fields: first.fields.slice(1), status: "revoked" };
   fields.issued = [part];
   assert.deepEqual((await wallet.receive()).refused, []);
@@ -212,7 +212,7 @@ await test("a backup brings identity, fields and history to another device", asy
   const wallet = await walletOf("alice", [broker.url], { storage });
   await wallet.approve(fields.link());
   const text = await writeBackup({ storage, random }, { name: "alice", secret, passphrase });
-  // Sealed text holds any four characters now and then.
+  // Sealed text may contain any short sequence by chance, so longer ones are looked for.
   assert.doesNotMatch(text, /alice@example|1990-02-03|"alice"/);
   const other = memoryStorage();
   const restored = await restoreBackup({ storage: other, random }, { text, passphrase });

@@ -58,12 +58,12 @@ await test("an answer that a broker cannot take, or may have taken, is sent agai
   assert.equal(await approve([500]), 500, "that is no fault that passes");
   assert.deepEqual(pausesMs.splice(4), [1000, 5000]);
   assert.deepEqual(pausesMs, [1000, 5000, 1000, 5000]);
-  // It takes eight seconds to say so: after the second time nobody waits on.
+  // The broker takes eight seconds to say so: after the second time there is no third.
   const sent = () => broker.received.filter((each) => each.path === path).length;
   const clock = t.mock.method(performance, "now", () => sent() * 8000);
   assert.equal(await approve([503, 503, 503]), 503);
   assert.deepEqual(pausesMs.splice(4), [1000]);
-  // A timer may be some milliseconds early: a call that hung is not made again.
+  // Even if a timer is some milliseconds early, a call that hung is not repeated.
   clock.mock.mockImplementation(() => sent() * 14_990);
   await refuses(approve(["lost"]), "unreachable");
   assert.equal(pausesMs.length, 4);

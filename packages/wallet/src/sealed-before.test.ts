@@ -7,7 +7,7 @@ import { getDroppingDamaged, getRecord, listDroppingDamaged } from "./records.ts
 import { memoryStorage } from "./storage.ts";
 import { listIdentities, requireIdentity, unsealSecret } from "./vault.ts";
 
-// What an earlier version wrote. Whoever has such a file has no other copy of the key: never write these anew.
+// Files of an earlier version. Their owners have no other copy of the key: never generate these anew.
 const secret = { kind: "mnemonic", mnemonic: `${"test ".repeat(11)}junk`, index: 1 } as const;
 const passphrase = "gr\u00fcezi miteinand";
 const address = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";

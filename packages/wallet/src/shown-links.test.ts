@@ -42,7 +42,7 @@ await test("an approval is of what was shown, and not of what came in its place"
   await wallet.describe(fields.link());
   await wallet.approve(fields.link());
   assert.equal(fields.status, "INITIATING");
-  // What was answered to the end is asked anew.
+  // A link that was fully answered may be asked anew.
   fields.object = {};
   assert.equal((await wallet.approve(fields.link())).kind, "delivered");
 });

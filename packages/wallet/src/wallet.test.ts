@@ -281,7 +281,7 @@ await test("on the same device the answer is an address to open, signed over the
   const declined = await wallet.decline(broker.sameDeviceLink());
   const url = `${broker.url}/w/b/${loginId}?error=access_denied&session=${loginId}`;
   assert.deepEqual(declined, { kind: "opened", url });
-  // The broker hears of it when the browser comes, if it comes.
+  // The broker learns of it only if the browser comes back.
   assert.equal((await wallet.describe(broker.sameDeviceLink())).action, "login");
 });
 
@@ -396,7 +396,7 @@ await test("logins are listed page by page and ended in one session, which is cl
   await wallet.endLogin("one");
   await refuses(wallet.endLogin("none"), "not_found");
   await wallet.close();
-  // Two at once share theirs, too.
+  // Two calls at the same time share a session, too.
   broker.received.length = 0;
   await Promise.all([wallet.logins(), wallet.logins()]);
   await wallet.close();

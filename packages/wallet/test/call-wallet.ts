@@ -8,7 +8,7 @@ export interface Transcript {
   readonly err: string;
 }
 
-/** Runs a call within this process. Nothing is kept between two of them but what lies in the data directory. */
+/** Runs a call within this process. Calls share nothing but the data directory. */
 export async function callWallet(
   args: readonly string[],
   dataDirectory: string,
@@ -31,7 +31,7 @@ export async function callWallet(
   return { status, ...written };
 }
 
-/** The one JSON value that a call printed, which went well. */
+/** The JSON value that a successful call printed. */
 export function valueOf({ status, out, err }: Transcript): Record<string, unknown> {
   assert.deepEqual({ status, err }, { status: 0, err: "" });
   return JSON.parse(out) as Record<string, unknown>;

@@ -115,7 +115,7 @@ export async function openFakeBroker() {
     response.writeHead(status, { "content-type": "application/json", ...headers });
     response.end(typeof said === "string" ? said : JSON.stringify(said));
   };
-  // It shares the process with the wallet: after work of seconds it would close a connection just as the wallet uses it.
+  // It shares the process with the wallet: after seconds of work it would close a connection just as the wallet uses it.
   server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -18,9 +18,9 @@ export interface FakeChain {
   readonly fetch: typeof fetch;
   /** Answers in place of the chain's own, by method. */
   readonly lies: Map<string, string | null>;
-  /** Whether what is sent reaches the chain, and its answer nobody. */
+  /** Whether the answers to transactions get lost, although these reach the chain. */
   isDown: boolean;
-  /** Whether what is sent does not reach the chain either. */
+  /** Whether transactions do not even reach the chain. */
   swallows: boolean;
   /** How often something was sent over it. */
   sendsSeen: number;

@@ -56,7 +56,7 @@ await test("a link pays once where a node lags behind the one that tells what is
     const wallet = await aliceWallet({ storage, now: async () => at, ...changed });
     return /signed before/.test((await wallet.describe(link())).words.join("\n"));
   };
-  // Of two nodes behind one address one lags, and gets all that is asked call by call.
+  // One of two nodes behind the address lags, and it answers everything that is not asked in a batch.
   const apart: typeof fetch = async (url, init) => {
     if (typeof init?.body === "string" && init.body.startsWith("[")) lies.clear();
     else lies.set("eth_getTransactionReceipt", null).set("eth_getTransactionByHash", null);

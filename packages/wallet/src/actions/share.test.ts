@@ -399,7 +399,7 @@ await test("somebody unknown hears of a decline without a name, unless the perso
   assert.deepEqual(stranger.received, [{ error: "access_denied", id: "reference" }]);
   await wallet.decline(foreign(), accepting("unknown-requester"));
   assert.equal((stranger.received[1] as { svcID?: unknown } | undefined)?.svcID, alice);
-  // Whoever names the identity in the link knows it already.
+  // A requester that names the identity in the link knows it already.
   await wallet.decline(foreign().replace("svc:request", `svc:request/${alice}`));
   const told: Record<string, unknown> = stranger.received[2] ?? {};
   assert.equal(told["svcID"], alice);

@@ -93,7 +93,7 @@ await test("accepting an invitation approves nothing else, whatever id it is giv
   valueOf(await wallet("inbox"));
   await isRefused();
   assert.deepEqual(fake.votes, []);
-  // Neither is what was voted on before approved again.
+  // Nor is anything approved again that was voted on before.
   valueOf(await wallet("vote", "02J", "--approve"));
   await isRefused();
   assert.equal(fake.votes.length, 1);
@@ -107,7 +107,7 @@ await test("an invitation that was accepted is accepted again by its id", async 
   ];
   assert.deepEqual([first["status"], again["status"]], ["open", "open"]);
   assert.deepEqual(fake.votes[0], fake.votes[1]);
-  // Without it nobody says which is meant.
+  // Without the id nothing says which invitation is meant.
   for (const named of [[], [founded]]) {
     const { status, err } = await wallet("business", "accept", ...named);
     assert.equal(status, 1);

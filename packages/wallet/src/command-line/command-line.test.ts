@@ -179,7 +179,7 @@ await test("a login that was shown is declined in another call", async () => {
   const declined = await json(["decline", link, "--as", "alice", "--not-started"]);
   assert.deepEqual([declined["status"], broker.status], [200, "declined"]);
   assert.equal(broker.bodies().at(-1)?.["notStarted"], true);
-  // Whoever comes back to it is told by the broker how it stands.
+  // A later call for the same login gets its state from the broker.
   await refused(["approve", link, "--as", "alice"], /said by the broker: already_claimed/);
 });
 

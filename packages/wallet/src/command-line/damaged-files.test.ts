@@ -23,7 +23,7 @@ const opened = ["--passphrase-file", passphraseFile];
 const wallet = async (...args: readonly string[]): Promise<Transcript> =>
   callWallet(args, directory);
 
-/** What a call prints that goes well and tells of the files that it cannot read. */
+/** The output of a call that succeeds and warns about files that it cannot read. */
 async function damagedOf(...args: readonly string[]): Promise<[Record<string, unknown>, string]> {
   const { status, out, err } = await wallet(...args);
   assert.equal(status, 0, err);

@@ -135,7 +135,7 @@ await test("an e-mail address is added and confirmed", async () => {
 await test("a hand-over is a link that the other wallet picks up once", async () => {
   fresh();
   const { payload } = await json(["approve", "svc:?attr=email&exp=5", "--as", "alice"]);
-  // Nobody was told of it yet: the same reader may ask once more.
+  // The result was not shown to anybody: the same reader may ask once more.
   await callWallet(["pick-up", String(payload), "--as", "bob"], phone, { isCut: true });
   const picked = await json(["pick-up", String(payload), "--as", "bob"]);
   assert.match(JSON.stringify(picked["infos"]), /alice@example\.com/);

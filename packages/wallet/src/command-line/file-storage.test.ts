@@ -81,7 +81,7 @@ await test("a disk that is full keeps what was there, and nothing half written",
   await assert.rejects(storage.add("vote/full", "3"), /ENOSPC/);
   assert.deepEqual(readdirSync(join(home, "vote")), ["one.json"]);
   assert.equal(await storage.get("vote/one"), "2");
-  // Then it is there, and whoever is told of the fault has to know.
+  // The value is then in place, and the error has to say so.
   isForFolders = true;
   const fault = /^Error: vote\/\w+ is written, .*: ENOSPC: .* '.*vote'$/;
   await assert.rejects(storage.put("vote/one", "3"), fault);
@@ -99,7 +99,7 @@ await test("an identity that is removed or sealed anew leaves no draft of itself
   for (const draft of [`mine.json.${digits}`, other]) writeFileSync(join(folder, draft), "sealed");
   await storage.remove("identity/mine");
   assert.deepEqual(readdirSync(folder).toSorted(), ["mine-too.json", other]);
-  // A call that was killed may have left what an earlier passphrase opens; one that was as far only now is refused.
+  // A killed call may have left a draft that an earlier passphrase opens; a call that comes as far only now is refused.
   const { rename } = files;
   const waiting = mock.method(files, "rename", async (from: string, to: string) => {
     waiting.mock.restore();
@@ -114,7 +114,7 @@ await test("an identity that is removed or sealed anew leaves no draft of itself
   });
   assert.deepEqual(readdirSync(folder), ["mine-too.json"]);
   assert.equal(await storage.get("identity/mine-too"), "sealed anew");
-  // Of two calls that replace the same value, the one that is late is refused, wherever it was then.
+  // Of two calls that replace the same value, the later one is refused, however far it had come.
   await assert.rejects(storage.put("identity/mine-too", "late", "sealed"), {
     code: "invalid_input",
   });

@@ -193,7 +193,7 @@ await test("without --as the only identity is used, and of several none", async 
     assert.deepEqual([status, out], [1, ""]);
     assert.match(err, /invalid_input\): which identity\? --as <name>; see wallet identity list\n$/);
   };
-  // Ruined, it may still be the one that was meant.
+  // A damaged identity may still be the one that was meant.
   const second = join(directory, "wallet/identity/other.json");
   writeFileSync(second, "");
   await isAsked();
