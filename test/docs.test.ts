@@ -63,13 +63,13 @@ async function runPage(path: string, runStep = run): Promise<Visitor | null> {
       compare(`\n${demo.output}`, output, bindings);
       continue;
     }
-    // What needs the login to be finished finds it so: the page moves on by itself.
+    // This command needs a finished login; with scripts the page finishes it by itself.
     if (/ logins /.test(command) && !bindings.has("login")) await visitors.at(-1)?.goOn();
-    // A vote waits once somebody has asked.
+    // The page shows a vote in this inbox, so somebody has to ask for one first.
     if (/ inbox /.test(command) && !bindings.has("request")) await askBusiness(demo);
     let printed = await runStep(await fill(command, bindings, person), demo.environment);
     for (let tries = 1; tries < 3 && /code_expired/.test(printed); tries += 1) {
-      // A code lives for seconds: whoever was too slow, as a busy machine is, copies the next one.
+      // A code lives for seconds, and a busy machine may be too slow: copy the next one.
       bindings.delete("link");
       printed = await runStep(await fill(command, bindings, person), demo.environment);
     }
@@ -100,7 +100,7 @@ test("the transcripts print what they say", { concurrency: true }, async (t) => 
 
 test("the program in the wallet's guide runs", async () => {
   const [, program = ""] = /```ts\n([\s\S]*?)```/.exec(read("docs/guides/wallet.md")) ?? [];
-  // An answer that is shown reaches nobody: the program runs without a broker.
+  // With type=qr the answer is shown and not sent, so the program runs without a broker.
   const lines = [
     `const mnemonic = "${"test ".repeat(11)}junk";`,
     `const link = "svc:sign?data=0x6869&type=qr";`,
@@ -174,7 +174,7 @@ test("a new organization gets its package as the guide to verified fields says",
   assert.ok(key?.["key"] !== undefined && kycPackage?.["signingKey"] !== undefined);
 });
 
-/** As GitHub makes anchors of headings. */
+/** The anchors that GitHub gives the headings of a page. */
 function anchorsOf(page: string): Set<string> {
   const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) => text);
   return new Set(
@@ -223,7 +223,7 @@ test("every picture that is taken stands on a page", () => {
   );
 });
 
-/** What stands in code, in the text and in blocks. */
+/** All code of a page: blocks and inline spans. */
 function codeOf(path: string): string[] {
   const text = read(path);
   const blocks = [...text.matchAll(/^```[a-z]*\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => block);
@@ -282,7 +282,7 @@ test("where the pages list the scopes, they name each that the service grants", 
 
 test("every setting that the pages name exists", () => {
   const known = new Set<string>(Object.values(settings).map(({ env }) => env));
-  // Of the wallet, of the tests, of Node, of documents to sign, of the field catalogues, and why orders fail.
+  // Capitals that are no settings: of the wallet, tests, Node, documents to sign, fields and failure reasons.
   known.add("WALLET_PASSPHRASE").add("TEST_DATABASE_URL").add("NODE_EXTRA_CA_CERTS");
   known.add("TYPED_DATA");
   for (const name of [
@@ -322,7 +322,7 @@ test("every claim of the vectors' request objects is told", () => {
   );
 });
 
-/** The verb that a call names, and its options; null for words that are no verb. */
+/** @returns what is wrong with the verb or the options of a call; null if nothing */
 function faultOfCall(
   call: string,
   known: readonly { name: string; options?: object }[],
@@ -340,7 +340,7 @@ function faultOfCall(
   return unknown === undefined ? null : `${verb.name} has no --${unknown}`;
 }
 
-/** Whether it is not the refusal in an output, `svc <verb>: why`. */
+/** False for the refusals in transcripts, `svc <verb>: why`. */
 const isCall = ({ name }: { name: string }): boolean => !/^[a-z -]+: /.test(name);
 
 test("every verb and option that the pages name exists", () => {
@@ -372,7 +372,7 @@ test("every address that the pages name is a route", async () => {
   assert.ok(named.length > 20);
   const missing = named.filter(({ name }) => {
     const plain = name.replaceAll(/<[^>]+>/g, "<>").replace(/\/$/, "");
-    // What several routes begin with may be named, too.
+    // The common prefix of several routes may be named, too.
     return !known.some((path) => path === plain || path.startsWith(`${plain}/`));
   });
   assert.deepEqual(missing.map(told), []);
@@ -392,7 +392,7 @@ test("every line of the log that the guide for operators names is written by the
   );
 });
 
-/** The service's own, not those of Node. */
+/** The service's own metrics, without those of Node. */
 function metricNames(): string[] {
   const sources = globSync("service/src/**/*metrics.ts", { cwd: root }).map(read).join("\n");
   return [...sources.matchAll(/name: "([a-z_]+)",\s+help:/g)].map(([, name = ""]) => name);

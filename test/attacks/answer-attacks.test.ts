@@ -11,7 +11,7 @@ import { newIdentity, openWalletSession } from "../raw-wallet.ts";
 import { openWorld, type World } from "../world.ts";
 
 const path = "/api/v1/kyb/events";
-/** More than the buffers of a connection take: those of Linux 4 MiB, while nobody reads. */
+/** More than the buffers of a connection hold while nobody reads, which is 4 MiB on Linux. */
 const eventBytes = 6 * 1024 * 1024;
 const atOnce = 4;
 let world: World;
@@ -24,7 +24,7 @@ afterEach(() => {
   for (const socket of stalled.splice(0)) socket.destroy();
 });
 
-/** A new key of a client domain that has one large event. */
+/** Adds one large event to a client domain. @returns a new API key of the domain */
 async function keyWithEvent(clientDomainId: string): Promise<string> {
   const { ctx } = world;
   const { key } = await createApiKey(ctx, { clientDomainId, name: "Backend" }, "test");
@@ -42,7 +42,7 @@ async function read(key: string): Promise<number> {
   return answer.status;
 }
 
-/** Asks, and reads no further than the beginning. */
+/** Sends a request and reads only the beginning of the answer, so that the rest stays under way. */
 async function askAndStall(key: string): Promise<void> {
   const { hostname, port } = new URL(world.baseUrl);
   const socket = connect(Number(port), hostname);
@@ -59,7 +59,7 @@ test("a client domain has four large answers under way at once: more wait, and o
   const other = await keyWithEvent((await createDomain(ctx, domain, "test")).id);
   await Promise.all(Array.from({ length: atOnce }, async () => askAndStall(key)));
   const fifth = askAndStall(key);
-  // The beginning of the fifth would come before the end of this one.
+  // If the fifth had begun, its beginning would have arrived before this answer ends.
   assert.equal(await read(other), 200);
   assert.equal(await Promise.race([fifth, Promise.resolve("waits")]), "waits");
   stalled[0]?.destroy();
@@ -82,7 +82,7 @@ test("a caller that leaves while waiting for its turn takes nobody else's", asyn
   assert.equal(await waiting, 200);
 });
 
-/** Each with a table that is read for it. (The list of businesses would take a chain too.) */
+/** Each with a table that it reads. (The list of businesses is missing because it needs a chain.) */
 const costlyLists = [
   ["/w/inbox", "business_member"],
   ["/w/logins", "token_family"],
@@ -106,7 +106,7 @@ async function readWhileHeld(list: string, table: string): Promise<void> {
       text: `lock table ${table} in access exclusive mode`,
       values: [],
     });
-    // As many as would take every connection to the database.
+    // Without a limit these would take every connection to the database.
     const begun = Array.from({ length: 20 }, async () => readList("192.0.2.1"));
     await untilBlocked(ctx.db, tx, atOnce);
     other = (await fetch(`${baseUrl}/w/orders`, { headers: session })).status;

@@ -36,7 +36,7 @@ interface Said {
   };
 }
 
-/** As a browser or a program sends it, with whatever headers. */
+/** Posts a body to the relay. */
 async function ask(
   body: unknown,
   headers: Record<string, string> = {},
@@ -87,7 +87,7 @@ test("methods that change the chain or its node are refused, whatever their spel
     assert.equal(status, 200, method);
     assert.equal(body.error?.code, -32_601, method);
   }
-  // Blocks of the service's own transactions may have come; whoever mines gets an empty one.
+  // The service's own transactions may have made blocks; a block mined for a caller would be empty.
   const last = await client.getBlockNumber({ cacheTime: 0 });
   for (let blockNumber = head + 1n; blockNumber <= last; blockNumber += 1n) {
     const { transactions } = await client.getBlock({ blockNumber });
@@ -145,7 +145,7 @@ test("outside dev whoever computes on the embedded chain pays for it", async () 
   };
   const fees = [
     { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n },
-    // The base fee is zero, so this costs nothing either.
+    // The base fee is zero, so the priority fee is the whole price: one wei short of the minimum.
     { maxFeePerGas: gwei, maxPriorityFeePerGas: gwei - 1n },
   ];
   for (const fee of fees) {
@@ -187,7 +187,7 @@ test("a page of another site, or under another name for this host, is refused", 
     const { status, body } = await ask(block, headers);
     assert.equal(status, 403, JSON.stringify(headers));
     assert.equal(body.result, undefined);
-    // Nobody who calls the chain shows a key.
+    // The refusal must not speak of keys: nobody shows one to call the chain.
     assert.match(JSON.stringify(body), /"this may not be called from here"/);
   }
   for (const headers of [
@@ -199,7 +199,7 @@ test("a page of another site, or under another name for this host, is refused", 
     assert.equal(status, 200, JSON.stringify(headers));
     assert.match(String(body.result), /^0x/);
   }
-  // What a form of another site can send without a preflight is not JSON-RPC.
+  // A form of another site needs no preflight, so its content types are refused.
   assert.equal((await ask("a=b", { "content-type": "text/plain" })).status, 415);
 });
 
@@ -283,7 +283,7 @@ test("the answers to one request have 4 MiB at most: what is more is refused, ca
   );
 });
 
-/** The context of a relay whose node answers this. */
+/** The context of a relay with a fake node. */
 function contextWith(answer: ChainNode["request"], config: object = {}): ChainContext {
   const ctx = world.ctx as ChainContext;
   const relayNode: ChainNode = { ...ctx.chain.relayNode, request: answer };
@@ -294,7 +294,7 @@ function contextWith(answer: ChainNode["request"], config: object = {}): ChainCo
   };
 }
 
-/** @returns the answers to so many calls of one caller, and how many of them were under way at once */
+/** @returns the answers to `count` calls of one caller, and how many of them were under way at once */
 async function askAtOnce(asked: object, count: number) {
   let [underWay, most] = [0, 0];
   const stalled = contextWith(async (method) => {
@@ -439,7 +439,7 @@ test("viem reads, estimates, verifies and sends through it", async () => {
   const { gasUsedRatio } = await client.getFeeHistory({ blockCount: 100, rewardPercentiles: [] });
   assert.ok(gasUsedRatio.length > 0);
   assert.equal(await client.getBalance({ address }), 3n);
-  // The same bytes again are the same transaction; a gap is named.
+  // Sending the same bytes again is the same transaction.
   assert.equal(await client.sendRawTransaction({ serializedTransaction }), hash);
 });
 

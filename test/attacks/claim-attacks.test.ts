@@ -178,7 +178,7 @@ test("what tells a wallet who asks is for wallets alone, and good until the logi
   assert.ok(openedAt >= earliest && openedAt <= latest, `${openedAt - earliest} s late`);
 });
 
-/** The code that the page shows next, which counts already. */
+/** The code that the page shows next; the service accepts it already. */
 function afterOf({ session }: Scanned, { html }: OpenPage): string {
   const { loginId, step, mac } = parseLoginSession(session) ?? assert.fail(session);
   const macs = /data-macs="([^"]+)"/.exec(html)?.[1]?.split(" ") ?? [];
@@ -284,7 +284,7 @@ test("of many wallets that answer one code without a claim in the same instant o
   const page = await openPage(world.baseUrl, relaxed);
   const scanned = scan(page.qr);
   const { db } = world.ctx;
-  // They have all looked at the login before the first of them may change it.
+  // The lock lets all three read the login before the first of them may change it.
   const { sent } = await db.transaction(async (tx) => {
     await tx.query(sql`select from login where id = ${page.loginId} for update`);
     const all = Array.from({ length: 3 }, async () =>

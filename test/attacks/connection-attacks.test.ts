@@ -87,7 +87,7 @@ test("what is no HTTP request is answered in the envelope, with a request id, an
   }
 });
 
-/** A server of its own, whose routes answer when the test says so. */
+/** A server whose routes answer only when the test lets them. */
 async function openServer(t: TestContext) {
   const lines: string[] = [];
   const log = createLog({ level: "info", destination: { write: (line) => lines.push(line) } });
@@ -199,7 +199,7 @@ test("whoever sends too large a body can send all of it, and reads that it is to
 
 const large = 5_000_000;
 
-/** What a sender reads that sends all of this before it looks at the answer, its connection being closed then. */
+/** Sends everything before it reads. @returns all that it then reads until the connection is closed */
 async function sendAll(bytes: string): Promise<string> {
   const connection = await openRawConnection(world.baseUrl);
   connection.send(bytes);

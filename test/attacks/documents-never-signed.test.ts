@@ -1,5 +1,5 @@
-// What no business is asked to sign: the service takes no such document, and a wallet that is shown one all the same
-// does not approve it.
+// Documents that no business may be asked to sign: the service refuses them, and a wallet that is shown
+// one all the same does not approve it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -65,7 +65,7 @@ function documentOf(types: Record<string, string>, given: { domain?: Value } = {
   };
 }
 
-/** What the service answers to whoever asks for it; null where members are asked. */
+/** @returns why the service refuses to ask members for this signature; null where it asks them */
 function serviceRefusal(asked: Asked, asker: { domain: string } = { domain }): string | null {
   try {
     refuseDocument(readDocument(asked).document, { ...asker, chainId });
@@ -76,7 +76,7 @@ function serviceRefusal(asked: Asked, asker: { domain: string } = { domain }): s
   }
 }
 
-/** What a wallet says of it, when a broker that takes anything puts it to a member. */
+/** @returns why a wallet refuses to approve it, shown by a broker that checks nothing; null where it approves */
 function walletRefusal(asked: Asked, asker: { domain?: string } = { domain }): string | null {
   const item = readInboxItem({
     id: "01J",

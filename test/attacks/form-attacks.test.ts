@@ -1,4 +1,4 @@
-// What other sites would send to the forms of the login page or, as forms, to wallet routes, and what the page's own
+// What other sites could send to the forms of the login page or, as forms, to wallet routes, and what the page's own
 // forms look like.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -143,7 +143,7 @@ test("a client's form with prompt=none is answered from the session, with a hint
   });
   for (const hint of [{}, { id_token_hint: tokens.id_token }]) {
     const pkce = makePkce();
-    // The browser holds its cookies back from the form, and sends them with the GET that follows.
+    // The browser sends no cookies with a form of another site, but does with the GET that follows.
     const changed = { ...asked, ...hint, prompt: "none" };
     const { response } = await postAuthorization(changed, { pkce });
     const location = response.headers.get("location") ?? "";

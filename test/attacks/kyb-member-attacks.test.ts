@@ -1,4 +1,4 @@
-// What a hostile member, anybody with a wallet, or whoever has copied the token of a wallet's session and has not its key,
+// What a hostile member, anybody with a wallet, or a thief with a wallet's session token but not its key
 // can try on businesses.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -12,7 +12,7 @@ import { approvalOf, claim, openWalletSession, post, scan } from "../raw-wallet.
 
 let world: SignatureWorld;
 before(async () => {
-  // Limits count for callers from elsewhere alone.
+  // Rate limits exempt loopback: as a trusted proxy, the test names other addresses.
   world = await openSignatureWorld({ environment: { TRUSTED_PROXIES: "127.0.0.0/8,::1" } });
 });
 after(async () => world[Symbol.asyncDispose]());
@@ -38,7 +38,7 @@ function signatureOf({ item, signer, changed = {} }: Approving): string {
   return signDigest(approvalDigest(approval), world.person(signer).privateKey);
 }
 
-/** The other signature of the same message, which the chain refuses. */
+/** The same signature with the high `s`, which recovers to the same signer but which the chain refuses. */
 function malleated(signature: string): string {
   const s = order - BigInt(`0x${signature.slice(66, 130)}`);
   const v = signature.endsWith("1b") ? "1c" : "1b";
@@ -65,7 +65,7 @@ test("who is no member waits for no lock of members, and so learns by no answer'
     [`/w/businesses/${address}/keep`, { signature }, "business_not_found"],
     [`/w/businesses/${address}/abandon`, {}, "business_not_found"],
   ];
-  // What a vote holds until it is stored.
+  // The locks that a vote holds until it is stored: mallory has to be answered meanwhile.
   await world.ctx.db.transaction(async (tx) => {
     for (const each of [id, proposal]) assert.ok(await lockBallot(tx, each));
     for (const [url, sent, reason] of tries) {
@@ -227,7 +227,7 @@ test("no number of invitations hides an honest one, or stands before a vote", as
   }
 });
 
-/** A document as long as one may be; each with another number. */
+/** A document of the maximal length, made unique by its number. */
 const longDocument = (number: number) => ({
   messageKind: "TYPED_DATA",
   purpose: "To agree on the terms",
@@ -262,7 +262,7 @@ test("a page of an inbox holds about a megabyte, however long the documents are 
 });
 
 test("an inbox of many invitations takes no more of the database than one of a single invitation", async () => {
-  // Jobs of the background send statements of their own now and then: the least of some looks is that of the inbox.
+  // Background jobs add statements of their own now and then; the minimum of some looks is the inbox alone.
   const countCalls = async (): Promise<number> => {
     const counts: number[] = [];
     for (let look = 0; look < 20; look += 1) {

@@ -1,4 +1,4 @@
-// What a merchant with every entitlement can try on businesses, and what still holds after a right has ended under way: an
+// What a merchant with every entitlement can try on businesses, and what still holds after a right ends midway: an
 // API key, an entitlement, a client.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -32,7 +32,7 @@ async function untilSigned(id: string): Promise<void> {
   });
 }
 
-/** To ask for signatures, or not. */
+/** Grants or withdraws the right to ask for signatures. */
 async function entitle(isGranted: boolean): Promise<void> {
   await setEntitlement(ctx, { organizationId, entitlement: "kyb:signature", isGranted }, "test");
   await world.until("its keys know", async () => {

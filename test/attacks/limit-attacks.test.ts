@@ -1,4 +1,4 @@
-// What a flood meets: limits that say when to come back, and that cost nobody a request.
+// What a flood meets: limits that say when to retry, and that make nobody lose a pushed request.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
@@ -40,7 +40,7 @@ function from(address: string): Record<string, string> {
   return { "x-forwarded-for": address };
 }
 
-/** One subscriber has all of a /64, so it comes from another address of it each time. */
+/** One subscriber owns a whole /64, so a flood may come from another address of it each time. */
 const fromNetwork = (network: number, host: number): Record<string, string> =>
   from(`2001:db8:0:${network}::${host}`);
 
@@ -97,7 +97,7 @@ test("whoever has to wait for a client keeps the request that was pushed", async
     assert.equal(response.status, 200);
   }
   assertToldToWait(await open("192.0.2.20"));
-  // Two starts are free again by then, and the request still lives.
+  // By then two starts are allowed again, and the pushed request has not expired yet.
   await world.advance(45);
   const opened = await Promise.all(
     ["192.0.2.30", "192.0.2.31"].map(async (address) => open(address)),
@@ -156,7 +156,7 @@ const askLargely = async (address: string): Promise<Response> =>
   fetch(`${world.baseUrl}/w/chain`, {
     method: "POST",
     headers: { ...from(address), "content-type": "application/json" },
-    // No call at all, which is told once it was read.
+    // Not a JSON-RPC call, which is refused only after the whole body was read.
     body: "[]".padEnd(100_000),
   });
 
@@ -189,7 +189,7 @@ test("a large body whose caller left while it was asked who calls is under way n
   const arrivals: PromiseWithResolvers<void>[] = [];
   http.addHook("onRequest", async (request, reply) => {
     const arrival = arrivals.shift();
-    // As limits do; the connection then knows its address also when it is gone.
+    // As limits do: read before the connection closes, the address stays known afterwards.
     callerAddressOf(world.ctx, request);
     arrival?.resolve();
     if (arrival !== undefined) await once(reply.raw, "close");

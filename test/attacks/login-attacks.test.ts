@@ -1,4 +1,4 @@
-// What a hostile browser, wallet or client would try on a login.
+// What a hostile browser, wallet or client could try on a login.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -423,7 +423,7 @@ test("a session cookie planted before the login is worth nothing after it", asyn
 test("two tabs are two logins, and the ninth evicts the oldest cookie", async () => {
   const jar = openJar();
   const pages = [];
-  // Within a second or two, as a browser opens them anew.
+  // Within a second or two, as a browser reopens its tabs.
   for (let tab = 0; tab < 9; tab += 1)
     pages.push(await openPage(world.baseUrl, world.client, { jar }));
   const held = [...jar.cookies.keys()].filter((name) => name.includes("svc_login_"));

@@ -1,4 +1,4 @@
-// Secrets of one kind where another kind belongs: none opens anything but what it was made for.
+// Every kind of secret in the place of every other kind: none works anywhere but where it belongs.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
@@ -105,7 +105,7 @@ const places: Readonly<Record<string, Place>> = {
       return (await postToken(baseUrl, { ...client, secret }, form)).ok;
     },
   },
-  // Each of the two is used up by its own kind, so these come last.
+  // The right kind uses each of these two up, so they come last.
   "a code": {
     own: ["code"],
     take: async (code) =>

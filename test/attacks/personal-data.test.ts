@@ -1,5 +1,5 @@
 // Canaries: values that must be found nowhere but sealed, and after the purge nowhere at all. Two processes do
-// everything and log all they can; the test reads what they wrote, what they count and what they stored.
+// everything and log at the most verbose level; the test reads their logs, metrics and tables.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
@@ -78,14 +78,14 @@ const canaries = fields.map(valueOf);
 const asked = fields.slice(0, 40);
 
 let world: KycWorld;
-/** Beside the processes, on their database. */
+/** The test's own context on the database of the processes. */
 let ctx: OpenContext;
 let person: Person;
 let receiver: { url: string; bodies: string[]; close(): void };
-/** Whatever the processes said. */
+/** All lines that the processes logged. */
 const lines: string[] = [];
 const metricsUrls: string[] = [];
-/** Another process than the world's address. */
+/** The second process, beside the one at the world's address. */
 let other: ServerProcess;
 const opened = new AsyncDisposableStack();
 before(async () => {
@@ -116,7 +116,7 @@ async function openReceiver() {
     request.on("data", (chunk: Buffer) => (text += chunk.toString()));
     request.on("end", () => {
       bodies.push(text);
-      // The first time it fails, and says back what it was sent.
+      // It echoes what it was sent, and fails the first delivery: neither may be logged.
       response.writeHead(bodies.length === 1 ? 500 : 200).end(text);
     });
   }).listen(0, "127.0.0.1");
@@ -175,7 +175,7 @@ async function plant(): Promise<Person> {
   return { ...identity, held };
 }
 
-/** Sends values where they do not belong: what is refused is not written down either. */
+/** Sends values where they do not belong: refused input must not be written down either. */
 async function misplaceValues(connection: string): Promise<void> {
   const [value = "", another = ""] = canaries;
   const headers = { authorization: world.apiKey, "content-type": "application/json" };
@@ -203,14 +203,14 @@ async function misplaceValues(connection: string): Promise<void> {
   );
 }
 
-/** Without rows in these the search would prove nothing. */
+/** The search would prove nothing if these were empty. */
 const mustHaveRows: ReadonlySet<string> = new Set(
   "audit_entry credential_leaf kyc_order webhook_event webhook_attempt embedded_transaction".split(
     " ",
   ),
 );
 
-/** For a day it has rows as well. */
+/** The rows of issuer_idempotency live for a day. */
 const mustHaveRowsAtFirst = mustHaveRows.union(new Set(["issuer_idempotency"]));
 
 /** Every row of every table, as text. */
@@ -252,7 +252,7 @@ async function metricsText(): Promise<string> {
   return texts.join("\n");
 }
 
-/** The forms in which a value might lie about. */
+/** The encodings in which a value might leak. */
 function formsOf(value: string): string[] {
   const bytes = Buffer.from(value);
   return [
@@ -280,7 +280,7 @@ test("forty values travel through an order and lie nowhere in the open, before t
   assert.equal(asked.length, 40);
   const request = { user: person.address, callback: receiver.url, fields: asked };
   let answer = await world.ask(request);
-  // They count as soon as they are attested.
+  // The fields can be asked for as soon as the chain has attested them.
   while (answer.body.error?.message === "unverified fields") answer = await world.ask(request);
   assert.equal(answer.status, 200, JSON.stringify(answer.body.error));
   await misplaceValues(scanRequest(answer.body.data?.["link"]).connection);
@@ -289,7 +289,7 @@ test("forty values travel through an order and lie nowhere in the open, before t
   const referenceKey = String(answer.body.data?.["referenceKey"]);
   await world.reach(referenceKey, "CONFIRMED");
   await until("the receiver is told of the end", async () => {
-    // What it refused at first is sent again in a few seconds.
+    // The failed delivery is retried after a few seconds.
     await advance(31);
     return receiver.bodies.some((body) => body.includes("CONFIRMED")) || null;
   });
@@ -331,7 +331,7 @@ async function advance(seconds: number): Promise<void> {
   await ctx.clock.refresh();
 }
 
-/** Every 64 hexadecimal digits in a row of a text, wherever they begin. */
+/** Every substring of 64 hexadecimal digits. */
 function hashesIn(text: string): Set<string> {
   const found = new Set<string>();
   for (const [digits] of text.matchAll(/[0-9a-f]{64,}/g))

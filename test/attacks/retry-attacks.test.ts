@@ -40,7 +40,7 @@ async function submit(jar: Jar, loginId: string, action: string): Promise<Respon
   return jar.fetch(`${world.baseUrl}/oauth2/login/${loginId}/${action}`, { method: "POST" });
 }
 
-/** Login ids that `count` restarts at once led to, other than the one that was left. */
+/** Restarts a login `count` times at once. @returns the ids of the logins that they led to, without the old one */
 async function restartAtOnce(
   page: Pick<OpenPage, "jar" | "loginId">,
   count: number,
@@ -94,7 +94,7 @@ test("a button that was pressed twice to start again leads to the login that the
   const page = await openPage(world.baseUrl, world.client);
   const early = page.jar.copy();
   const first = await submit(page.jar, page.loginId, "restart");
-  // The browser had sent the second press before this answer came, or sends it after.
+  // The second press was sent before the first answer arrived (old cookies), or after it (new ones).
   for (const jar of [early, page.jar]) {
     const second = await submit(jar, page.loginId, "restart");
     const place = second.headers.get("location") ?? "";
@@ -268,7 +268,7 @@ test("a login that a wallet claimed by QR is refused by no link on the same devi
   assert.equal((await approve(claimed, right)).status, 200);
 });
 
-/** The result of a wallet that claims nothing before. */
+/** Posts the result of a wallet that skips the claim. */
 async function postUnclaimed(scanned: Scanned, identity: Identity): Promise<Response> {
   const { session, connection } = scanned;
   const digest = loginDigest({ session, connection, requester: "", code: "", object: zeroHash });
@@ -311,7 +311,7 @@ test("a result without a claim for a login that another wallet claimed is a seco
   assert.equal(await reasonOf(await postUnclaimed(scanned, claimed.identity)), "login_over");
 });
 
-/** Holds a login's row until the calls wait for it, changes it as told, and lets go. */
+/** Changes a login's row in a transaction that commits only once the begun calls wait for the row. */
 async function whileHeld<Result>(
   loginId: string,
   { change, sessions }: { change: string; sessions: number },

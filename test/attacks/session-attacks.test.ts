@@ -58,7 +58,7 @@ test("a client that asks without a page learns nothing of a login to others: the
   const found: { answer: unknown; calls: number }[] = [];
   for (const browser of [openJar(), jar]) {
     let [calls, answer] = [Infinity, null as unknown];
-    // Jobs call the database too.
+    // Jobs call the database too, so the minimum counts.
     for (let run = 0; run < 20; run += 1) {
       const earlier = world.ctx.db.callsTotal;
       const { status, headers } = await browser.copy().fetch(url);
@@ -148,7 +148,7 @@ test("tokens of a session's answer say how surely and when the wallet was asked,
 test("a login is as old as the wallet's answer, whenever the browser came for its code, and young enough through the last second", async () => {
   using _ = world.holdTime();
   const [jar, identity] = [openJar(), newIdentity()];
-  // First in a session of its own, then in one that goes on.
+  // First the login opens a session, then it renews that session.
   for (const changed of [{}, { prompt: "login" }]) {
     const page = await openPage(world.baseUrl, world.client, { jar, changed });
     await approveByQr(world.baseUrl, page, identity);
@@ -240,10 +240,10 @@ test("a session never answers for a client that cannot prove itself", async () =
   assert.equal(await faultOf(jar, {}, client), "login_required");
 });
 
-/** A session that was begun now is over after this, though it was used a quarter of an hour before. */
+/** Uses a session begun now for seven days; it is over then, though it was used 14 minutes before. */
 async function useForSevenDays(jar: Jar): Promise<void> {
   for (let half = 1; half <= 14; half += 1) {
-    // A minute short: this machine takes time as well.
+    // A minute short, for the run time of the test itself.
     await world.advance(12 * 3600 - 60);
     assert.equal(await faultOf(jar, {}), null, `after ${half * 12} hours`);
   }
@@ -272,7 +272,7 @@ test("who logs in again goes on in the browser's session, and begins another whe
   await world.advance(7 * 3600);
   const again = await logInAgain();
   assert.equal(again.sid, first.sid);
-  // Its idle time and the age of its login begin anew.
+  // The renewed session's idle time and the age of its login start again.
   await world.advance(6 * 3600);
   assert.equal(await faultOf(jar, { max_age: String(6 * 3600 + 60) }), null);
   // A logout from elsewhere: this browser still has its cookie.

@@ -35,14 +35,14 @@ async function readUntil(socket: Socket, pattern: RegExp): Promise<string> {
 
 test("a stream that waits behind another one of its connection is refused, so nothing piles up in it", async () => {
   let answer = await answerBehindAnother();
-  // Where its login took longer to read than the stream before it lasted, it waited behind none.
+  // On a slow machine the first stream may be over before the second login is read; then nothing was waited for.
   for (let again = 0; again < 10 && !answer.startsWith("HTTP/1.1 400"); again += 1)
     answer = await answerBehindAnother();
   assert.match(answer, /^HTTP\/1\.1 400[^]*needs a connection of its own/);
   assert.equal((await fetch(`${world.baseUrl}/health/alive`)).status, 200);
 });
 
-/** What is answered to the second of two streams that were asked for on one connection. */
+/** @returns the answer to the second of two streams that were requested on one connection */
 async function answerBehindAnother(): Promise<string> {
   const [first, second] = [
     await openPage(world.baseUrl, world.client),
@@ -74,7 +74,7 @@ test("a page that asks by long poll is told of a second wallet as soon as it tri
   const claimed = await claim(scan(page.qr), newIdentity());
   const poll = async (known: string): Promise<unknown> => {
     const url = `${world.baseUrl}/oauth2/login/${page.loginId}/status?after=${known}`;
-    // Sooner than a poll ends without news.
+    // Less than the 25 s after which a poll ends without news.
     const response = await page.jar.fetch(url, { signal: AbortSignal.timeout(20_000) });
     return response.json();
   };
@@ -94,7 +94,7 @@ test("whoever asks for a login without its cookie ends no stream of its page, ho
   const own = await openStream(page);
   const stranger = await openSocket();
   const ask = `GET /oauth2/login/${page.loginId}/status?after=waiting HTTP/1.1\r\nHost: localhost\r\n`;
-  // All at once, over one connection.
+  // Pipelined over one connection.
   stranger.write(`${`${ask}\r\n`.repeat(20)}${ask}Connection: close\r\n\r\n`);
   const answers = await readUntil(stranger, /^$/);
   assert.equal(answers.split("HTTP/1.1 404").length, 22);
@@ -147,7 +147,7 @@ test("the ninth long poll of a login ends its first, and the others go on", asyn
   const url = `${world.baseUrl}/oauth2/login/${page.loginId}/status?after=waiting`;
   const told: number[] = [];
   const polls = Array.from({ length: 9 }, async (_, at) => {
-    // Sooner than a poll ends without news.
+    // Less than the 25 s after which a poll ends without news.
     const response = await page.jar.fetch(url, { signal: AbortSignal.timeout(20_000) });
     told.push(at);
     return ((await response.json()) as { kind: string }).kind;

@@ -36,7 +36,7 @@ after(async () => closing.disposeAsync());
 async function openPerson(
   options: BrowserContextOptions = {},
 ): Promise<BrowserContext & AsyncDisposable> {
-  // The pages' own policy would keep axe out.
+  // The pages' content security policy would block axe, which is an injected script.
   const context = await browser.newContext({
     bypassCSP: true,
     reducedMotion: "reduce",
@@ -80,12 +80,12 @@ async function openLogin(person: BrowserContext): Promise<Page> {
   await page.goto(opened.shop.url);
   await press(page, "Log in");
   await page.locator("[data-qr]").waitFor();
-  // With its style sheet.
+  // Wait for its style sheet.
   await page.waitForLoadState();
   return page;
 }
 
-/** A key that is pressed before leads nowhere. */
+/** Waits for the first paint: a key that is pressed earlier is lost. */
 async function untilPainted(page: Page): Promise<void> {
   const frame = "new Promise((then) => requestAnimationFrame(then))";
   for (const _ of ["laid out", "painted"]) await page.evaluate(frame);
@@ -223,7 +223,7 @@ test("axe finds nothing when the time is up, also when no restart is left", asyn
 });
 
 test("axe finds nothing on the pages for browsers without scripts", async () => {
-  // Scripts run all the same, or axe would not; the pages are those that such a browser gets.
+  // Scripts stay on because axe needs them; the pages are those that a browser without scripts gets.
   await using person = await openPerson();
   const page = await openLogin(person);
   const url = `${opened.world.baseUrl}/oauth2/login/${loginIdOf(await readQr(page))}`;
@@ -276,7 +276,7 @@ test("axe finds nothing on the way out, and its buttons do what they say", async
   await assertSound(page, "logged out");
 });
 
-// What else the shop shows is looked at in shop.test.ts.
+// The shop's other pages are checked in shop.test.ts.
 test("axe finds nothing where the shop has nothing", async () => {
   await using person = await openPerson();
   const page = await person.newPage();

@@ -61,7 +61,7 @@ async function openLoginPage(
   });
 }
 
-/** What the acting member does with the wallet; `readNumber` shows the digits. */
+/** The acting member claims and approves by wallet; `readNumber` gets the digits from the page. */
 async function act(page: Page, name: string, readNumber = readDigits): Promise<void> {
   const claimed = await claim(scan(await readQr(page)), world.person(name));
   const body = approvalOf(claimed, await readNumber(page));
@@ -132,7 +132,7 @@ test("without scripts the person asks with a button, and goes on with it", async
   await page.waitForURL(/\/callback\?code=/);
 });
 
-/** Kept where `SCREENSHOTS` says, for people to look at. */
+/** Saves a screenshot for people to look at, if `SCREENSHOTS` names a directory. */
 async function takePicture(page: Page, name: string): Promise<void> {
   const directory = process.env["SCREENSHOTS"];
   if (directory === undefined) return;

@@ -38,7 +38,7 @@ before(async () => {
 after(async () => closing.disposeAsync());
 
 interface Site extends AsyncDisposable {
-  /** By address, so that the service on `localhost` is another site as well as another origin. */
+  /** On 127.0.0.1, so that the service on `localhost` is another site and not only another origin. */
   readonly origin: string;
   /** Where the callback sends the browser: the same server under another origin. */
   readonly home: string;
@@ -62,7 +62,7 @@ async function openSite(): Promise<Site> {
   };
 }
 
-/** What libraries for a login in a popup do at the callback: tell the opener, and close. */
+/** The callback of libraries for a login in a popup: it tells the opener, and closes. */
 const popupPage = `<!doctype html><script>
   opener.postMessage(new URLSearchParams(location.search).has("code"), location.origin);
   close();
@@ -129,7 +129,7 @@ test("a login in a popup is open until its callback has told the page that opene
 });
 
 interface App extends AsyncDisposable {
-  /** By address, so that the service on `localhost` is another site as well as another origin. */
+  /** On 127.0.0.1, so that the service on `localhost` is another site and not only another origin. */
   readonly origin: string;
   client?: LoginClient;
 }
@@ -192,7 +192,7 @@ function appPage(shown: App): string {
 </script>`;
 }
 
-/** Whether a script of this page reads the answer; the browser alone decides. */
+/** @returns the status that a script of this page sees; 0 where the browser's CORS checks hide the answer */
 async function statusSeenBy(page: Page, url: string, init: RequestInit = {}): Promise<number> {
   const given = JSON.stringify([url, init]);
   return page.evaluate<number>(
@@ -266,7 +266,7 @@ test("scripts of any other origin read the published documents alone", async () 
   });
   const nothing = { ...documents, token: unreadable, userinfo: unreadable, revoke: unreadable };
   assert.deepEqual(await seenFrom(stranger.origin), nothing);
-  // A client of its own opens the preflight, but not the answers that are for another client.
+  // With a client of its own the origin passes preflights, but cannot read answers meant for another client.
   await world.addClient({ redirectUris: [`${stranger.origin}/callback`] });
   await world.advance(2);
   assert.deepEqual(await seenFrom(stranger.origin), nothing);

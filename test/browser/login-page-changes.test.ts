@@ -52,7 +52,7 @@ test("a page asks at once when the machine has a network again, not when its nex
   await notice.waitFor({ state: "hidden", timeout: 10_000 });
 });
 
-/** A page of which no question is answered any more: each fails, or is swallowed. */
+/** A page whose status requests get no answer any more: each fails at once, or hangs. */
 async function openUnheard(stub: LoginStub, how: "refused" | "swallowed") {
   const page = await openPage(stub);
   await page.clock.install({ time: Date.now() });

@@ -48,7 +48,7 @@ const codeOf = async (page: Page): Promise<string> =>
   (await page.locator("[data-qr]").getAttribute("data-qr")) ?? "";
 const stepOf = (code: string): number => Number(/\.(\d+)\./.exec(decodeURIComponent(code))?.[1]);
 
-/** Before that a page whose clock jumps takes its stream for dead, and asks anew what the time is. */
+/** Waits for a first event: before it, a page whose clock jumps takes its stream for dead and asks for the time. */
 async function heardFirstWord(stub: LoginStub, page: Page): Promise<void> {
   stub.tell({ kind: "waiting", contested: true });
   await page.locator("[data-contested]").waitFor();
@@ -86,7 +86,7 @@ test("a browser whose clock is wrong by an hour shows the code of the service's 
   const clockMs = Date.now() - 3_600_000;
   await using page = await openPage(stub, { clockMs });
   await heardFirstWord(stub, page);
-  // A minute without a word leads to a question.
+  // After a minute without an event the page asks for the time, and would be told this.
   stub.aheadMs = 40_000;
   await page.clock.pauseAt(clockMs + 60_000);
   const steps = stepOf(await codeOf(page)) - stub.view.firstStep;
@@ -242,7 +242,7 @@ test("a page that slept with its machine shows the code of the service's time ag
   await using stub = await openLoginStub();
   const clockMs = Date.now();
   await using page = await openPage(stub, { clockMs });
-  // While a machine sleeps, the clock of its pages may stand still.
+  // While a machine sleeps, the monotonic clock of its pages may stand still.
   stub.aheadMs = 60_000;
   await page.clock.setSystemTime(clockMs + 60_000);
   for (let seconds = 0; (await stepsAhead(page)) < 14; seconds += 1) {

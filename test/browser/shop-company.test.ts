@@ -209,7 +209,7 @@ for (const [name, options] of [
   test(`every state of the pages is accessible and fits: ${name}`, async () => {
     await using page = await openPage({ bypassCSP: true, ...options });
     const check = async (state: string): Promise<void> => {
-      // With its style sheet.
+      // Wait for its style sheet.
       await page.waitForLoadState();
       assert.deepEqual(await violationsOf(page), [], state);
       const fits = await page.evaluate("document.documentElement.scrollWidth <= innerWidth");
@@ -280,7 +280,7 @@ test("the table of what a company released breaks no word of it on 320 pixels", 
   assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 320);
 });
 
-/** Kept where `SCREENSHOTS` says, for people to look at. */
+/** Saves a screenshot for people to look at, if `SCREENSHOTS` names a directory. */
 async function takePicture(page: Page, name: string): Promise<void> {
   const pictures = process.env["SCREENSHOTS"];
   if (pictures === undefined) return;

@@ -150,7 +150,7 @@ const looks: Record<string, BrowserContextOptions> = {
 };
 for (const [look, options] of Object.entries(looks)) {
   test(`axe finds nothing on the page of verified fields, and nothing sticks out, light or dark, ${look}`, async () => {
-    // Its own policy would keep axe out.
+    // The page's content security policy would block axe, which is an injected script.
     const page = await browser.newPage({ ...options, bypassCSP: true });
     await ask(page);
     await assertSound(page);
@@ -172,7 +172,7 @@ for (const [look, options] of Object.entries(looks)) {
   });
 }
 
-/** Words that stand on more than one line. */
+/** Words that the layout broke across lines. */
 async function brokenWords(page: Page, selector: string): Promise<string[]> {
   return page.evaluate<
     string[]

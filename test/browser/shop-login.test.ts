@@ -65,7 +65,7 @@ async function pressLogIn(person: BrowserContext): Promise<Page> {
   await page.goto(opened.shop.url);
   await press(page, "Log in");
   await page.locator("[data-same-device]").waitFor();
-  // With its style sheet.
+  // Wait for its style sheet.
   await page.waitForLoadState();
   assert.match(page.url(), new RegExp(`^${opened.world.baseUrl}/oauth2/auth`));
   return page;

@@ -55,7 +55,7 @@ const looks: Record<string, BrowserContextOptions> = {
 };
 for (const [look, options] of Object.entries(looks)) {
   test(`axe finds nothing in the shop, and nothing sticks out, light or dark, ${look}`, async () => {
-    // Its own policy would keep axe out.
+    // The page's content security policy would block axe, which is an injected script.
     const page = await browser.newPage({ ...options, bypassCSP: true });
     await page.goto(shop.url);
     await assertSound(page);

@@ -16,7 +16,7 @@ import { openInstallation } from "../chain-processes.ts";
 
 const contractWallet = `0x${"c1".repeat(20)}` as const;
 const lateCode = "0x00";
-/** PUSH1 01 PUSH0 RETURN: of one zero byte. */
+/** PUSH1 01 PUSH0 RETURN: deploys one zero byte. */
 const lateInitCode = "0x60015ff3";
 /** PUSH4 <ERC-1271 magic value> PUSH1 e0 SHL PUSH0 MSTORE PUSH1 20 PUSH0 RETURN. */
 const agreeing = "0x631626ba7e60e01b5f5260205ff3";
@@ -34,7 +34,7 @@ test("a node that breaks, or answers for another chain, gets nothing and loses n
   await process.work();
   assert.equal(await alarmsOf(process, "other_chain"), 1);
   assert.equal((await rowsOf(process))[0]?.status, "queued");
-  // It takes the bytes and does not say so.
+  // The call fails without an answer, so the node may have taken the bytes.
   gate.decide((method) => (method === "eth_sendRawTransaction" ? "broken" : "pass"));
   await process.work();
   assert.equal((await rowsOf(process))[0]?.status, "sent");
@@ -114,7 +114,7 @@ test("a contract that is asked for long keeps neither the questions to others no
       { address, digest: new Uint8Array(32), signature: "0x01" },
       async () => true,
     );
-  // Then the limit is counted without the database, and all that follows is asked in one turn.
+  // After a first call the limit is counted without the database, so the calls below all start in one turn.
   assert.equal(await ask(contractWallet), true);
   const isSlow = (params: readonly unknown[]): boolean =>
     JSON.stringify(params).includes(slowWallet.slice(2));
@@ -133,7 +133,7 @@ test("a contract that is asked for long keeps neither the questions to others no
 
 test("what only a node has that stands still on a replaced block is not final", async () => {
   await using anvil = await startAnvil();
-  // Calls go to either of two nodes.
+  // Calls go to either of two nodes, as behind a load balancer.
   let asked: Anvil = anvil;
   await using gate = await openGate({
     ...anvil,
@@ -151,7 +151,7 @@ test("what only a node has that stands still on a replaced block is not final", 
   });
   await process.queue("a");
   await process.work();
-  // One has a block with the transaction, and no other. The other has three instead, none of them with it.
+  // `other` has one block, with the transaction; `anvil` has three, none of them with it.
   await other.mine();
   await anvil.mine(3);
   gate.decide((_method, [name]) => {
@@ -177,7 +177,7 @@ test("what another chain's node says of the account settles nothing", async () =
   await anvil.setAutomine(false);
   await process.queue("a");
   await process.work();
-  // The same account has sent more there.
+  // On this node's chain the account has sent more transactions.
   await other.rpc("anvil_setNonce", [process.chain.operator, "0x64"]);
   await other.mine(16);
   for (let look = 0; look < 16; look += 1) {
@@ -265,7 +265,7 @@ test("a contract that another process sees mined while this one looks for it doe
     const answer = await node.request(method, params);
     if (method !== "eth_getCode" || params[0] !== deployment.address) return answer;
     seen.push(answer);
-    // The answer is on its way while the other process brings the transaction to its end.
+    // While this answer is on its way, the other process brings the transaction to its end.
     if (seen.length === 2) await settle(anvil, installation, [other]);
     return answer;
   };

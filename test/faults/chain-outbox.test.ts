@@ -10,7 +10,7 @@ import { openGate, startAnvil } from "../anvil.ts";
 import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
 import { fundedKey, openInstallation, type SettlingProcess } from "../chain-processes.ts";
 
-/** The newest signed form of a transaction. */
+/** All signed forms of a transaction, the oldest first. */
 const bytesOf = async ({ ctx }: SettlingProcess, subjectId: string): Promise<string[]> => {
   const rows = await ctx.db.query<{ raw: string }>(sql`
     select '0x' || encode(raw, 'hex') as raw from chain_transaction_hash h
@@ -138,7 +138,7 @@ test("a transaction that waits for a minute is outbid under its nonce, and eithe
   const spent = await process.ctx.db.query(sql`
     select spent_wei = (select sum(gas_limit * max_fee_wei) from chain_transaction) as "isCounted" from chain_signer`);
   assert.deepEqual(spent, [{ isCounted: true }]);
-  // Of `b` the older form comes to be mined after all.
+  // For `b` the older form is mined after all.
   await anvil.rpc("anvil_dropAllTransactions");
   const [newer, older] = [(await bytesOf(process, "a"))[1], (await bytesOf(process, "b"))[0]];
   await anvil.rpc("eth_sendRawTransaction", [newer]);
@@ -261,7 +261,7 @@ test("a transaction that costs more than the day's cap keeps no cheaper one wait
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using rich = await installation.openProcess();
-  // What the deployment cost is yesterday's.
+  // A day later the deployment no longer counts towards the day's cap.
   installation.advance(86_400);
   await using process = await installation.openProcess({ CHAIN_SPEND_CAP: "0.002" });
   const nonces = async (): Promise<unknown> =>
@@ -297,7 +297,7 @@ test("what nobody pays for leaves half of the day's cap to the rest, and has as 
   await rich.work();
   const [row] = await rich.ctx.db.query<{ cost: number }>(sql`
     select (gas_limit * max_fee_wei)::float8 as cost from chain_transaction where subject_id = 'first'`);
-  // What the deployment and the first one cost is yesterday's.
+  // A day later the deployment and the first one no longer count towards the day's cap.
   installation.advance(86_400);
   const cap = ((row?.cost ?? 0) / 1e18) * 4.5;
   await using process = await installation.openProcess({ CHAIN_SPEND_CAP: cap.toFixed(9) });
@@ -394,7 +394,7 @@ test("two processes with one signer leave no gap and no double", async () => {
   await using installation = await openInstallation(anvil);
   await using one = await installation.openProcess();
   await using two = await installation.openProcess();
-  // Anvil loses track of what it is handed while it mines by itself, and such a transaction waits to be outbid.
+  // Anvil loses transactions that arrive while it mines by itself, and those would wait to be outbid.
   await anvil.setAutomine(false);
   const subjects = Array.from({ length: 100 }, (_, at) => `s${at}`);
   await Promise.all(subjects.map(async (subject, at) => (at % 2 === 0 ? one : two).queue(subject)));

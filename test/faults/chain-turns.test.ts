@@ -1,11 +1,11 @@
-// Transactions of one kind that wait without end, and what of the others becomes of that.
+// Transactions of one kind that wait without end must not hold up the other kinds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { openInstallation, type SettlingProcess } from "../chain-processes.ts";
 
-/** More than one run looks at. */
+/** More than one run of the outbox reads. */
 const many = 40;
 
 async function queueFoundings(process: SettlingProcess, count = many): Promise<void> {
@@ -30,7 +30,7 @@ test("what nobody pays for and has no room in the day's cap keeps nothing else w
   await rich.work();
   const [row] = await rich.ctx.db.query<{ cost: number }>(sql`
     select (gas_limit * max_fee_wei)::float8 as cost from chain_transaction where subject_id = 'first'`);
-  // What the deployment and the first one cost is yesterday's.
+  // A day later the deployment and the first one no longer count towards the day's cap.
   installation.advance(86_400);
   const cap = ((row?.cost ?? 0) / 1e18) * 1.5;
   await using process = await installation.openProcess({ CHAIN_SPEND_CAP: cap.toFixed(9) });

@@ -30,11 +30,11 @@ after(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** Stops every process of the server, which then takes calls and answers none. @returns makes them go on */
+/** Stops every process of the server: it then accepts connections and answers nothing. @returns a function to resume */
 async function hangDatabase(): Promise<() => void> {
   const postmaster = await postmasterPid();
   const backends = await world.ctx.db.transaction(async (tx) => {
-    // First, so that no other backend comes after the list is made.
+    // Stopped first, so that no new backend appears after the list is made.
     process.kill(postmaster, "SIGSTOP");
     return tx.query<{ pid: number }>(
       sql`select pid from pg_stat_activity where backend_type = 'client backend'`,
@@ -75,7 +75,7 @@ async function isReady(): Promise<boolean> {
   return (await fetch(`${world.baseUrl}/health/ready`)).status === 200;
 }
 
-/** A statement of its own: PostgreSQL takes it outside of a transaction alone. */
+/** Outside of any transaction, because PostgreSQL refuses ALTER SYSTEM inside one. */
 async function alterSystem(change: string): Promise<void> {
   await world.ctx.db.query({ name: "", text: `alter system ${change}`, values: [] });
   await world.ctx.db.query(sql`select pg_reload_conf()`);

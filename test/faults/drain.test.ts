@@ -11,7 +11,7 @@ import { openRawConnection } from "../raw-connection.ts";
 import { type ServerProcess, openWorld, type World } from "../world.ts";
 import { until } from "../patience.ts";
 
-/** Until the process takes no connection any more. */
+/** Waits until the process accepts no more connections. */
 async function untilRefusing(baseUrl: string): Promise<void> {
   for (;;) {
     const socket = connect(Number(new URL(baseUrl).port), "localhost");
@@ -50,7 +50,7 @@ test("requests that were on their way when it began to drain are answered as eve
   const connections = await Promise.all(
     requests.map(async ([begin]) => {
       const connection = await openRawConnection(world.baseUrl);
-      // In one piece: when the whole request is answered, the begin of the next was read too.
+      // In one piece: once the whole request is answered, the beginning of the next has been read too.
       connection.send(`GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n${begin}`);
       await connection.first;
       return connection;
@@ -77,7 +77,7 @@ test("an answer that is under way when it begins to drain says that its connecti
     `GET ${status}?after=waiting HTTP/1.1\r\nHost: localhost\r\nCookie: ${cookie}\r\n\r\n`,
   );
   const unused = await openRawConnection(world.baseUrl);
-  // When these are answered, the first is under way.
+  // Once these are answered, the long poll has surely begun.
   for (let at = 0; at < 5; at += 1)
     await (await fetch(`${world.baseUrl}${status}`, { headers: { cookie } })).text();
   const startedMs = performance.now();
@@ -138,7 +138,7 @@ async function startNamed(world: World, drainSeconds: number): Promise<ServerPro
   return world.startProcess({ PGAPPNAME: stuckName, DRAIN_SECONDS: String(drainSeconds) });
 }
 
-/** Runs `work` while nobody reads or writes orders, and a job of the named process waits for them. */
+/** Runs `work` while the table of orders is locked and a job of the process under test waits for it. */
 async function whileStuck(world: World, work: () => Promise<void>): Promise<void> {
   await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);

@@ -19,7 +19,7 @@ import { openBeside } from "../beside-each-other.ts";
 
 const { test, run } = openBeside("the chain outlives its owner");
 
-/** One call through a server's relay; null while nobody answers. */
+/** One call through a server's relay; null if nobody answers. */
 async function ask(server: ServerProcess, method: string, params: unknown[]): Promise<unknown> {
   const answer = await fetch(`${server.url}/w/chain`, {
     method: "POST",
@@ -56,7 +56,7 @@ test("a wallet's transactions survive kill -9 of the owner under load, block for
     for (; nonce < (round + 1) * 12; nonce++) {
       const raw = sign(nonce);
       const dying = nonce === killed ? owner.kill() : null;
-      // Who has no answer sends the same bytes again: they are taken once.
+      // A caller without an answer sends the same bytes again; they count once.
       const hash = await until(`nonce ${nonce}`, async () =>
         ask(other, "eth_sendRawTransaction", [raw]),
       );
@@ -108,7 +108,7 @@ test("a process that starts while the owner of the chain dies takes the chain ov
   await using owner = await openLockSession(ctx.db.connectionString);
   assert.ok(await owner.tryLock());
   const asked: string[] = [];
-  // It says which chain it is, and dies at the first question after that.
+  // The owner's node tells its chain id, and the owner dies at the next question.
   const answer = (socket: Socket, line: string): void => {
     const { id, method } = JSON.parse(line) as { id: number; method: string };
     asked.push(method);

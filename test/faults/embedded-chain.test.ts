@@ -34,7 +34,7 @@ test("a killed node comes back whole: nobody ever sees the beginning of its repl
   const before = await blockOf(node);
   process.kill(await nodePid({ ctx }), "SIGKILL");
   const seen = new Set<bigint>();
-  // The submission may be refused while nobody mines, and is made again; half of it never exists.
+  // While nobody mines, the submission may be refused and is repeated; it is never half stored.
   const submitted = untilAnswered("the submission", async () =>
     node.submit([sign(402)]).then(() => true),
   );
@@ -58,7 +58,7 @@ test("transactions that come while the chain is replayed are mined after it", as
   const sign = await openPurse(first);
   await writeJournal(first, { sign, blocks: 400, total: 400, each: 1 });
   const opening = openEmbeddedChain(first);
-  // As another process does whose transaction was admitted while the owner still lived.
+  // As left by another process, whose transaction was admitted while the old owner still lived.
   await first.db
     .query(sql`insert into embedded_transaction (hash, raw, signer, nonce, cost_wei, created_at)
     select '0x00', decode(${sign(400).slice(2)}, 'hex'), faucet_address, 400, 1, 0 from embedded_chain`);
@@ -205,7 +205,7 @@ test("what a contract learns of old blocks is the same after a fold, for whoever
     );
     return row?.folded ?? null;
   };
-  // With what they may use these count as so many that a fold is made on the way.
+  // The journal is folded by gas limit, and these limits are high enough to cause a fold on the way.
   const reading = new AbortController();
   const away: unknown[] = [];
   const read = (async () => {
@@ -295,7 +295,7 @@ test("a journaled transaction is mined: nobody spends coin twice while a block i
   await assert.rejects(node.submit([spend(1, { value: 3n })]), /insufficient funds/);
   await untilReceived(node, 8n);
   await untilWaiting(ctx, 0);
-  // Decided and not yet known to be mined: what it takes may still be in the balance that the node tells.
+  // Block 2 is decided but not known to be mined: its cost may still be in the balance that the node reports.
   await ctx.db.query(sql`update embedded_block set hash = null where number = 2`);
   await assert.rejects(node.submit([spend(1, { value: 2n })]), /insufficient funds/);
   await ctx.db.query(

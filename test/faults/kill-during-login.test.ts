@@ -23,7 +23,7 @@ let base: string;
 
 before(async () => {
   world = await openWorld();
-  // The world's own process only administers here; what is killed is a server of its own, under its own issuer.
+  // The world's own process only administers here; a second server, with its own issuer, is killed.
   server = await world.startProcess(settings);
   base = server.url;
 });
@@ -36,19 +36,19 @@ async function start(): Promise<void> {
   server = await world.startProcess(settings, { port: Number(new URL(base).port) });
 }
 
-/** Where a code is good no more. */
+/** The write that uses a code up. */
 const redeemed = {
   name: "the code becomes tokens",
   on: "insert on token_family",
   when: "true",
 };
-/** What the code is answered after the crash, and once more. */
+/** The statuses of redeeming the code after the crash, and once more. */
 const crashes: readonly { point: CrashPoint; statuses: number[] }[] = [
   { point: redeemed, statuses: [200, 400] },
   { point: { ...redeemed, isSeen: true }, statuses: [400, 400] },
 ];
 
-/** Finished logins, each with what redeems its code. */
+/** Finished logins, each with a function that redeems its code. */
 const openCodes = async () =>
   Promise.all(
     crashes.map(async ({ point, statuses }) => {

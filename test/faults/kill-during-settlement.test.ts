@@ -51,8 +51,8 @@ test(`${killsTotal} kills under load, of two processes with one signer, lose and
     await new Promise((resolve) => {
       setTimeout(resolve, 100);
     });
-    // Time runs eleven times as fast: bytes that a process died with are sent after 15 s. Anvil keeps a transaction for
-    // ever that comes while it mines the one before, and refuses to be told again; after 60 s it is outbid.
+    // Time runs eleven times as fast, because a dead process's bytes are sent again only after 15 s. Anvil never mines
+    // a transaction that arrives while it mines the one before, and refuses a repetition: it is outbid after 60 s.
     await world.advance(1);
   }
   // The world's own transactions (contracts, issuers' roles) are among them.

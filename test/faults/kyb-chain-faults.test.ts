@@ -14,18 +14,18 @@ import { openBeside } from "../beside-each-other.ts";
 const { test, run } = openBeside("a business holds whatever its chain does");
 
 const confirmations = 3;
-/** The service looks once a second: more blocks in between would be mined, and read, for nobody. */
+/** The service reads the chain once a second, so faster blocks would only add work. */
 const blockMs = 200;
 
 interface Stage {
   readonly anvil: Anvil;
   readonly gate: Gate;
   readonly world: SignatureWorld;
-  /** Blocks come by themselves until told otherwise. */
+  /** Switches mining by itself on (as at first) or off. */
   flow(on: boolean): void;
-  /** Waits until the service has sent what it has queued, and nothing of it is mined. */
+  /** Waits until the service has sent what it queued of this kind, with none of it mined. */
   untilSent(kind: string): Promise<void>;
-  /** Lets every job of the service look once or twice more. */
+  /** Gives every job of the service the time for one or two more runs. */
   settle(): Promise<void>;
 }
 
@@ -157,7 +157,7 @@ async function untilPooled({ anvil, world }: Stage): Promise<Pooled> {
   });
 }
 
-/** Sends what the service sent itself, in its place, as anybody may. */
+/** Replaces the service's pending transaction by the same call from a stranger, which anybody may make. */
 async function sendInstead(stage: Stage): Promise<void> {
   const { anvil } = stage;
   const { hash, input, to } = await untilPooled(stage);
@@ -193,7 +193,7 @@ test("a document that somebody else recorded is found by a node that serves few 
   stage.flow(true);
   const { body } = await world.call("GET", `/api/v1/kyb/signature-requests/${id}`);
   assert.equal(body["status"], "pending_approval");
-  // What the node forgot is handed over again after a time.
+  // The service submits again what the node forgot, but only after some time.
   await world.advance(300);
   await world.until("the chain has refused it", async () => {
     const rows = await world.ctx.db.query(

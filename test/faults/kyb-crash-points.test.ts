@@ -1,6 +1,6 @@
-// kill -9 of the service, and of its chain, at every step by which a business comes to be, changes and removes a member.
-// Businesses stand at as many steps as one process can be inside of at once when it dies. Another process goes on, wallets
-// ask again, and everything has happened once and wholly.
+// kill -9 of the service, and of its chain, at every step of founding a business, changing it and removing a member.
+// One kill meets as many businesses, each at a step of its own, as one process can work on at once. Another process
+// goes on, wallets repeat their calls, and everything has happened once and completely.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
@@ -30,7 +30,7 @@ const sent = (kind: string): Omit<CrashPoint, "name"> => ({
   when: `new.status = 'sent' and old.status = 'queued' and new.kind = '${kind}'`,
 });
 const mined = { on: "insert on embedded_transaction", when: "true" };
-/** A change here is one of the rules; the roster stays as long as it was. */
+/** The changes here are of the rules, which leaves the charter as long as it was; a removal makes it shorter. */
 const mirrored = (roster: "<" | "="): Omit<CrashPoint, "name"> => ({
   on: "update on business",
   when: `new.epoch > old.epoch and length(new.charter) ${roster} length(old.charter)`,
@@ -87,14 +87,14 @@ interface Stage {
   readonly gates: Gates;
   /** Moves the time of all processes. */
   advance(seconds: number): Promise<void>;
-  /** By how much, in all. */
+  /** By how many seconds, in all. */
   advanced(): number;
   /** kill -9 of the service and of the chain that it ran. */
   kill(): Promise<void>;
   start(): Promise<void>;
 }
 
-/** Goes on asking while nobody answers. */
+/** Retries while no process listens. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + patienceMs;
   for (;;) {
@@ -108,9 +108,9 @@ async function patiently<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What happens once, and what comes of it. */
+/** Something that has to happen once although the service dies, and a check that it did. */
 interface Promised extends Stop<void> {
-  /** As the name of a test says it. */
+  /** As worded in the name of a test. */
   readonly promise: string;
   check(): Promise<void>;
 }
@@ -118,7 +118,7 @@ interface Promised extends Stop<void> {
 const told = ({ promise, point }: Promised): string =>
   `${promise} where the service dies ${whenOf(point)} it commits that ${point.name}`;
 
-/** The service dies at all these points at once, another process goes on, and the works end. */
+/** Kills the service at all these points at once, starts another process, and checks how each work ends. */
 async function dieAt(stage: Stage, stops: readonly Promised[]): Promise<void> {
   const over = await killAt(stage.gates, stops, async () => stage.kill());
   await stage.start();
@@ -127,7 +127,7 @@ async function dieAt(stage: Stage, stops: readonly Promised[]): Promise<void> {
 }
 
 async function voteOf({ world }: Stage, name: string, id: string): Promise<void> {
-  // The item is read once: a vote that was taken though nobody was told has left the inbox.
+  // Read before the retries: a vote that was stored, but whose answer was lost, has left the inbox.
   const item: InboxItem = await patiently(async () => world.findVote(name, id));
   const { status, body } = await patiently(async () => world.voteAs(name, id, { item }));
   assert.equal(status, 200, JSON.stringify(body));
@@ -145,7 +145,7 @@ async function chainOf({ world }: Stage, address: Address) {
   );
 }
 
-/** The row, the roster and the wallet say the same. */
+/** Checks that the row, the roster and the contract agree. */
 async function assertWhole(stage: Stage, address: Address, epoch: number): Promise<void> {
   const state = await chainOf(stage, address);
   const [row] = await stage.gates.query<{
@@ -176,7 +176,7 @@ async function countOf({ gates }: Stage, kind: string, subject: string): Promise
   return rows.length;
 }
 
-/** @returns its address */
+/** Founds a business. @returns its address */
 async function found(stage: Stage): Promise<Address> {
   const { world } = stage;
   const deadline = world.ctx.clock.now() + stage.advanced() + 3600;
@@ -200,7 +200,7 @@ interface Seen {
 const look = async ({ world }: Stage, address: Address): Promise<Seen> =>
   (await world.businessOf("alice", address)) as unknown as Seen;
 
-/** Alice proposes, and looks first whether she has: who was not told asks again. @returns the proposal's id */
+/** Alice proposes, unless her proposal is open already, its answer having been lost. @returns the proposal's id */
 async function govern(
   stage: Stage,
   address: Address,
@@ -243,7 +243,7 @@ function founding(stage: Stage, point: CrashPoint): Promised {
   };
 }
 
-/** @param at of the business */
+/** @param at the business, and its epoch before the change */
 function change(
   stage: Stage,
   point: CrashPoint,
@@ -300,7 +300,7 @@ function removal(stage: Stage, point: CrashPoint, address: Address): Promised {
   };
 }
 
-/** What one kill meets: the outbox is inside of one step at a time. */
+/** The steps that each kill meets: the outbox can only be inside one at a time. */
 function killsOf(stage: Stage, businesses: readonly Address[]): Promised[][] {
   const [a, b, c, d, e, f] = businesses;
   assert.ok(a !== undefined && b !== undefined && c !== undefined);
@@ -353,7 +353,7 @@ async function openStage(stack: AsyncDisposableStack, world: KybWorld): Promise<
   };
 }
 
-/** It may have ended with its owner. */
+/** Kills the chain's node, unless it has ended with its owner. */
 function killChain(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");

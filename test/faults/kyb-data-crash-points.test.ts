@@ -1,7 +1,7 @@
 // kill -9 of the service at every write of a data request: of its create, of a vote, of the release and of a
-// cancellation; and of a signature request until it is signed. Requests stand at as many writes as one process can be
-// inside of at once when it dies. Another process goes on, callers repeat themselves, and nothing is released, charged or
-// recorded twice. Of the writes of one transaction the first and the last stand for all.
+// cancellation; and of a signature request until it is signed. One kill meets as many requests, each at a write of its
+// own, as one process can work on at once. Another process goes on, callers repeat their calls, and nothing is
+// released, charged or recorded twice. Of the writes of one transaction only the first and the last are tried.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -24,7 +24,7 @@ import { patienceMs } from "../patience.ts";
 import type { ServerProcess } from "../world.ts";
 
 const freed = "cancel: the money is free";
-/** Steps of callers, each with a request of its own; later ones of a request come later. */
+/** Steps that callers cause, each met by a request of its own, in the order in which a request reaches them. */
 const called: readonly CrashPoint[] = [
   { name: "create: the key is taken", on: "insert on kyb_idempotency", when: "true" },
   {
@@ -64,7 +64,7 @@ const called: readonly CrashPoint[] = [
 /** Steps of the job of releases and of the outbox: one of each at a time. */
 const first: readonly CrashPoint[] = [
   {
-    // In the same transaction as the end and the charge, and after them.
+    // The last write of the transaction that also writes the end and the charge.
     name: "release: the request ends, its charge is written, and it is announced",
     on: "insert on webhook_event",
     when: "new.kind = 'kyb.data_request.released'",
@@ -88,7 +88,7 @@ const second: readonly CrashPoint[] = [
     when: "new.status = 'signed' and old.status = 'pending_approval'",
   },
 ];
-/** Those of one kill. */
+/** The steps that each kill meets. */
 const kills = [[...called, ...first], second];
 
 const processName = "svc-under-test";
@@ -121,7 +121,7 @@ interface Played {
   readonly end: "released" | "cancelled" | "signed";
 }
 
-/** What dies at this point. */
+/** The request that is under way when the service dies at this point. */
 function playedAt({ world, businesses, other }: Stage, { name }: CrashPoint): Played {
   if (name.startsWith("signature")) {
     const business = world.business.address;
@@ -132,12 +132,12 @@ function playedAt({ world, businesses, other }: Stage, { name }: CrashPoint): Pl
   assert.ok(business !== undefined);
   const terms = { ...oneFranc, purpose: someText.purpose };
   const end = name.startsWith("cancel") ? "cancelled" : "released";
-  // Until its commit, it keeps everybody from the money of its organization.
+  // Until this step commits, it locks the money of its organization, so it gets one of its own.
   const apiKey = name === freed ? other : world.apiKey;
   return { apiKey, path: requestsPath, business, terms, end };
 }
 
-/** One request from its create to its end; every caller repeats itself word for word. @returns its id */
+/** Runs a request from its create to its end, repeating each unanswered call unchanged. @returns its id */
 async function runRequest(world: DataWorld, played: Played): Promise<string> {
   const { apiKey, path, business, terms, end } = played;
   const key = randomUUID();
@@ -157,7 +157,7 @@ async function runRequest(world: DataWorld, played: Played): Promise<string> {
   return id;
 }
 
-/** Two events of the request, and one recording of a signature. */
+/** Checks that the request has two events, and a signed one exactly one recording. */
 async function checkEnd(gates: Gates, { end }: Played, id: string): Promise<void> {
   const events = await gates.query("select sequence from webhook_event where stream_id = $1", [id]);
   assert.equal(events.length, 2);
@@ -168,7 +168,7 @@ async function checkEnd(gates: Gates, { end }: Played, id: string): Promise<void
   assert.equal(recordings.length, end === "signed" ? 1 : 0);
 }
 
-/** What is voted on is kept: once the vote is in, it lies in the inbox no more. */
+/** The item is kept across retries: once the vote is stored, it is no longer in the inbox. */
 async function vote(world: DataWorld, name: string, id: string): Promise<void> {
   let item: InboxItem | null = null;
   await insist(async () => {
@@ -187,7 +187,7 @@ async function openOther(world: DataWorld): Promise<string> {
 
 interface Stage {
   readonly world: DataWorld;
-  /** Nobody has asked them yet. */
+  /** Businesses without any request so far. */
   readonly businesses: Address[];
   /** Another merchant's API key. */
   readonly other: string;
@@ -199,7 +199,7 @@ interface Stage {
 
 const told = (point: CrashPoint): string => `${whenOf(point)} it commits "${point.name}"`;
 
-/** The service dies inside of all these steps at once, and another process goes on. */
+/** Kills the service inside all these steps at once, and starts another process. */
 async function dieAt(stage: Stage, points: readonly CrashPoint[]): Promise<Played[]> {
   const { world, gates } = stage;
   const stops = points.map((point) => ({
@@ -239,7 +239,7 @@ await test("a data request survives kill -9 at every write, and a signature requ
   const ctx = stack.use(await openContextOf(databaseUrl));
   const gates = stack.use(await openGates(databaseUrl, { points, processName, isEndless: true }));
   const port = Number(new URL(world.baseUrl).port);
-  // Every step that is held has a connection.
+  // Every held step keeps a connection.
   const settings = { PGAPPNAME: processName, DATABASE_CONNECTIONS: "20" };
   const start = async (): Promise<ServerProcess> =>
     stack.use(await world.startProcess(settings, { port }));

@@ -16,7 +16,7 @@ import { openBeside } from "../beside-each-other.ts";
 const { test, run } = openBeside("orders end whatever their chain does");
 
 const ordersEach = 2;
-/** Mined between two looks of the service: those that only make others final are mined for nobody else. */
+/** Mined between two runs of the service: most blocks only make others final, and need no run each. */
 const blocksEach = 4;
 const infos = Buffer.from("[]").toString("base64");
 

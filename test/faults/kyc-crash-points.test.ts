@@ -1,6 +1,6 @@
-// kill -9 of the server at every step of an order. A gate holds the process inside the step, so that it is surely there
-// when it dies, and it is known what the database does with it: what was not committed is undone, what was is done though
-// nobody was told. Another process goes on, callers ask again, and nothing is lost or doubled.
+// kill -9 of the server at every step of an order. A gate holds the process just before or after the step's commit, so
+// that it is known what the database keeps: what was not committed is undone, what was committed is done though its
+// caller got no answer. Another process goes on, callers repeat their calls, and nothing is lost or doubled.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type CrashPoint, killAt, openGates, whenOf } from "../crash-gates.ts";
@@ -31,7 +31,7 @@ const failed = (reason: string): Omit<CrashPoint, "name"> => ({
   when: `new.failure_reason = '${reason}'`,
 });
 
-/** Steps that one process may be inside at once, each with an order of its own; later ones of an order come later. */
+/** Steps that one process may be inside at once, each met by an order of its own, in the order of an order's life. */
 const besideEachOther: readonly OrderPoint[] = [
   { name: "the order is created", ...reached("PENDING"), isSeen: true },
   {
@@ -61,7 +61,7 @@ const besideEachOther: readonly OrderPoint[] = [
 const alone: readonly OrderPoint[] = [
   { name: "the initiate is signed", ...sent("kyc.initiate") },
   { name: "the initiate is final", ...reached("INITIATED") },
-  // In the same transaction as their data, and after them.
+  // The last write of the transaction that also hands over the data.
   { name: "the data is handed over and the confirm batch is closed", ...closed("confirm") },
   { name: "the confirm is signed", ...sent("kyc.confirm") },
   { name: "the confirm is final", ...reached("CONFIRMED") },

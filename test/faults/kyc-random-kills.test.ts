@@ -9,10 +9,10 @@ import { checkOrders } from "../order-invariants.ts";
 import { type Asked, type Traffic, untilOver } from "../order-traffic.ts";
 
 const killsTotal = 20;
-/** After it was ready. */
+/** The longest time from ready to killed. */
 const livesMsMax = 300;
 
-/** One attempt of an order: the first is approved, later ones have the end that chance has for them. */
+/** Plays one attempt of an order: the first is approved, later ones end at random. */
 async function runOrder(traffic: Traffic, asked: Asked, attempt: number): Promise<void> {
   const requested = await traffic.ask(asked);
   const end = attempt === 1 ? null : randomInt(10);
@@ -24,7 +24,7 @@ async function runOrder(traffic: Traffic, asked: Asked, attempt: number): Promis
 test(`${killsTotal} kills of two processes under load lose and double nothing`, async (t) => {
   await using world = await openKillableOrders({ persons: 1, packages: 12 });
   const { traffic, asked } = world;
-  // Some receivers fail, and get it again.
+  // One delivery in twenty fails and is retried.
   traffic.answer((response) => {
     if (randomInt(20) === 0) response.statusCode = 500;
     response.end();

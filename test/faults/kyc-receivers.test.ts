@@ -36,7 +36,7 @@ interface Receiver extends AsyncDisposable {
   recover(): Promise<void>;
 }
 
-/** @param behaviour null for one that nobody listens at */
+/** @param behaviour null for an address at which nobody listens */
 async function openReceiver(behaviour: Behaviour | null): Promise<Receiver> {
   const received: ReceivedEvent[] = [];
   const port = await freePort();
@@ -75,7 +75,7 @@ async function openReceiver(behaviour: Behaviour | null): Promise<Receiver> {
 const sequenceOf = ({ body }: ReceivedEvent): number =>
   (JSON.parse(body) as { sequence: number }).sequence;
 
-/** First attempts come in order; who was away for them is sent the rest in any. */
+/** First attempts arrive in order; retries to a receiver that was away arrive in any order. */
 function inOrder({ received, wasAway }: Receiver): readonly ReceivedEvent[] {
   return wasAway ? received.toSorted((a, b) => sequenceOf(a) - sequenceOf(b)) : received;
 }
@@ -124,7 +124,7 @@ test("receivers that refuse, hang, stream, redirect or answer an error delay nob
   );
   const orders = await Promise.all(receivers.map(async ({ url }, at) => order(at, url)));
   await order(behaviours.length);
-  // Well before any of them is given up.
+  // Well before a delivery to any of the sick receivers is given up.
   await until("the healthy receiver has everything", async () =>
     traffic.received.length === 6 ? true : null,
   );

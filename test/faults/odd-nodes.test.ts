@@ -1,4 +1,4 @@
-// Nodes as there are: what one lacks, limits or spells in its own way keeps no transaction, and doubles none.
+// Nodes as they exist: whatever one lacks, limits or words in its own way, no transaction is stuck or doubled.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Hex, isRecord } from "@svc/protocol";
@@ -88,12 +88,12 @@ for (const [what, open] of always) {
   });
 }
 
-/** Of the transaction that was signed last. */
+/** The fee cap of a signed transaction. */
 const maxFeeOf = (raw: unknown): bigint => parseTransaction(raw as Hex).maxFeePerGas ?? 0n;
 
 const sending = "eth_sendRawTransaction";
 
-/** @param open what the node does for a while, given when it stops; then it is like others */
+/** Faults that pass, each with the alarm that it raises. */
 const passing: [what: string, alarm: string, open: () => Decide][] = [
   ["limits calls", "node_unreachable", () => () => fail(429, "Too Many Requests")],
   [

@@ -15,7 +15,7 @@ import { root } from "../transcript.ts";
 import { freePort } from "../world.ts";
 import { until } from "../patience.ts";
 
-/** An account that holds no coin, so nothing of it is ever mined. */
+/** An account that holds no coin, so none of its transactions is ever mined. */
 const poorKey = "5e".repeat(32);
 
 async function untilAbsent(path: string): Promise<void> {
@@ -36,7 +36,7 @@ async function startWaiting(program: readonly string[]): Promise<
   const pidFile = join(directory, "postgres", "data", "postmaster.pid");
   stack.defer(async () => rm(directory, { recursive: true, force: true }));
   stack.defer(async () => untilAbsent(pidFile));
-  // As root the embedded database runs as another user, who has to pass through here.
+  // Under root the embedded database runs as another user, who has to enter this directory.
   await chmod(directory, 0o711);
   const child = spawn(process.execPath, ["--conditions=source", ...program], {
     cwd: root,
@@ -61,7 +61,7 @@ async function startWaiting(program: readonly string[]): Promise<
   return { child, lines, pidFile, [Symbol.asyncDispose]: async () => opened.disposeAsync() };
 }
 
-/** The account that needs coin, and what it has. */
+/** Checks that the log names the account that needs coin, and its balance. */
 function assertNamed(lines: readonly string[]): void {
   const operator = addressOfPrivateKey(Buffer.from(poorKey, "hex"));
   const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);

@@ -26,7 +26,7 @@ async function askChain(baseUrl: string, method: string): Promise<unknown> {
   return answer.json();
 }
 
-/** Works as many blocks as a transaction needs from its row to its end. */
+/** Mines and works for as many blocks as a transaction needs to become final. */
 async function settle(
   anvil: Anvil,
   installation: Installation,

@@ -7,7 +7,7 @@ import { untilBlockedAt } from "../lock-waits.ts";
 import { openOwnPostgres } from "../own-postgres.ts";
 
 test("a process that stops inside a transaction keeps others from what it holds for 15 s, and they are told to come again", async () => {
-  // What it holds back would be held back for every test on the same server.
+  // A server of its own: on a shared one the stopped process would hold up every other test.
   await using server = await openOwnPostgres();
   await using world = await openKycWorld({ DATABASE_URL: server.url });
   await using other = await world.startProcess();
@@ -16,7 +16,7 @@ test("a process that stops inside a transaction keeps others from what it holds 
     await tx.query(sql`select from kyc_package where id = ${world.dynamic.id} for no key update`);
     const answer = world.ask({}, { baseUrl: other.url });
     await untilBlockedAt(db, "update kyc_package");
-    // It gets the package, and does nothing more.
+    // Stopped, it gets the lock on the package and does nothing with it.
     process.kill(other.pid, "SIGSTOP");
     return { asked: answer };
   });

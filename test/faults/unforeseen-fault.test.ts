@@ -31,7 +31,7 @@ async function callWithout(table: string, call: () => Promise<Response>): Promis
   }
 }
 
-/** The log says why, by the request's id and route. */
+/** Checks that the log tells the cause, with the request's id and route. */
 async function checkLogged(requestId: string, route: string): Promise<void> {
   const logged = await until(`${requestId} is logged`, async () => {
     const line = lines.find((each) => each.includes(requestId));

@@ -152,7 +152,7 @@ const segments = [
   "💩",
 ];
 
-/** The API is asked by somebody who may. */
+/** API calls carry a valid key. */
 function keyOf({ path }: Route): Record<string, string> {
   return path.startsWith("/api/") ? { authorization: apiKey } : {};
 }
@@ -228,8 +228,8 @@ test("malformed bodies, queries and paths are refused in the documented shape, a
       const response = await ask(fill(route.path, "a".repeat(22)), init);
       await checkShape(route, response, `${route.method} ${route.path} with ${name}`);
       if (name === "too large") {
-        // A route that takes forms alone refuses the type before the size, one for issuers the key before the body, one
-        // for businesses who is not entitled, one that takes large bodies of wallets the session; routes of values take
+        // Other refusals may come before that of the size: of the type where only forms are taken, of the key for
+        // issuers, of the entitlement for businesses, of the session for large bodies of wallets. Routes of values take
         // far more, and JSON-RPC has errors of its own.
         const isLarge = ["/w/mailbox", "/w/relay"].includes(route.path);
         const isKeyFirst = isLarge || route.path.startsWith("/api/v1/issuer");

@@ -33,7 +33,7 @@ before(async () => {
 });
 after(async () => world[Symbol.asyncDispose]());
 
-/** Which uses of the tokens are good, in one word each. */
+/** @returns the uses for which the tokens are still good */
 async function usesOf(tokens: Tokens): Promise<string[]> {
   const bearer = { authorization: `Bearer ${tokens.access_token}` };
   const active = async (token = ""): Promise<unknown> =>
@@ -55,7 +55,7 @@ async function usesOf(tokens: Tokens): Promise<string[]> {
 
 const allUses = ["userinfo", "introspect access", "introspect refresh", "refresh"];
 
-/** Leaves these members on the roster, by the votes of the first of them, and waits until the chain has it. */
+/** Makes these members the roster, by the votes of the first of them, and waits until the chain has it. */
 async function changeCharter(
   { address, members: former }: TestBusiness,
   { members, dataRule = "MAJORITY" }: { members: readonly string[]; dataRule?: string },
@@ -105,7 +105,7 @@ test("a changed roster ends every login for the business, and a changed rule non
   assert.equal(row?.reason, "business_changed");
 });
 
-/** Without what the service does along with it. */
+/** Sets the status alone, without what the service does along with it. */
 async function setStatus({ address }: TestBusiness, status: BusinessStatus): Promise<void> {
   await world.ctx.db.query(sql`update business set status = ${status} where address = ${address}`);
 }
@@ -167,7 +167,7 @@ test("a code of a member who has left meanwhile yields no tokens", async () => {
   await assert.rejects(takeTokens(world, page), /finish answered 409/);
 });
 
-/** As if the chain moved within the minute that a code lives. */
+/** Prolongs codes, as if the chain had changed within the minute that a code lives. */
 async function keepCodes(): Promise<void> {
   await world.ctx.db.query({
     name: "",
@@ -274,7 +274,7 @@ test("a login ends with the acting member's place on the roster", async () => {
   assert.ok(items.every(({ id }) => id !== page.loginId));
 });
 
-/** What is left of what the member asked the others. */
+/** @returns what is left of the member's login and of the vote that it began */
 async function leftOf(name: string, loginId: string): Promise<Record<string, unknown>[]> {
   return world.ctx.db.query({
     name: "",
@@ -301,7 +301,7 @@ test("deleting a member that is about to act leaves nothing of what it asks", as
   const page = await openBusinessPage(world);
   const { address } = world.person("ulf");
   const underWay = await world.ctx.db.transaction(async (tx) => {
-    // Of a login that is over: it holds the place until this transaction ends.
+    // A login that is over: its row takes the member's one place until this transaction ends.
     const text = `insert into business_login (login_id, member, business, requester, expires_at)
       values ('over', $1, $2, '', 0)`;
     await tx.query({ name: "", text, values: [address, business.address] });

@@ -154,7 +154,7 @@ test("the page that waits names nobody and counts nobody", async () => {
   await actAs(world, page, { name: "carol" });
   const html = await (await page.jar.fetch(url)).text();
   assert.match(html, /<h2[^>]*>Waiting for other members of the business/);
-  // By chance an id may hold a name.
+  // The id may contain a name by chance.
   const all = (html + JSON.stringify(await statusOf(world.baseUrl, page))).replaceAll(
     page.loginId,
     "",

@@ -38,7 +38,7 @@ before(async () => {
     CHAIN_RPC_URL: anvil.url,
     SIGNER_KEY: fundedKey,
     CONFIRMATIONS: "1",
-    // Limits count for callers from elsewhere alone.
+    // Rate limits exempt loopback: as a trusted proxy, the test names other addresses.
     TRUSTED_PROXIES: "127.0.0.0/8,::1",
   });
 });
@@ -74,7 +74,7 @@ test("a wallet that is a contract logs in and lists its logins by ERC-1271, and 
   await assert.rejects(openWalletSession(world.baseUrl, contract), /answered 422.*signature_wrong/);
 });
 
-/** A wallet of 2,000 bytes of code that nobody has deployed yet, and what it signs anything with (ERC-6492). */
+/** A wallet of 2,000 bytes of code, not deployed yet, and its ERC-6492 signature, which is good for any digest. */
 function undeployed(): { address: Address; signature: Hex } {
   const code = `${answering("1626ba7e").slice(2)}${"00".repeat(2000)}`;
   const size = (code.length / 2).toString(16).padStart(4, "0");
@@ -132,7 +132,7 @@ test("on the same device a contract's signature has room for 7 KiB in the addres
   assert.equal((await post(claimed.connection, body)).status, 200);
 });
 
-/** Opens a session by a signature that is made of the digest. @returns the status, and the reason of a refusal */
+/** Opens a session with what `sign` makes of the digest. @returns the status, and the reason of a refusal */
 async function openBySignature(
   address: Address,
   sign: (digest: Hex) => Hex,
@@ -219,13 +219,13 @@ test("an address asks contracts 60 times a minute, however many logins it has, a
     Promise.all(
       bodies.map(async (body) => (await post(claimed.connection, body, from(address))).status),
     );
-  // Leases of the limit end every ten seconds, with what they had left; the burst begins behind such a moment.
+  // Leases of the limit end every ten seconds, and their unused rest is lost: begin just after such a moment.
   await world.advance(10 - (world.ctx.clock.now() % 10));
   const logins = Array.from({ length: 8 }, async (_, at) => returnFrom(`2001:db8::${at}`, 10));
   const statuses = (await Promise.all(logins)).flat();
   assert.ok(statuses.filter((status) => status === 422).length >= 60);
   assert.ok(statuses.includes(429));
-  // One a second comes back.
+  // The limit refills by one a second.
   const more = await Promise.all(Array.from({ length: 4 }, async () => answerFrom("2001:db8::ff")));
   for (const at of bodies.keys()) assert.ok(more.some((each) => each[at] === 429));
   assert.deepEqual(await answerFrom("2001:db8:0:1::1"), [422, 422]);
@@ -266,7 +266,7 @@ test("an address asks contracts 60 times a minute, however many orders it was sh
     links.push((await world.ask({ sourceKey })).body.data?.["link"]);
   }
   const [other, ...flooded] = links;
-  // Leases of the limit end every ten seconds, with what they had left; the burst begins behind such a moment.
+  // Leases of the limit end every ten seconds, and their unused rest is lost: begin just after such a moment.
   await world.advance(10 - (world.ctx.clock.now() % 10));
   const asked = flooded.flatMap((link) => Array.from({ length: 10 }, () => link));
   const statuses = await Promise.all(asked.map(async (link) => declineFrom("192.0.2.1", link)));
@@ -277,7 +277,7 @@ test("an address asks contracts 60 times a minute, however many orders it was sh
 
 test("a business logs in by its members, opens no session and decides no order, never by its own signature", async () => {
   const { address } = await actorsOf(world, world.apiKey).found();
-  // Whatever its members approved: here its contract agrees to everything.
+  // The contract accepts everything, as if the members had approved it all.
   await anvil.rpc("anvil_setCode", [address, answering("1626ba7e")]);
   const page = await openPage(world.baseUrl, world.client);
   const contract = { ...newIdentity(), address };

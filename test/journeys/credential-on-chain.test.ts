@@ -74,7 +74,7 @@ async function work(): Promise<void> {
   });
 }
 
-/** Now or at any time. */
+/** Whether the jobs have work left, now or within a year. */
 async function isWorkLeft(): Promise<boolean> {
   const { operator } = ctx.chain;
   if (await hasWaitingRoots(ctx.db, { now: ctx.clock.now() + 365 * 86_400, operator })) return true;
@@ -84,7 +84,7 @@ async function isWorkLeft(): Promise<boolean> {
   return open.length > 0;
 }
 
-/** From the decision's text alone (section 4). */
+/** The leaf, written after section 4 of the decisions alone. */
 function leafOf(given: {
   user: Address;
   field: string;

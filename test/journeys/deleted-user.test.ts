@@ -30,7 +30,7 @@ let world: KycWorld;
 before(async () => {
   world = await openKycWorld({
     DATA_DIR: await mkdtemp(join(tmpdir(), "svc-deleted-")),
-    // Nobody takes messages there.
+    // Nobody listens at this port.
     SMTP_URL: "smtp://127.0.0.1:9",
     MAIL_FROM: "svc@example.com",
   });
@@ -158,7 +158,7 @@ test("a deleted user has no role in any organization, though it has nothing else
   );
 });
 
-/** Makes a call to an order of somebody, who is deleted while it waits for that order. */
+/** Makes a call that waits for an order's row, and meanwhile deletes the order's user. */
 async function deletedWhile<T>(user: Address, call: () => Promise<T>): Promise<T> {
   const { ctx } = world;
   const answer = await ctx.db.transaction(async (tx) => {
@@ -252,7 +252,7 @@ test("a user is not deleted while an order is being settled", async () => {
   assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
   const referenceKey = String(asked.body.data?.["referenceKey"]);
   await world.reach(referenceKey, "CONFIRMED");
-  // As it stands between its two transactions.
+  // The status between the order's two transactions.
   await rowsOf("update kyc_order set status = 'INITIATED' where user_address = $1", [
     person.address,
   ]);

@@ -52,7 +52,7 @@ interface DemoFile {
   };
 }
 
-/** Also of the shop: a test looks into its account, to see what it paid. */
+/** The shop's secrets, with which a test reads what the shop has paid. */
 interface ShopFile {
   readonly apiKey: string;
   readonly clientDomainId: string;
@@ -105,7 +105,7 @@ async function approve(name: string, kind: string): Promise<Vote> {
   return vote;
 }
 
-/** The page of the company, once its section says so. */
+/** Waits until a section of the company page has this status. @returns the page */
 async function untilSays(section: string, status: string): Promise<string> {
   return until(`${section} is ${status}`, async () => {
     const page = await visitor.open("/company");
@@ -113,7 +113,7 @@ async function untilSays(section: string, status: string): Promise<string> {
   });
 }
 
-/** With the shop's key, or another. */
+/** Calls the KYB API with the shop's key, or another. */
 async function ask(
   path: string,
   { apiKey = shop.apiKey, baseUrl = world.baseUrl } = {},
@@ -296,7 +296,7 @@ test("alice shares date of birth and e-mail without the city, and the merchant p
     rpcUrl: world.chain.rpcUrl,
     chainId: world.chain.chainId,
     ...world.chain.contracts,
-    // What the operator's documents name; here the receipt is asked, and everything else is checked against the chain.
+    // A merchant knows operator and issuers from the operator's documents; here they are taken from the receipt.
     operator: receipt.initiate.operator,
     issuers: receipt.fields.map(({ issuer }) => issuer),
     now: Math.floor(Date.now() / 1000),
@@ -310,7 +310,7 @@ test("alice shares date of birth and e-mail without the city, and the merchant p
   assert.deepEqual([own.status, own.value], [0, receipt], own.line);
 });
 
-/** What alice was issued, and the money for requests to businesses. */
+/** The number of alice's credentials, and the merchant's money for requests to businesses. */
 async function countMade(environment: NodeJS.ProcessEnv, baseUrl: string): Promise<unknown[]> {
   const { alice } = world.identities;
   const stdout = await run(`npm run -s svc -- user show ${alice.address} --json`, environment);

@@ -138,7 +138,7 @@ test("a browser-only client exchanges its code with PKCE alone", async () => {
   assert.equal(decodeJwt(tokens.id_token).sub, `svcid:${alice.address}`);
 });
 
-/** Jobs of the background send statements of their own now and then, and never fewer: the least of some runs is the operation's. */
+/** Background jobs add statements of their own now and then: the minimum of this many runs is the operation's own. */
 const runs = 40;
 
 async function counted<T>(work: () => Promise<T>): Promise<{ calls: number; result: T }> {
@@ -147,7 +147,7 @@ async function counted<T>(work: () => Promise<T>): Promise<{ calls: number; resu
   return { calls: world.ctx.db.callsTotal - callsBefore, result };
 }
 
-/** Says what the page's status stream says, in order. */
+/** Opens the page's status stream. @returns its events, in order */
 async function openStream(page: OpenPage): Promise<AsyncIterator<Record<string, unknown>>> {
   const response = await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}/events`);
   assert.ok(response.body);
@@ -161,7 +161,7 @@ async function* eventsOf(chunks: ReadableStream<string>): AsyncGenerator<Record<
   }
 }
 
-/** The next of this kind: a state may be told twice. */
+/** Skips to the next event of this kind, because a state may be told twice. */
 async function eventOf(
   events: AsyncIterator<Record<string, unknown>>,
   kind: string,

@@ -1,4 +1,4 @@
-// What is read to find one thing among those that have come since a purge, where PostgreSQL had found that it left none.
+// What is read to find one row of those added since a purge, while PostgreSQL's statistics say that the table is empty.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { listInbox } from "../../service/src/kyb/ballot/ballot-store.ts";
@@ -27,7 +27,7 @@ const business = `0x${"11".repeat(20)}` as const;
 const page = { hasAgreed: true, after: "", limit: 100, now: 0 };
 const looked = { now: 0, businesses: [business] };
 let world: World;
-/** One connection, which plans while there is nothing, for the rest of its life or until a table is analyzed. */
+/** A single connection: it keeps the plans made while the tables were empty until a table is analyzed. */
 let single: Db;
 before(async () => {
   world = await openWorld();
@@ -42,7 +42,7 @@ after(async () => {
 const run = async <Row extends object>(on: Queryable, text: string): Promise<Row[]> =>
   on.query<Row>({ name: "", text, values: [] });
 
-/** Of many businesses, and of one that is the member's, all made when PostgreSQL knows of ended votes alone. */
+/** Open votes of many businesses, one of them the member's, made while PostgreSQL's statistics know only ended ones. */
 async function addVotes(): Promise<void> {
   const { db } = world.ctx;
   const insert = async (status: string, ended: string): Promise<void> => {
@@ -78,7 +78,7 @@ async function addVotes(): Promise<void> {
   await signAndHint(db);
 }
 
-/** All but the member have voted and were told. */
+/** Has everybody but the member vote and be told. */
 async function signAndHint(db: Queryable): Promise<void> {
   await run(
     db,
@@ -163,11 +163,11 @@ const event = `insert into webhook_event (id, stream_id, sequence, channel, kind
 
 interface Emptied {
   readonly table: string;
-  /** Rows like those that it had when the purge came. */
+  /** Inserts rows like those that the table had before the purge. */
   readonly fill: string;
-  /** What else there is, for the works to find. */
+  /** Inserts the rows of other tables that the works look for. */
   readonly others: readonly string[];
-  /** They concern a row or two of the table. */
+  /** Each concerns only a row or two of the table. */
   readonly works: Readonly<Record<string, Work>>;
 }
 
@@ -191,7 +191,7 @@ const emptied: readonly Emptied[] = [
         moveRows(tx, { orders: [{ id, attempt: 1 }], step: steps.overdue, at: 0 }),
     },
   },
-  // Of one business, so that its index is less high than that of the ids, and costs less to read as a whole.
+  // All but one are of one business, so the index by business is lower than that by id, and cheaper to read as a whole.
   {
     table: "ballot",
     fill: `insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)

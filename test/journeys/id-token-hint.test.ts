@@ -41,7 +41,7 @@ async function answerTo(jar: Jar, query: URLSearchParams, init?: RequestInit): P
   return searchParams.has("code") ? "code" : (searchParams.get("error") ?? "");
 }
 
-/** What the request answers by GET, by POST and pushed. */
+/** The answers to the request by GET, by POST and pushed. */
 async function answersTo(jar: Jar, changed: Record<string, string>): Promise<string[]> {
   const form = parametersOf(changed);
   const answers = [
@@ -73,7 +73,7 @@ test("a nonce takes at most 1,024 bytes of the id token", async () => {
   }
 });
 
-/** All that varies in an id token at its longest; names and domain have these bounds where they are taken. */
+/** All that varies in an id token at its longest; these are the bounds for names and domains on input. */
 async function longestInput({ address: user }: Identity): Promise<IdTokenInput> {
   await using clients = await openClients(world.ctx);
   const client = await clients.find(world.client.id);

@@ -128,7 +128,7 @@ await test("jose refuses alg none, and the public key as the secret of HS256, in
       .setProtectedHeader({ ...header, alg: "HS256" })
       .sign(new Uint8Array(Buffer.from(secret)));
     await assert.rejects(verify(forged), errors.JOSEAlgNotAllowed);
-    // Not even where a merchant forgot to name the algorithm: a key of RSA is none of HS256.
+    // It fails even if a merchant forgot to name the algorithm, because an RSA key is none for HS256.
     const { algorithms: _, ...careless } = demands();
     await assert.rejects(jwtVerify(forged, keys, careless));
   }
@@ -169,7 +169,7 @@ await test("no other key of the service signs attestations, and these keys sign 
 
 await test("after a rotation old attestations verify until they expire, and the key goes with them", async () => {
   const now = ctx.clock.now();
-  // Keys start at whole multiples of their lifetime: an attestation of the last hour of one of them.
+  // Keys start at whole multiples of their lifetime; go to the last hour of one.
   await world.advance(keyLifetimeSeconds - (now % keyLifetimeSeconds) - 3600);
   await world.issueRecord(world.business.address, [
     { field: "BUSINESS_LEGAL_NAME", data: "Muster AG" },

@@ -19,7 +19,7 @@ after(async () => world[Symbol.asyncDispose]());
 
 const addressOf = (at: number): Address => `0x${at.toString(16).padStart(40, "0")}`;
 
-/** Businesses like the one of the world, in which the person is a member; those from `invited` on it is invited to. */
+/** Adds businesses of which the person is a member, or from number `invited` on only invited. */
 async function joinMany(name: string, given: { count: number; invited: number }): Promise<void> {
   const { db, seal } = world.ctx;
   for (let at = 1; at <= given.count; at += 1) {

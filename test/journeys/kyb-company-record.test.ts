@@ -70,7 +70,7 @@ const isLive = async (by: Address, root: Hex): Promise<boolean> =>
     args: [by, root],
   });
 
-/** From the decision's text alone (section 4); a person's field names its subject. */
+/** The leaf, written after section 4 of the decisions alone; a person's field names its subject. */
 function leafOf(given: {
   name: string;
   subject: string;
@@ -399,7 +399,7 @@ await test("where the operator says nothing any more, the records of issuers cou
 
 await test("the end of a record that never vouched for a business takes nothing from it", async () => {
   const { address } = await world.found({ members: ["bob"] });
-  // As of businesses that were vouched for before the operator's word was kept.
+  // As in rows of businesses that were vouched for before this column existed.
   await ctx.db.query(sql`update business set operator_word = null where address = ${address}`);
   const declared = await issueFor(address, "BUSINESS_DECLARED_LEGAL_NAME", "Muster AG");
   await revoke(declared);

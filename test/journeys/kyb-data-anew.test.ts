@@ -87,7 +87,7 @@ await test("a release does not wait for whoever is about to cancel the request, 
   await world.voteAs("alice", id, { optional });
   const { answer } = await ctx.db.transaction(async (ballots) => {
     const waiting = await ctx.db.transaction(async (requests) => {
-      // Votes write to the request all the same, and a release leaves it for later.
+      // This lock lets votes write to the request, but makes a release leave it for later.
       await requests.query(sql`select from data_request where id = ${id} for key share`);
       await world.voteAs("bob", id);
       await ballots.query(sql`select from ballot where id = ${id} for update`);
@@ -95,7 +95,7 @@ await test("a release does not wait for whoever is about to cancel the request, 
       await untilBlocked(ctx.db, ballots, [cancelled]);
       return { answer: cancelled };
     });
-    // At the next turn of its job it may come too late: the cancellation waits no longer than a lock may.
+    // Wakes the job of releases: its next turn may come after the cancellation's lock wait has timed out.
     await ctx.db.query(sql`select pg_notify('kyb_release', '')`);
     await world.waitFor(id, "released");
     return waiting;

@@ -33,7 +33,7 @@ const partOf = (jwt: string, index: number): Record<string, unknown> =>
     unknown
   >;
 
-/** Every request of this file is over when its test is: one may be open at a time. */
+/** Cancels a test's request at its end, because only one may be open at a time. */
 async function ended(id: string): Promise<void> {
   await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
 }

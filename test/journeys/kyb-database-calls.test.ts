@@ -7,7 +7,7 @@ import { openDataWorld } from "../kyb-data-world.ts";
 await using world = await openDataWorld();
 const { db } = world.ctx;
 
-/** The statements of each transaction from now on. */
+/** Records the statements of each transaction from now on. */
 function recordTransactions(t: TestContext): string[][] {
   const transactions: string[][] = [];
   const transaction = db.transaction.bind(db);
@@ -26,7 +26,7 @@ function recordTransactions(t: TestContext): string[][] {
 
 await test("a request is made with 12 statements, and a vote that decides nothing takes 5", async (t) => {
   const transactions = recordTransactions(t);
-  /** Of the one transaction that has this statement. */
+  /** The number of statements in the transaction that contains this one. */
   const countWith = (part: string): number[] =>
     transactions
       .filter((texts) => texts.some((text) => text.includes(part)))

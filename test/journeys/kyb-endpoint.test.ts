@@ -180,7 +180,7 @@ test("an address that no webhook may go to is refused, and the endpoint stays as
     "example.com",
     "",
     `https://example.com/${"x".repeat(2048)}`,
-    // Kept and called, it would have more than 2,048 characters.
+    // Percent-encoded, as it would be stored and called, it has more than 2,048 characters.
     `https://example.com/${"\u00e9".repeat(350)}`,
   ])
     assert.deepEqual(

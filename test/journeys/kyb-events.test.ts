@@ -41,7 +41,7 @@ await test("a move that the endpoint took by no attempt is listed, and comes whe
   receiver.setStatus(500);
   const request = { operation: "moveTo", successor: next.address };
   await world.govern("kim", request, { business: business.address });
-  // Twelve attempts were made before.
+  // As if twelve attempts had been made before.
   const givenUp = await world.until("it is given up", async () => {
     await ctx.db.query(
       sql`update webhook_delivery set step = 12, due_at_ms = 0 where lease is null and step < 12`,

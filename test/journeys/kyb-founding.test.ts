@@ -31,7 +31,7 @@ const reach = async (address: Address, status: string): Promise<void> =>
     (await statusOf(address)) === status ? true : null,
   ));
 
-/** Sends what the founder's wallet would, changed, and returns the reason of the refusal. */
+/** Sends a founding with these changes. @returns the status and the reason of the refusal */
 const refusalOf = async (
   changed: Record<string, unknown>,
 ): Promise<[number, string | undefined]> => {
@@ -195,7 +195,7 @@ test("a founding whose wallet the chain refuses has ended, and nobody founds it 
   const { db } = world.ctx;
   const ctx = world.ctx as unknown as KybContext;
   const address = await db.transaction(async (tx) => {
-    // Nothing is sent while somebody else holds the signer.
+    // While this lock on the signer is held, the service sends no transaction.
     await tx.query(sql`select from chain_signer for update`);
     const asked = await world.askFounding(given);
     assert.deepEqual([asked.status, asked.body["status"]], [201, "deploying"]);

@@ -23,12 +23,12 @@ const rowOf = async ({ address }: { address: Address }) => {
   return business;
 };
 
-/** As the chain has it. */
+/** The state of a business on the chain. */
 const chainOf = async (address: Address) => (await loadWalletCalls()).read(world.ctx, address);
 
 const changeTo = (members: object[]) => ({ operation: "changeCharter", members });
 
-/** What each member is called, by address. */
+/** The members' names by address. */
 const namesIn = (charter: unknown): Record<string, string> => {
   const { members } = charter as { members: { address: string; name: string }[] };
   return Object.fromEntries(members.map(({ address, name }) => [address, name]));
@@ -175,7 +175,7 @@ test("a change of the roster voids open votes, and they are collected anew", asy
   assert.equal(anew["nonce"], 1);
   const late = await world.voteAs("frank", other, { item: stale });
   assert.equal(late.body.error?.reason, "ballot_changed");
-  // Of four voting members three have to approve; the vote of before counts no more.
+  // Three of four voting members have to approve; the vote from before the change no longer counts.
   for (const name of ["frank", "grace"])
     assert.equal((await world.voteAs(name, other)).body["status"], "open");
   assert.equal((await world.voteAs("erin", other)).body["status"], "approved");
@@ -202,7 +202,7 @@ test("of two acts that members approved at once the second is collected anew, by
   assert.equal((await world.voteAs("aron", second, { item })).body["status"], "open");
   const { db } = world.ctx;
   await db.transaction(async (tx) => {
-    // Nothing is sent while somebody else holds the signer.
+    // While this lock on the signer is held, the service sends no transaction.
     await tx.query(sql`select from chain_signer for update`);
     assert.equal((await world.voteAs("carl", second)).body["status"], "approved");
     await requestLook(db, business.address);

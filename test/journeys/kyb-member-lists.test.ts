@@ -66,7 +66,7 @@ const withoutTime = (items: readonly Item[]): Item[] =>
     return rest;
   });
 
-/** What whoever is no member, or asks for no page, is answered. */
+/** Checks the refusals to non-members, and of malformed addresses and pages. */
 async function checkRefusals(list: string): Promise<void> {
   const answers = [
     ["mallory", `${world.business.address}/${list}`],
@@ -216,7 +216,7 @@ test("a block can be taken back by a request that was voted on long ago", async 
 
 test("401: no route for members accepts an act without a wallet session, and an API key does not count as one", async () => {
   const { routes } = promisedBy("Wallet", isOfMembers);
-  // The service's key of push is public. Before its claim an offer shows who asks to whoever has the link.
+  // The push key is public, and before its claim an offer shows who asks to anybody with the link.
   const isOpen = /^(?:GET \/w\/push\/key|POST \/w\/f\/<token>(?:\/open)?)$/;
   const withSession = routes.filter((route) => !isOpen.test(route));
   assert.ok(withSession.length >= 10);
@@ -235,7 +235,7 @@ test("401: no route for members accepts an act without a wallet session, and an 
         ...(method === "GET" ? {} : { body: "{}" }),
       });
       const { error } = (await answer.json()) as { error: { reason: string } };
-      // Some look at the body first, and this is none of theirs.
+      // Some routes look at the body first, and this one is malformed for them.
       const isBody = method === "POST" && error.reason === "invalid_request";
       const refusal = isBody ? [400, "invalid_request"] : [401, "wallet_session_required"];
       assert.deepEqual([answer.status, error.reason], refusal, `${route} ${authorization ?? ""}`);
@@ -281,7 +281,7 @@ test("400: a business goes on only in another one of its environment whose walle
   }
 });
 
-/** A change that differs from others by what the members are called. */
+/** A change that differs from others by the members' names. */
 const changeAs = (called: string, names: readonly string[]): object => ({
   operation: "changeCharter",
   members: world.rosterOf(names, { name: called }),
@@ -332,7 +332,7 @@ test("409: a business has at most twenty proposals, with those on their way to t
   for (const name of members.slice(0, 2)) await world.voteAs(name, first);
   const item = await world.findVote("cleo", first);
   await world.ctx.db.transaction(async (tx) => {
-    // Nothing is sent while somebody else holds the signer.
+    // While this lock on the signer is held, the service sends no transaction.
     await tx.query(sql`select from chain_signer for update`);
     const decided = await world.voteAs("cleo", first, { item });
     assert.equal(decided.body["status"], "approved");
@@ -360,7 +360,7 @@ test("what waits for an identity is read in pages, votes before invitations, and
 });
 
 let request: Promise<string> | undefined;
-/** The request that the next tests vote on: a merchant has one open at a business. */
+/** The request that the next tests vote on; a merchant may have only one open at a business. */
 const asked = async (): Promise<string> =>
   (request ??= world.ask().then(({ body }) => String(body["requestId"])));
 
@@ -406,7 +406,7 @@ test("400: no contract gets a vote, which it could never give; without one it ma
 test("503: nothing that only the chain knows is proposed while its node is away, refuses or does not have it", async (t) => {
   const business = await world.found({ members: ["petra"] });
   const faults = [new NodeAway("the node did not answer"), new RpcError(-32_005, "too many calls")];
-  // A node that is behind has no wallet there, and its answer is empty; one that is broken tells anything.
+  // A node that is behind has no contract there, so its answer is empty; a broken one may answer anything.
   const answers = ["0x", "0x01", null, "yes"];
   let answer: unknown = new Error("asked before a fault was chosen");
   const away = t.mock.method(world.ctx.chain.node, "request", async () => {
@@ -424,7 +424,7 @@ test("503: nothing that only the chain knows is proposed while its node is away,
     { operation: "startRemoval", member: petra?.address },
     { operation: "withdraw", hash: `0x${"11".repeat(32)}` },
   ]) {
-    // Without code the account of a new member is that of a key, and with some it is a contract.
+    // For a new member, no code (a key's account) and some code (a contract's) are both proper answers.
     const told = body.operation === "changeCharter" ? answers.slice(2) : answers;
     for (answer of [...faults, ...told]) {
       const refused = await world.walletCall("petra", "POST", path, { body });

@@ -29,7 +29,7 @@ async function offer(): Promise<{ id: string; token: string; expiresAt: number }
   return { id: String(body["offerId"]), token, expiresAt: Number(body["expiresAt"]) };
 }
 
-/** The service as it is at that second. */
+/** The service with its clock at that second. */
 const at = (now: number): KybContext => ({ ...ctx, clock: { ...ctx.clock, now: () => now } });
 
 await test("an offer is shown and taken to its last second, and then shown to nobody, taken or not", async () => {
@@ -76,7 +76,7 @@ await test("a member who is removed while it takes an offer takes nothing", asyn
     const { charter } = (await lockBusiness(tx, business)) ?? assert.fail();
     const members = charter.members.filter((each) => each.address !== member);
     const rest = bufferOfHex(encodeCharter({ ...charter, members }));
-    // Of a block that no reader of the chain has seen yet, or the next one would undo it.
+    // Marked as read from a later block, or the next read of the chain would undo it.
     await tx.query(
       sql`update business set charter = ${rest}, chain_block = chain_block + 1000000 where address = ${business}`,
     );

@@ -20,7 +20,7 @@ type Kind = "data" | "signature";
 const kinds: readonly Kind[] = ["data", "signature"];
 const pathOf = { data: requestsPath, signature: signaturesPath };
 const bodyOf = { data: someRequest, signature: someText };
-/** What nobody may offer. */
+/** Terms that no offer may have. */
 const unfitOf = {
   data: { fields: ["NO_SUCH_FIELD"] },
   signature: { message: "evil.example wants you to sign in with your Ethereum account:\n0x00" },
@@ -47,7 +47,7 @@ const show = async (made: Answer, apiKey = world.apiKey): Promise<Answer> =>
 const cancel = async (made: Answer, apiKey = world.apiKey): Promise<Answer> =>
   world.call("POST", `/api/v1/kyb/offers/${String(made.body["offerId"])}/cancel`, { apiKey });
 
-/** The path of `conn`. */
+/** The path of the `conn` address in an offer's link. */
 function connectionOf({ body }: Answer): string {
   const link = String(body["link"]);
   const connection = new URLSearchParams(link.slice(link.indexOf("?"))).get("conn") ?? "";
@@ -65,7 +65,7 @@ async function claim(
   return world.walletCall(name, "POST", `${connectionOf(made)}/claim`, { body });
 }
 
-/** Every request of this file is over when its test is: one data request may be open at a time. */
+/** Cancels a test's request at its end, because only one data request may be open at a time. */
 async function end(kind: Kind, claimed: Answer, apiKey = world.apiKey): Promise<void> {
   assert.equal(claimed.status, 200, JSON.stringify(claimed.body));
   const path = `${pathOf[kind]}/${String(claimed.body["requestId"])}/cancel`;
@@ -201,7 +201,7 @@ for (const kind of kinds) {
     for (const answer of claims.filter(({ status }) => status !== 200))
       assert.deepEqual(
         reasonOf(answer),
-        // Some business of these has no record of what is asked for.
+        // One of these businesses has no record of the field that is asked for.
         answer.status === 422 ? [422, "field_not_available"] : [409, "offer_not_open"],
       );
     if (taken[0] !== undefined) await end(kind, taken[0]);
@@ -241,7 +241,7 @@ for (const kind of kinds) {
       const until = ctx.clock.now() + window;
       const expiresAt = Number(made.body["expiresAt"]);
       assert.ok(expiresAt >= from && expiresAt <= until, `${expiresAt}`);
-      // This machine takes time as well.
+      // Twenty seconds short, for the run time of the test itself.
       await world.advance(expiresAt - ctx.clock.now() - 20);
       assert.equal((await show(made)).body["status"], "OPEN");
       await world.advance(21);
@@ -371,7 +371,7 @@ async function kept(id: string, path: string): Promise<{ rows: number }> {
   return row ?? { rows: -1 };
 }
 
-/** Gives it an endpoint that is gone. */
+/** Gives the merchant an endpoint that answers 410, and waits for its quarantine. */
 async function quarantine(apiKey: string): Promise<void> {
   await using gone = await openReceiver();
   gone.setStatus(410);
@@ -395,7 +395,7 @@ await test("personal data is gated when it is offered, and again when it is clai
     return status === 403 && reason === "pii_not_entitled" ? true : null;
   });
   assert.equal((await show(made, apiKey)).body["status"], "OPEN");
-  // The company data of a sole proprietor tell of a person: nobody knows before the claim whose they are.
+  // A sole proprietor's company data are personal, and only the claim shows which business it is.
   const fields = { fields: ["BUSINESS_LEGAL_NAME"], optionalFields: [] };
   const plain = await offer("data", { apiKey, changed: fields });
   const sole = await world.found({ members: ["solo"], name: "Muster Einzelfirma" });

@@ -20,7 +20,7 @@ const reasonOf = ({ status, body }: Answer): string =>
 
 async function grantPii(isGranted: boolean): Promise<void> {
   await setEntitlement(ctx, { organizationId, entitlement: "kyb:pii", isGranted }, "test");
-  // Every key of the organization is told.
+  // The organization's keys learn of it by notification.
   await world.until("the keys follow", async () => {
     const { status } = await world.call("POST", `${requestsPath}/quote`, {
       body: { fields: ["BUSINESS_DIRECTOR_NAME"], optionalFields: [] },

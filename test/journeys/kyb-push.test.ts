@@ -66,7 +66,7 @@ const propose = async (
   options?: { voters: readonly string[] },
 ): Promise<string> => {
   const { members: own } = (await world.businessOf("alice")) as { members: object[] };
-  // The same of the same member would be the proposal that is open.
+  // The same proposal by the same member would be answered with the one that is open.
   proposed += 1;
   const members = own.map((each) => Object.assign(each, { name: `Member ${proposed}` }));
   const majority = "MAJORITY";

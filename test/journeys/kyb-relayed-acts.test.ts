@@ -19,7 +19,7 @@ before(async () => {
 });
 after(async () => world[Symbol.asyncDispose]());
 
-/** The first asks for it and approves. @returns what a stranger would hand over for both of them, too */
+/** The first proposes and approves. @returns also the call by which a stranger relays the approvals of both */
 async function askFor(
   address: Address,
   request: Record<string, unknown>,
@@ -37,7 +37,7 @@ async function askFor(
   return { id, item, data: await firstActCall(world, act, { by: [first, second], validUntil }) };
 }
 
-/** Both approve, and a stranger hands their approvals over before the service does. @returns the proposal's id */
+/** Both approve, and a stranger relays their approvals before the service does. @returns the proposal's id */
 async function decideAndRelay(
   { address }: TestBusiness,
   request: Record<string, unknown>,
@@ -46,11 +46,11 @@ async function decideAndRelay(
   const { id, item, data } = await askFor(address, request, members);
   await world.ctx.db.transaction(async (tx) => {
     await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
-    // The service cannot follow the chain before it knows that what it sent itself came too late.
+    // Keeps the service from following the chain until it knows that its own transaction came too late.
     await tx.query(sql`select from business where address = ${address} for share`);
     await callAsStranger(world, address, data);
     assert.equal((await world.voteAs(members[1], id, { item })).body["status"], "approved");
-    // It asks for a look.
+    // The service now schedules a look at the business, which this lock holds up.
     await untilBlockedAt(world.ctx.db, "update business set look_due_at = 0 where address = $1)");
   });
   return id;
@@ -122,7 +122,7 @@ test("a signature that a stranger's call takes back is taken back, and nobody is
   assert.deepEqual(await world.inboxOf("irma"), []);
 });
 
-/** One approves, and a stranger hands over the approvals of both. @returns the proposal's id */
+/** One approves, and a stranger relays the approvals of both. @returns the proposal's id */
 async function relayBeforeVotes(
   { address }: TestBusiness,
   request: Record<string, unknown>,

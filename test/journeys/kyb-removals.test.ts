@@ -52,7 +52,7 @@ test("a member who votes and never signs to stay ends no removals for good: the 
   const until = world.ctx.clock.now() + 90 * day;
   const lately = "removal_refused: the member answered less than 90 days ago";
   await world.advance(45 * day);
-  // The first answer counts: by others the ninety days do not begin anew.
+  // The ninety days run from the first answer; later ones do not start them again.
   await rejects();
   await world.advance(44 * day);
   assert.deepEqual(await propose("petra"), underWay);
@@ -119,11 +119,11 @@ test("a member whose removal was decided again, also across a change of the rost
   const { db } = world.ctx;
   await db.query(sql`update business_member set has_voted = false where business = ${address}`);
   await db.transaction(async (tx) => {
-    // Nothing is sent while somebody else holds the signer.
+    // While this lock on the signer is held, the service sends no transaction.
     await tx.query(sql`select from chain_signer for update`);
     assert.deepEqual(await keep(), { ended: "removal" });
     assert.equal((await open())?.hasAnswered, true, "before the chain has it");
-    // As if the wallet had signed otherwise before, and lost the answer.
+    // As if the wallet had sent another signature before, and lost the answer.
     await db.query(
       sql`update chain_transaction set data = data || '\\x00' where kind = 'business.keep'`,
     );

@@ -30,7 +30,7 @@ const fresh = (): Record<string, string> => ({
   "idempotency-key": randomBytes(8).toString("hex"),
 });
 
-/** Bodies that pass, of the routes that need one. */
+/** Valid bodies for the routes that need one. */
 const bodies: Record<string, Record<string, unknown>> = {
   "PUT /api/v1/kyb/webhook-endpoint": { url: "http://localhost:4998/hooks" },
   "POST /api/v1/kyb/valid": {
@@ -56,7 +56,7 @@ interface Route {
   readonly method: Method;
   readonly path: string;
   readonly needed: Needed;
-  /** Whether it is about one object of a client domain. */
+  /** Whether the path names one object of a client domain. */
   readonly isOfObject: boolean;
   /** As the service describes it. */
   readonly described: string;
@@ -121,7 +121,7 @@ async function callWith(
 }
 
 interface Merchant {
-  /** Of the key. */
+  /** The API key's id. */
   readonly id: string;
   readonly apiKey: string;
   readonly organizationId: string;
@@ -241,7 +241,7 @@ await test("personal data take kyb:pii, wherever fields are named", async () => 
     const plain = await Promise.all(gated.map(async (route) => callWith(route, apiKey)));
     return plain.every(isEntitled);
   });
-  // Also where the body is malformed besides: 403 comes before 400.
+  // Also with a malformed body, because 403 comes before 400.
   for (const body of [personal, { ...personal, optionalFields: 1 }, { ...personal, more: 1 }])
     for (const route of gated)
       assert.deepEqual(reasonOf(await callWith(route, apiKey, body)), [403, "pii_not_entitled"]);
@@ -271,13 +271,13 @@ await test("an offer exists only for keys that may make offers of its kind", asy
   }
 });
 
-/** What an answer tells, apart from which call it was. */
+/** The error of an answer, without the id of the call. */
 function toldBy({ body }: Answer): Record<string, unknown> {
   const { requestId: _, ...told } = (body.error ?? {}) as Record<string, unknown>;
   return told;
 }
 
-/** Whether its own key finds it not to be there yet. */
+/** Whether even the owner's key gets 404, because this part does not exist yet. */
 const isOver = ({ name }: Route): boolean => /\/(?:release|proofs|signature)$/.test(name);
 
 function unknownOf(path: string): string {
@@ -407,7 +407,7 @@ await test("bodies that are no JSON object are refused, and so are other content
 await test("other methods are answered with those that there are, and other paths with 404", async () => {
   const methodsOf = Map.groupBy(routes, ({ path }) => path);
   for (const [path, of] of methodsOf) {
-    // These are read as the id of a request: there is none.
+    // GET takes the last part of these paths for a request's id, and finds none.
     const isRead = of.some((each) => each.method === "GET") || /\/(?:quote|offers)$/.test(path);
     for (const method of ["DELETE", "PATCH", ...(isRead ? [] : ["GET"])]) {
       const answer = await fetch(`${world.baseUrl}${path}`, {

@@ -45,7 +45,7 @@ async function checkFailed(id: string): Promise<void> {
   await checkMoney(world.ctx);
 }
 
-/** Overwrites the value that the requests here ask for. */
+/** Overwrites the sealed value that the requests here ask for. */
 async function writeValue(change: (sealed: Buffer, id: string) => Buffer): Promise<void> {
   const [row] = await db.query<{ id: string; sealed: Buffer }>(
     sql`select id, value_sealed as sealed from company_field where name = 'BUSINESS_LEGAL_NAME'`,
@@ -67,7 +67,7 @@ await test("an approved request whose value was changed in the database fails, i
   await world.waitFor(id, "released");
 });
 
-/** Seals the value with a master key that nobody has here. @returns what it was */
+/** Seals the value with a master key that the service does not have. @returns the old sealed value */
 async function loseKey(): Promise<Buffer> {
   let before = Buffer.alloc(0);
   await writeValue((sealed, id) => {
@@ -78,7 +78,7 @@ async function loseKey(): Promise<Buffer> {
   return before;
 }
 
-/** Tries to release everything, whatever could not be opened a moment ago. */
+/** Tries to release everything, also what could not be opened a moment ago. */
 const tryAll = async (): Promise<void> =>
   releaseApproved(world.ctx as unknown as KybContext, createDeferred(world.ctx.clock));
 
@@ -102,10 +102,10 @@ await test("an approved request whose value nobody can open ends as expired when
   await writeValue(() => before);
 });
 
-/** Tries to release what was approved, until it is released or its approvals are void, which the world's own job finds. */
+/** Tries until the request is released, or the world's own job finds its approvals void. */
 async function tryRelease(id: string): Promise<void> {
   await world.until("it is released or void", async () => {
-    // Without that job's rules nobody can be asked anew.
+    // This context lacks what asking the members again takes, so that part fails here.
     await tryAll().catch(() => undefined);
     const approved = sql`select from data_request
       where id = ${id} and approved_at is not null and status = 'pending_approval'`;
@@ -124,13 +124,13 @@ await test("a release waits for a change of members that is under way, and then 
     await untilBlocked(db, tx, [trying]);
     return { tried: trying };
   });
-  // Until then the process looks at nothing that it could not open.
+  // For a minute the process skips what it could not open.
   await world.advance(60);
   await tried;
   assert.equal(await statusOf(id), "pending_approval");
   await world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} });
   assert.equal(await statusOf(id), "cancelled");
-  // As the chain has it.
+  // Back to the epoch that the chain has.
   await db.query(sql`update business set epoch = 0 where address = ${address}`);
 });
 
@@ -146,13 +146,13 @@ await test("approvals of members who are no more release nothing: those who are 
   const act = { operation: "changeCharter", members, rules: { data_requests: "UNANIMOUS" } };
   const { epoch: past } = await world.businessOf("alice");
   await world.govern("alice", act, { voters: stay });
-  // Until the chain has it, the approvals are those of members.
+  // Until the chain has the change, the approvals are still by members.
   await world.until("the roster has changed", async () => {
     const { epoch } = await world.businessOf("alice");
     return epoch === past ? null : true;
   });
   await writeValue(() => before);
-  // Until then the process looks at nothing that it could not open.
+  // For a minute the process skips what it could not open.
   await world.advance(60);
   await world.until("the others are asked", async () => {
     const asked = (await world.inboxOf("carol")).some((item) => item.id === id);

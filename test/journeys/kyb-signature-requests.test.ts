@@ -57,7 +57,7 @@ await test("the shortest window ends after 300 seconds, and not before", async (
   lastSecond.mock.restore();
   const voted = await ctx.db.query(sql`select member from business_member where has_voted`);
   assert.deepEqual(voted, [{ member: world.person("alice").address }]);
-  // This machine takes time as well.
+  // Twenty seconds short, for the run time of the test itself.
   await world.advance(Number(createdAt) + 280 - ctx.clock.now());
   assert.equal((await get(`${signaturesPath}/${id}`)).body["status"], "pending_approval");
   await world.advance(21);
@@ -327,7 +327,7 @@ await test("an organization has at most 5 open requests and 20 a day to one busi
   await world.advance(since + 86_390 - ctx.clock.now());
   const nearly = await world.askSignature({}, { apiKey });
   assert.deepEqual(reasonOf(nearly), [429, "rate_limited"]);
-  // Whoever waits as long as is said is not refused again, and waits no longer than the day of the oldest.
+  // Retry-After is long enough, but not longer than until the oldest request is a day old.
   const waitSeconds = Number(nearly.headers.get("retry-after"));
   assert.ok(waitSeconds > 0 && waitSeconds <= 10, String(waitSeconds));
   await world.advance(waitSeconds);
@@ -342,7 +342,7 @@ const longTerms = (length: number): object => ({
 });
 
 await test("a document of 64 KiB is taken however it is escaped, a text of 4096 bytes, and no body beyond 160 KiB", async () => {
-  // Each quote is two bytes on the wire, and counts as such.
+  // Each quote is escaped to two bytes, and both count.
   const largest = { messageKind: "TYPED_DATA", message: undefined, typedData: longTerms(32_600) };
   await cancel(await world.begin(largest));
   const larger = await world.askSignature({ ...largest, typedData: longTerms(32_800) });
@@ -433,7 +433,7 @@ await test("no answer, event or failure names a voter or a tally, whatever the o
 
 await test("documents go 30 days after the end of their request; the signature stays", async () => {
   const { requestId: id } = await world.sign({ message: "Canary terms" });
-  // As if its members had taken days.
+  // As if the members had taken three days.
   await ctx.db.query(
     sql`update signature_request set created_at = created_at - ${3 * 86_400} where id = ${String(id)}`,
   );

@@ -89,7 +89,7 @@ await test("two withdrawals of one signature that members approved at once are b
     await world.govern("bob", withdrawal, options),
   ];
   await world.ctx.db.transaction(async (tx) => {
-    // The service cannot follow the chain before both are on their way.
+    // Keeps the service from following the chain until both are on their way.
     await tx.query(sql`select from business where address = ${address} for share`);
     for (const id of ids)
       for (const name of ["alice", "bob"]) assert.equal((await world.voteAs(name, id)).status, 200);
@@ -156,13 +156,13 @@ await test("a recording that failed in a block that the chain's node does not ha
     (await world.call("GET", `${signaturesPath}/${id}`)).body["status"];
   const head = await readHead(ctx.chain);
   const later = head + 1000;
-  // Ending a request would take more.
+  // This context lacks what ending a request takes, so an attempt to end one would throw.
   const kyb = ctx as unknown as KybContext;
   await failIn(later);
   await mendRecordings(kyb);
   assert.equal(await hasFailed(), true);
 
-  /** Asks a node that has the block, or whatever else its answers are changed to. */
+  /** Runs the job with a node whose answers are changed. */
   const mendBy = async (
     change: (answer: unknown, call: { method: string; time: number; data: string }) => unknown,
   ): Promise<void> => {
@@ -182,7 +182,7 @@ await test("a recording that failed in a block that the chain's node does not ha
     method === "eth_blockNumber" && time > 1 ? toHex(head) : answer,
   );
   await mendBy((answer, { data }) => (data === successor ? elsewhere : answer));
-  // The world's own jobs would read a changed table anew.
+  // Changes the node's answer, because the world's own jobs would correct a changed table.
   const epoch = toFunctionSelector("function epoch()");
   await mendBy((answer, { data }) =>
     data === epoch ? toHex(BigInt(String(answer)) + 1n, { size: 32 }) : answer,

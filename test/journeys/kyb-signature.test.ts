@@ -270,7 +270,7 @@ await test("approvals that come to the chain after the business has moved end it
   assert.equal(await accepts(own.address, "For Fort AG"), false);
 });
 
-/** The members call the contract without the service, which does not know of it when the last vote comes. */
+/** The members call the contract directly, so the service does not know of it when the last vote comes. */
 async function govern(own: TestBusiness, act: GovernanceAct, lastVote: () => Promise<Answer>) {
   const { chainId } = ctx.chain;
   const validUntil = ctx.clock.now() + 3600;
@@ -282,7 +282,7 @@ async function govern(own: TestBusiness, act: GovernanceAct, lastVote: () => Pro
     epoch: 0,
     validUntil,
   });
-  // The contract takes exactly as many as the rule asks for.
+  // The contract takes exactly as many approvals as the rule asks for.
   const needed = own.members.length <= 2 ? own.members : own.members.slice(0, 2);
   const approvals = needed
     .map((name) => world.person(name))
@@ -327,7 +327,7 @@ function charterOf(names: readonly string[]): Hex {
 }
 
 await test("a refusal is announced 5 to 30 seconds after the vote that decides it, and nothing shows before", async (t) => {
-  // The longest delay that is drawn: this machine takes time as well.
+  // The longest possible delay leaves time for the run of the test itself.
   t.mock.method(ctx.random, "below", (bound: number) => bound - 1);
   const id = await world.begin({ message: "Refused terms" });
   await world.voteAs("alice", id);

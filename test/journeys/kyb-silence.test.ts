@@ -1,5 +1,5 @@
 // The merchant learns neither voters nor tally: whoever voted, and however many, every byte that it can get is the same.
-// Ids, hashes and signatures are replaced by what they are; times by what they are beside the creation of the request.
+// Ids, hashes and signatures are replaced by their kind, and times by their distance from the request's creation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
@@ -27,13 +27,13 @@ interface Votes {
   readonly reject?: readonly string[];
 }
 
-/** Of one request, what the merchant has got. */
+/** What the merchant holds of one request. */
 interface Asked {
   readonly path: string;
   readonly id: string;
   readonly business: Address;
   readonly createdAt: number;
-  /** Sends the create once more. @param headers with the key of the first, or another */
+  /** Repeats the create. @param key the Idempotency-Key of the first create, or another */
   again(key: string): Promise<Answer>;
 }
 
@@ -63,10 +63,10 @@ async function cast(id: string, { approve = [], reject = [] }: Votes): Promise<v
   for (const name of reject) await world.voteAs(name, id, { vote: "reject" });
 }
 
-/** Times by their place: how fast this machine is shows nowhere. */
+/** Replaces times by rough phases, so that the speed of the machine does not show. */
 function momentOf(seconds: number): string {
   if (seconds === daySeconds) return "<a day later>";
-  // Or before: the businesses of a test are all there when the first of them is asked.
+  // Or before it: a test has all of its businesses when it asks the first of them.
   if (seconds < 60) return "<at the beginning>";
   if (seconds > daySeconds && seconds < daySeconds + 60) return "<after a day>";
   const sinceMonth = seconds - 30 * daySeconds;
@@ -90,7 +90,7 @@ function plain(text: string, { business, createdAt, id }: Asked): string {
       .replaceAll(business.slice(2), "<business>")
       .replaceAll(/req_[0-9a-f]+/g, "<call>")
       .replaceAll(/0x[0-9a-f]{64}/g, "<hash>")
-      // By chance it looks like a time.
+      // By chance the id looks like a time.
       .replaceAll(/"(chainId)":\d+/g, '"$1":0')
       .replaceAll(/\bv1[=,][\w+/]+=*/g, "<signature>")
       .replaceAll(/"(durationMs)":\d+/g, '"$1":0')
@@ -104,7 +104,7 @@ function plain(text: string, { business, createdAt, id }: Asked): string {
   );
 }
 
-/** Where they stand is the same; what they say depends on ids. */
+/** Headers whose values depend on ids or on the time. */
 const unlike = new Set(["date", "etag", "content-length"]);
 
 function shownOf({ status, headers, body }: Answer): string {
@@ -121,7 +121,7 @@ async function untilDelivered({ path, id }: Asked): Promise<void> {
   });
 }
 
-/** Everything that the merchant can get of a request. */
+/** Reads everything that the merchant can get of a request. */
 async function look(asked: Asked): Promise<string[]> {
   const { path, id, business } = asked;
   await untilDelivered(asked);
@@ -150,7 +150,7 @@ const ends: Readonly<Record<string, End>> = {
   "its time is over": async () => world.advance(daySeconds + 1),
 };
 
-/** Votes, and answers what is seen while it is open. A refusal is announced seconds later: until then the time stands still. */
+/** @returns what is seen between the votes and the end; the time is held, since a refusal shows seconds later */
 async function playOpen(asked: Asked, votes: Votes): Promise<string[]> {
   await untilDelivered(asked);
   using _ = world.holdTime();
@@ -253,7 +253,7 @@ await test("a release is the same whichever members approved, in whatever order,
   await world.waitFor(last.id, "released");
   released.push(await look(last));
   assert.ok(released[0]?.some((each) => each.includes('"threshold_met":true')));
-  // What was spent before differs.
+  // The money spent before differs.
   const money = /"(spentChf|availableChf)":[\d.]+/g;
   const [first, ...others] = released.map((all) => all.map((each) => each.replaceAll(money, "")));
   for (const other of others) assert.deepEqual(other, first);

@@ -56,14 +56,14 @@ test("a stricter rule needs itself: all of 25, one of whom is enough to refuse i
   assert.equal(await statusAfter("member 0", approved, "approve"), "approved");
   const { address } = world.business;
   await world.reachEpoch(address, 2);
-  // And a looser one needs the rule that it would end.
+  // A looser rule needs the approvals of the strict rule that it would replace.
   const path = `/w/businesses/${address}/proposals`;
   const looser = { operation: "changeCharter", members: world.rosterOf(many) };
   const { body } = await world.walletCall("member 0", "POST", path, {
     body: { ...looser, rules: { governance: "MAJORITY" } },
   });
   assert.equal(body["needed"], 25);
-  // Whoever seems lost is removed by a majority of the others, whatever the rule.
+  // The removal of a lost member needs a majority of the others, whatever the rule.
   const removal = { operation: "startRemoval", member: world.person("member 24").address };
   const removing = await world.walletCall("member 0", "POST", path, { body: removal });
   assert.equal(removing.body["needed"], 13);
@@ -115,7 +115,7 @@ const walletAbi = parseAbi([
   "function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)",
 ]);
 
-/** Whether the wallet would keep the hash by these approvals. */
+/** Whether the contract would record the hash with these approvals. */
 async function wouldRecord(
   address: Address,
   given: { hash: Hex32; validUntil: number; signatures: `0x${string}` },

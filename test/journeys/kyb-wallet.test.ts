@@ -58,13 +58,13 @@ async function refusalOf(name: string, ...args: string[]): Promise<string> {
   return line;
 }
 
-/** A create of the merchant, each its own. */
+/** A create by the merchant, with an Idempotency-Key of its own. */
 async function create(path: string, body: Value): Promise<Answer> {
   const headers = { "idempotency-key": randomUUID() };
   return world.call("POST", path, { headers, body });
 }
 
-/** What waits for the person; fails where it does not. */
+/** Claims the page's login, with a fresh code where the first has expired. */
 async function claimPage(name: string, page: OpenPage) {
   return runWithCode(
     async () => page.qr,
@@ -79,7 +79,7 @@ async function findVote(name: string, id: string): Promise<Value> {
 }
 
 const signaturesPath = "/api/v1/kyb/signature-requests";
-/** The founders of the command line vote in two businesses. */
+/** The founders are members of two businesses, so a command has to name one. */
 const forBusiness = ["--business", world.business.address];
 
 /** The business that the command line founds. */
@@ -126,7 +126,7 @@ await test("a change takes the votes of its members, the proposer's among them",
   const vote = (await inbox("bob")).find((each) => each["id"] === id);
   assert.deepEqual([vote?.["kind"], vote?.["operation"]], ["governance", "changeCharter(bytes)"]);
   assert.equal((await run("bob", "vote", id, "--approve"))["status"], "approved");
-  // The same vote again is no other vote.
+  // Repeating the same vote changes nothing.
   assert.equal((await run("bob", "vote", id, "--approve"))["status"], "approved");
   await world.until("the rule holds", async () => {
     const found = await listed("bob", address);
@@ -272,7 +272,7 @@ await test("members take a signature back, by the digest that each of them is sh
   assert.match(String(vote["words"]), new RegExp(`takes back the signature of ${hash}`));
   assert.equal((await run("bob", "vote", id, "--approve"))["status"], "approved");
   await world.until("it is taken back", async () => ((await isValid()) ? null : true));
-  // The chain knows it before the service does, and acts that are proposed meanwhile count from the state before.
+  // The chain changes before the service knows; acts proposed in between would carry the old nonce.
   await world.until("the service has followed", async () =>
     (await nonceOf()) > before ? true : null,
   );

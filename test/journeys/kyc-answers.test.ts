@@ -21,7 +21,7 @@ const windowSeconds = 600;
 const readsPerSecond = 2;
 const createsPerSecond = 1;
 const burstSeconds = 4;
-/** The chain of a test is fast: an order is as good as confirmed when it is seen confirming. Here it waits to be signed. */
+/** A test's chain confirms an order before a test can see it confirming; this holds it once the confirm is signed. */
 const confirming: CrashPoint = {
   name: "the confirm is signed",
   on: "update on chain_transaction",
@@ -32,9 +32,9 @@ let world: KycWorld;
 let gates: Gates;
 before(async () => {
   world = await openKycWorld({
-    // Orders stay where they are until the time is moved.
+    // So long that orders stay where they are until a test moves the time.
     SETTLEMENT_WINDOW_SECONDS: String(windowSeconds),
-    // Limits count for callers from elsewhere alone.
+    // Rate limits exempt loopback: as a trusted proxy, the test names other addresses.
     TRUSTED_PROXIES: "127.0.0.0/8,::1",
     LIMIT_READS_PER_SECOND: String(readsPerSecond),
     LIMIT_CREATES_PER_SECOND: String(createsPerSecond),
@@ -60,7 +60,7 @@ test("an approval that is sent twice is answered the same, also where the first 
   const head = [`Host: ${host}`, "Content-Type: application/json", "Connection: close"];
   const length = `Content-Length: ${Buffer.byteLength(body)}`;
   slow.send(`POST ${pathname} HTTP/1.1\r\n${[...head, length].join("\r\n")}\r\n\r\n{`);
-  // When these are answered, the first is under way.
+  // Once these are answered, the slow call has surely begun.
   for (let at = 0; at < 5; at += 1) await world.statusOf(opened.id);
   const headers = { "content-type": "application/json" };
   const quick = async () => fetch(connection, { method: "POST", headers, body });
@@ -305,7 +305,7 @@ test("404: an order that is not there is not found, on every route that takes on
     assert.deepEqual(refusal, [404, "order not found"]);
 });
 
-/** What every route that takes an order refuses it with. */
+/** The refusals of an order by every route that takes one. */
 async function askEveryRoute(referenceKey: string, apiKey: string) {
   const answers = await Promise.all([
     ...["status", "all-statuses", "events", "receipt"].map(async (path) =>
@@ -352,7 +352,7 @@ test("404: a receipt before the first transaction is not found, nor is an event 
   assert.deepEqual([event.status, event.body.error?.reason], [404, "event_not_found"]);
 });
 
-/** The answer in its envelope, as far as a refusal is known before the route looks at anything. */
+/** Calls a route that has to refuse. @returns the status, and the reason in the envelope */
 async function refusalOf(route: string, init: RequestInit): Promise<[number, unknown]> {
   const [method = "", path = ""] = route.split(" ");
   const answer = await fetch(`${world.baseUrl}${path}`, { method, ...init });
@@ -454,7 +454,7 @@ test("429: a key reads and creates so often in a second, and is told when to com
   const headers = {
     authorization: world.apiKey,
     "content-type": "application/json",
-    // From elsewhere: what counts here does not count for the other tests.
+    // An address of its own, so that these calls use up no other test's limits.
     "x-forwarded-for": "203.0.113.7",
   };
   const send = {

@@ -74,7 +74,7 @@ test("200: an older link stays good until one of them is opened", async () => {
   await openRequest(links[1]);
   assert.equal((await post(`${scanRequest(links[0]).connection}/open`, {})).status, 404);
   await openRequest(links[2]);
-  // What somebody looks at stays open until its own end, though a newer link was opened since.
+  // A link that was opened stays good until its own end, though a newer one was opened since.
   assert.equal((await approve(person, links[1])).status, 200);
   await openRequest(foreign.body.data?.["link"]);
 });

@@ -155,7 +155,7 @@ test("wrong data is played to the end of an order after a play that broke off, a
 
 test("a play that the service does not take is refused with its words and status 1", async () => {
   const order = await ask({ fields: ["EMAIL", "AGE_OVER_18"] });
-  // A refusal that is sent again is answered as the first was.
+  // A repeated decline is answered like the first.
   for (let times = 0; times < 2; times += 1)
     assert.equal((await svc("simulate", "decline", order)).status, 0);
   for (const play of ["approve", "wrong-data"]) {

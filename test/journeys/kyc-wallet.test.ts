@@ -97,7 +97,7 @@ await test("a person approves without the city, and the order is on its way", as
   await assert.rejects(wallet.receipt(referenceKey ?? ""), /there is no receipt/);
   const [entry] = await wallet.history();
   assert.deepEqual([entry?.id, entry?.withheld], [referenceKey, ["ADDRESS_CITY"]]);
-  // As after a lost answer: there is no other request to ask for.
+  // As after a lost answer: the link leads to no other request.
   await assert.rejects(wallet.approve(link), /this request was approved already/);
   await assert.rejects(wallet.decline(link), /this request was approved already/);
 });

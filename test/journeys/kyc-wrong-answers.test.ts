@@ -138,7 +138,7 @@ test("the link of an attempt that is over approves, declines and counts nothing 
   const first = await world.ask({ user: person.address });
   const link = first.body.data?.["link"];
   const opened = await openRequest(link);
-  // One whose answer is lost is sent again, and perhaps before the first is through.
+  // A decline whose answer is lost is repeated, perhaps before the first is done.
   const declines = await Promise.all([decline(person, link), decline(person, link)]);
   for (const each of [...declines, await decline(person, link)]) assert.equal(each.status, 200);
   assert.equal((await decline(await world.verify(), link)).status, 422);
@@ -153,7 +153,7 @@ test("the link of an attempt that is over approves, declines and counts nothing 
   assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
 });
 
-/** Begins an answer of which the service has read the link alone. @returns what sends the rest, and how it is answered */
+/** Begins an answer and holds back its body. @returns a function that sends the rest and returns the status */
 async function answerSlowly(connection: string, result: object): Promise<() => Promise<number>> {
   const body = JSON.stringify(result);
   const { host, pathname } = new URL(connection);
@@ -181,7 +181,7 @@ test("an answer that takes longer than its attempt changes and counts nothing in
     await answerSlowly(connection, { error: "access_denied", id, signature: refusal }),
     await answerSlowly(connection, shareResult(person, opened, wrong)),
   ];
-  // When these are answered, those are under way.
+  // Once these are answered, the slow answers have surely begun.
   for (let at = 0; at < 5; at += 1) await world.statusOf(referenceKey);
   assert.equal((await decline(person, link)).status, 200);
   const next = await openRequest((await world.ask({ user: person.address })).body.data?.["link"]);
@@ -199,7 +199,7 @@ test("an answer that takes longer than a repeat with another callback is not sen
   const asked = await world.ask({ user: person.address });
   const opened = await openRequest(asked.body.data?.["link"]);
   const sendRest = await answerSlowly(opened.connection, shareResult(person, opened));
-  // When these are answered, that is under way.
+  // Once these are answered, the slow answer has surely begun.
   for (let at = 0; at < 5; at += 1) await world.statusOf(opened.id);
   const callback = "http://127.0.0.1:4998/hook";
   assert.equal((await world.ask({ user: person.address, callback })).status, 200);

@@ -19,7 +19,7 @@ after(async () => world[Symbol.asyncDispose]());
 
 const lifetime = (): number => world.ctx.config.loginLifetimeSeconds;
 
-/** Nearly as long: this machine takes time as well. */
+/** Twenty seconds short of the lifetime, for the run time of the test itself. */
 const nearly = (): number => lifetime() - 20;
 
 /** A page whose wallet claims at once, and approves when the page's time is nearly over. */

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { until } from "../patience.ts";
 import { openWorld } from "../world.ts";
 
-/** Says what is loaded when it is asked to. */
+/** Makes a process print the modules that it has loaded, on SIGUSR2. */
 const teller = `process.on("SIGUSR2", () => console.log([...process.moduleLoadList, "told"].join("\\n")));`;
 
 test("a start loads no HTTP client, and one that is killed leaves what it compiled to the next", async (t) => {

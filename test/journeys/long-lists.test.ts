@@ -123,7 +123,7 @@ const lists: [name: string, column: string, ask: (db: Queryable) => Promise<unkn
   ]),
 ];
 
-/** One issuer and many people: what PostgreSQL knows of the table says which index leads to few rows. */
+/** One issuer and many people, so that PostgreSQL's statistics say which index leads to few rows. */
 async function addCredentials(): Promise<void> {
   await run(`insert into issuer (id, kind, name, address, environment, created_at)
     values ('${id}', 'api', 'An issuer', '${address}', 'live', 0)`);
@@ -226,7 +226,7 @@ const expiring: [
   table: string,
   purge: (db: Queryable, limit: number) => Promise<number>,
   insert: string,
-  /** What a row holds that goes alone; else the row goes. */
+  /** The column that the purge empties; if absent, it deletes the row. */
   emptied?: string,
 ][] = [
   [
@@ -334,7 +334,7 @@ for (const [table, purge, insert, emptied] of expiring)
     const removed = await db.transaction(async (tx) => {
       const ask = async (text: string): Promise<object[]> =>
         tx.query({ name: "", text, values: [] });
-      // What a row belongs to is not needed here.
+      // Turns foreign keys off, because the rows that these refer to do not exist.
       await ask("set local session_replication_role = replica");
       await ask(`delete from ${table}`);
       await ask(`insert into ${table} ${insert} ${keysAt("unnest(array[1, 2, 3, 4, 5, 1000])")}`);
@@ -379,7 +379,7 @@ test("a purge takes all that is over, however many batches that is", async () =>
   await purgeWalletSessions(ctx);
   const rows = await ctx.db.query(sql`select from wallet_session`);
   assert.equal(rows.length, 0);
-  // Other jobs run beside it.
+  // At least, because other jobs run beside it.
   assert.ok(ctx.db.callsTotal - callsBefore >= 4);
 });
 
@@ -415,7 +415,7 @@ test("the deletion of a user reads no long table from end to end, and logins day
 const uuidOf = (number: number): string =>
   `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`;
 
-/** Goes through a table page by page, and looks what each page left. */
+/** Purges a table page by page. @returns how much each page left */
 async function purgeByPages(
   purge: (db: Queryable, behind: string) => Promise<string | null>,
   left: Statement,

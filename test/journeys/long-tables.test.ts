@@ -95,7 +95,7 @@ const order = `insert into kyc_order (id, reference_key, package_id, client_doma
   values ('${id}', sha256(''), '${id}', '${id}', '${id}', 'live', '${address}', '{}', '{}', 'CONFIRMED', 0, 1, '', 0, 0, sha256(''))`;
 const batchLeaves = `insert into kyc_batch_leaves (batch_id, leaves) values ('${id}', '')`;
 
-/** As PostgreSQL chooses where it takes a batch for a larger part of the table: it knows no limit of a prepared statement. */
+/** The plan for a batch that seems large for its table: PostgreSQL does not know a prepared statement's limit. */
 const joinsWhole = "set local enable_nestloop = off";
 
 const limit = 2;
@@ -411,7 +411,7 @@ test("the open requests of an organization to a business are counted without a l
     assert.match(plan.indexed, /client_domain_id = client_domain\.id\) AND \(business = /);
 });
 
-/** Events with an attempt each; what the receiver answered is kept of few. */
+/** Events with one attempt each; few attempts keep the receiver's answer. */
 const announced = [
   `insert into webhook_event (id, stream_id, sequence, channel, kind, client_domain_id, is_personal, created_at, attempts)
     select n::text, n::text, 1, 'kyb', '', '${id}', false, 0, 1 from generate_series(1, ${over}) as n`,

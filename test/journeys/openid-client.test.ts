@@ -121,7 +121,7 @@ for (const alg of ["RS256", "ES256"] as const) {
       idTokenAlgorithm: alg,
     });
     const config = await discover(id, openid.PrivateKeyJwt({ key: privateKey, kid: "k1" }));
-    // What comes straight from the issuer the library verifies on demand only.
+    // By default the library does not verify the signature of what it gets directly from the issuer.
     openid.enableNonRepudiationChecks(config);
     const alice = newIdentity();
     const tokens = await logIn(config, { identity: alice, isPushed: true });

@@ -1,4 +1,4 @@
-// The operator goes on with another account: what the former one could, the new one can, and the former no more.
+// The operator changes its account: what the old one could do, only the new one can.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -27,7 +27,7 @@ await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" })
 
 const roundsMax = 60;
 
-/** What a process does, and what the chain makes of it, until it is done; a look that came too early is made again. */
+/** Runs the jobs and mines, round by round, until it is done; a run that came too early is repeated. */
 async function settle({ ctx }: SettlingProcess, isDone: () => Promise<boolean>): Promise<void> {
   const [job] = chainJobs(ctx, credentialFinalHandlers(ctx));
   for (let round = 0; round < roundsMax && !(await isDone()); round += 1) {

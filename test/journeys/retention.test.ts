@@ -58,7 +58,7 @@ test("logins go 30 days after they began, and browser sessions 30 days after the
 test("a session that is used at the moment of the purge stays", async () => {
   const identity = newIdentity();
   await logIn(world.baseUrl, world.client, identity);
-  // The time stands still: with it the service's own purge would begin.
+  // Ages the rows instead of moving the time, which would start the service's own purge.
   for (const text of [
     "update session set used_at = used_at - $1::bigint where user_address = $2",
     "update token_family set refresh_expires_at = refresh_expires_at - $1::bigint where user_address = $2",
@@ -76,7 +76,7 @@ test("a session that is used at the moment of the purge stays", async () => {
   assert.equal(await rowsOf(text, [identity.address]), 1);
 });
 
-/** Logouts that a client was told of, and is to be told of tomorrow. */
+/** One logout that a client was told of, and one that is due tomorrow. */
 async function addLogouts(user: string): Promise<void> {
   const now = world.ctx.clock.now();
   for (const [dueAt, endedAt] of [
@@ -187,7 +187,7 @@ async function assertNothingLeft(user: string): Promise<void> {
   }
 }
 
-/** Asks while the user's deletion is held between its steps, and lets it go on once the question waits for it. */
+/** Calls while the user's deletion is held between its steps, and lets it go on once the call waits for it. */
 async function askDuringDeletion(
   user: `0x${string}`,
   ask: () => Promise<Response>,
@@ -240,7 +240,7 @@ test("a login that is finished while its user is deleted is not found, and leave
   await approveByQr(world.baseUrl, { loginId, ...page }, identity);
   const finishUrl = `${world.baseUrl}/oauth2/login/${loginId}/finish`;
   const { deletion, answer } = await world.ctx.db.transaction(async (tx) => {
-    // Between the end of the session and that of the logins.
+    // Holds the deletion between the end of the session and that of the logins.
     const text = "select from token_family where user_address = $1 for update";
     await tx.query({ name: "", text, values: [identity.address] });
     const deleting = deleteUser(world, identity.address);
@@ -276,7 +276,7 @@ test("an approval on its way while its user is deleted leaves nothing of the use
   await logIn(world.baseUrl, world.client, identity);
   const url = sameDeviceReturn(scan(sameDevice), identity);
   const { deletion, answer } = await world.ctx.db.transaction(async (tx) => {
-    // The last thing that an approval does is to make them acquainted: here it waits until it is done elsewhere.
+    // An approval's last statement inserts this row, so it waits here for the insert of this transaction.
     const [known] = await world.ctx.db.query<{ organization_id: string }>(sql`
       delete from organization_user where user_address = ${identity.address} returning organization_id`);
     await tx.query(sql`

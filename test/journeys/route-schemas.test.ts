@@ -17,7 +17,7 @@ function* listSchemas(part: unknown): Generator {
 
 const compile = lazySchemas.buildValidator({}, { customOptions: {} });
 
-/** Definitions that nothing refers to are not compiled, but looked at. @throws {Error} that names what is no schema */
+/** As unused definitions, schemas are validated but not compiled. @throws {Error} that names an invalid one */
 function checkSchemas(schemas: readonly unknown[]): void {
   const schema = { definitions: Object.fromEntries(schemas.entries()) };
   void compile({ schema, method: "POST", url: "/", httpPart: "body" })(null);

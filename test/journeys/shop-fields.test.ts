@@ -118,7 +118,7 @@ test("a person shows age and e-mail, keeps the city, and the shop proves it by t
   const browser = openVerification(await logIn(person));
   const asked = await browser.press("/verify");
   assert.match(asked, /src="data:image\/png;base64,iVBOR/);
-  // The shop names a page to come back to: to a wallet it is still the requester that the broker vouches for.
+  // Although the shop names a page to return to, the wallet sees the requester that the broker vouches for.
   const link = parseLink(linkOf(asked));
   assert.ok(!("refused" in link));
   const { claims } = await openRequest(linkOf(asked));

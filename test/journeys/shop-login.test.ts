@@ -57,7 +57,7 @@ before(async () => {
   });
 });
 after(async () => {
-  // Logouts of the tests before may still be under way: they end with the world, and need both others until then.
+  // Earlier tests' logouts may be under way: they end with the world, and need the other two servers until then.
   await world[Symbol.asyncDispose]();
   backChannel.close();
   await shop.close();
@@ -126,7 +126,7 @@ test("a person who logs out is logged out at the broker and comes back to the sh
 
 test("whoever presses Log out twice, or after the shop's own session is over, is asked at the broker", async () => {
   const page = await logIn();
-  // The browser takes the second answer alone, and so has not been to the broker yet.
+  // The browser follows only the second answer, so it has not been to the broker yet.
   await page.jar.fetch(`${shop.url}/logout`, { method: "POST" });
   const out = await page.jar.fetch(`${shop.url}/logout`, { method: "POST" });
   const asking = await page.jar.fetch(locationOf(out));

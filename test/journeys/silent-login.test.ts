@@ -25,7 +25,7 @@ function toldBy(response: Response): URLSearchParams {
   return url.searchParams;
 }
 
-/** Every statement fails so until the result is disposed of, but that by which a forgotten client is found again. */
+/** Makes every statement fail until the result is disposed of, except the one that looks a client up. */
 function failWith(message: string): Disposable {
   const { db } = world.ctx;
   const query = db.query.bind(db);

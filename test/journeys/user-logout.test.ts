@@ -63,7 +63,7 @@ test("a member is logged out for its business too, and what it asked the others 
 test("everybody is logged out, in pages, after a rehearsal that changes nothing", async () => {
   const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
   const session = await openWalletSession(world.baseUrl, newIdentity());
-  // More than a page.
+  // More sessions than fit on a page.
   await world.ctx.db.query(sql`
     insert into wallet_session (token_sha256, user_address, challenge_sha256, created_at, expires_at)
     select sha256(n::text::bytea), '0x' || lpad(to_hex(n), 40, '0'), sha256(n::text::bytea), 1, ${world.ctx.clock.now() + 600}
@@ -89,7 +89,7 @@ test("somebody whose last session ends meanwhile keeps nobody else logged in", a
     insert into wallet_session (token_sha256, user_address, challenge_sha256, created_at, expires_at)
     select sha256(address::bytea), address, sha256(address::bytea), 1, ${now + 600}
     from unnest(${[first, gone]}::text[]) address`);
-  // The second one's goes when the first one's is ended.
+  // The second user's session disappears when the first user's is ended.
   await world.ctx.db.query(sql`
     create function go() returns trigger language plpgsql as $$ begin
       delete from wallet_session where user_address = '0x' || lpad('2', 40, '0'); return null; end $$`);

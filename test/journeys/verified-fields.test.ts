@@ -110,7 +110,7 @@ async function* messagesIn(directory: string): AsyncGenerator<string, undefined>
   return undefined;
 }
 
-/** Has a code sent, and reads it. @returns what sends it back */
+/** Has a code mailed, and reads it. @returns a function that sends it back */
 async function startVerification(identity: Identity, email: string) {
   const headers = await openWalletSession(world.baseUrl, identity);
   const directory = join(world.ctx.config.dataDirectory, "mail");

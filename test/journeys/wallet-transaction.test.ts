@@ -28,7 +28,7 @@ const { wallet, address } = await openWalletAt(world, {
 const balanceOf = async (account: string): Promise<bigint> =>
   BigInt(String(await ctx.chain.node.request("eth_getBalance", [account, "latest"])));
 
-/** Coin that was handed out is there with the next block. */
+/** Waits for coin that was handed out; it arrives with the next block. */
 async function funded(): Promise<void> {
   await until("the account is funded", async () => ((await balanceOf(address)) > 0n ? true : null));
 }

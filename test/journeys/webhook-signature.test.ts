@@ -48,7 +48,7 @@ test("our headers are spelled as the documents spell them, for receivers that lo
 
 const toleranceSeconds = 300;
 
-/** Which of the secrets Stripe's library takes. */
+/** Which of the secrets Stripe's library accepts. */
 function takenByStripe({ body, headers }: Received, secrets: readonly string[]): boolean[] {
   const stripe = new Stripe("sk_test_unused");
   const header = String(headers["svc-kyb-signature"]);

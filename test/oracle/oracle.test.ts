@@ -52,7 +52,7 @@ void test("the page about the oracle says what the table says", () => {
   assert.equal(readFileSync(oraclePage, "utf8"), writeOraclePage(), remedy);
 });
 
-/** One row after the other, so that a failure names its row alone. */
+/** Runs one row after the other, so that a failure concerns one row only. */
 async function mapRows(
   rows: readonly Row[],
   work: (row: Row) => string | Promise<string>,

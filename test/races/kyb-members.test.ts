@@ -220,7 +220,8 @@ test("members who approve a login at the same instant complete it once", async (
 });
 
 /**
- * Each wanda's business is asked to move to the one at that place, all at one instant, on both processes.
+ * Founds one business per entry and proposes, all at one instant and on both processes, that each move to the business
+ * at its entry's index.
  *
  * @returns how many are put to the vote
  */
@@ -259,7 +260,7 @@ test("a member who is removed while it proposes something proposes nothing", asy
     const { charter } = (await lockBusiness(tx, address)) ?? assert.fail();
     const members = charter.members.filter((each) => each.address !== world.person("mona").address);
     const left = bufferOfHex(encodeCharter({ ...charter, members }));
-    // Of a block that no reader of the chain has seen yet, or the next one would undo it.
+    // Marked as read from a later block, or the next read of the chain would undo it.
     await tx.query(
       sql`update business set charter = ${left}, chain_block = chain_block + 1000000 where address = ${address}`,
     );
@@ -272,7 +273,7 @@ test("a member who is removed while it proposes something proposes nothing", asy
   assert.deepEqual([status, body.error?.reason], [404, "business_not_found"]);
 });
 
-/** What one statement sees: nothing of a change may be there without the rest. */
+/** What one statement sees; a change has to show as a whole or not at all. */
 interface Snapshot {
   epoch: number;
   members: number;
@@ -333,7 +334,7 @@ test("a removed member's votes never count, sent before or while it is removed, 
     sql`select 1 as vote from ballot_vote where member = ${removed} and epoch > 0`,
   );
   assert.equal(counted.length, 0);
-  // Of the two who are left both have to approve: the vote of the third is not there.
+  // Both of the two who are left have to approve: the removed member's vote is gone.
   assert.equal((await world.voteAs("kim", first)).body["status"], "open");
   assert.equal((await world.voteAs("lou", first, { vote: "reject" })).body["status"], "refused");
 });
@@ -350,7 +351,7 @@ test("a vote waits for a change of members that is under way, which then finds t
     await setVotingRights(tx, address, voters);
     const vote = world.voteAs("pim", id, { item });
     await untilBlocked(world.ctx.db, tx, [vote]);
-    // Whoever held the ballot by now would wait for the members, and this change for the ballot.
+    // A vote that held the ballot by now would deadlock: it waits for the members, and this change for the ballot.
     const free = await tx.query(sql`select from ballot where id = ${id} for update skip locked`);
     assert.equal(free.length, 1);
     return { voting: vote };
@@ -359,10 +360,10 @@ test("a vote waits for a change of members that is under way, which then finds t
 });
 
 /**
- * How many of the first calls, one after the other, and of forty at the same instant were answered by 201; the others
- * were told that there are too many.
+ * Makes the `first` calls one after the other, and then forty at the same instant.
  *
- * @param table what is written there waits until many calls have come as far
+ * @param table writes to it wait until many of the forty have come as far
+ * @returns how many were answered by 201; the others have to be refused as too many
  */
 async function countMade(
   table: string,

@@ -47,7 +47,7 @@ const fields = [
 const workers = 8;
 const stepsEach = 45;
 const daySeconds = 86_400;
-/** What may be answered to those who come too late, ask too much or meet somebody else. */
+/** The answers that calls may get which come too late, ask too much or collide with others. */
 const allowed = new Set([
   "200",
   "201",
@@ -61,7 +61,7 @@ const allowed = new Set([
   "429 rate_limited",
 ]);
 
-/** Numbers from 0 to less than `below`, always the same ones (Marsaglia's xorshift32). */
+/** A seeded generator of numbers from 0 to less than `below` (Marsaglia's xorshift32). */
 function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -108,7 +108,7 @@ async function create(random: Random, baseUrl: string): Promise<void> {
 }
 
 async function cancel(random: Random, baseUrl: string): Promise<void> {
-  // One of the last: those before have ended.
+  // One of the last eight; older ones have ended.
   const id = requested.at(-1 - random(8));
   if (id === undefined) return;
   note(await world.call("POST", `${requestsPath}/${id}/cancel`, { apiKey, body: {}, baseUrl }));
@@ -173,7 +173,7 @@ await test("whatever happens at the same time, the ledger is right at every mome
   const ends = await ctx.db.query<{ status: string }>(
     sql`select distinct status from data_request where business = any(${[...owned]})`,
   );
-  // Which of them come about is up to the machine too.
+  // Which of these ends occur depends on the machine's timing too.
   const possible = new Set(["cancelled", "refused", "released"]);
   assert.ok(
     ends.length > 1 && ends.every(({ status }) => possible.has(status)),

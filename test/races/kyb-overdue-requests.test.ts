@@ -60,25 +60,25 @@ async function deadlocks(): Promise<number> {
 const cancel = async (id: string, path = requestsPath): Promise<Answer> =>
   world.call("POST", `${path}/${id}/cancel`, { body: {} });
 
-/** Whoever votes on the ballot or ends it waits for this; a change of its time does not, and the job leaves it alone. */
+/** Holds up votes on the ballot and its end, but no change of its time; the job of expiry skips the ballot. */
 const ballotOf = (id: string): Statement => sql`select from ballot where id = ${id} for key share`;
 
-/** Whoever holds or frees money of the organization waits for this. */
+/** Holds up every hold and release of the organization's money. */
 const money = sql`
   select from ledger_account where organization_id = ${organizationId} and kind = 'available' for update`;
 
 /**
- * The job of the hints would mark the ballot as looked at, now that it may be changed though it is held: whoever waits
- * for the row as it was before then comes behind whoever waits for it as it is.
+ * Also marks the ballot as hinted. Otherwise the job of the hints would do so and write a new version of the row, and
+ * calls that wait for the old version would fall behind those that wait for the new one.
  */
 const makeOverdue = async (id: string): Promise<unknown> =>
   db.query(sql`
     update ballot set expires_at = ${ctx.clock.now() - 1}, hinted_epoch = epoch where id = ${id}`);
 
 /**
- * Holds a row until these calls have come as far, each begun once the one before waits.
+ * Holds a row until all of these calls wait for it, each begun once the one before waits.
  *
- * @param overdue the time of this request is over once the row is held
+ * @param overdue a request whose time ends once the row is held
  * @returns how the calls were answered
  */
 async function meetAt(
@@ -110,7 +110,7 @@ async function lockAsChange(): Promise<Pick<Answer, "status" | "body">> {
   return { status: 200, body: {} };
 }
 
-/** A create that comes to this request, whose time is over, before the job does. */
+/** Begins a create that finds this request overdue before the job does. */
 async function askBeforeJob(overdue: string): Promise<{ created: Promise<Answer> }> {
   return db.transaction(async (tx) => {
     await tx.query(ballotOf(overdue));
@@ -121,7 +121,7 @@ async function askBeforeJob(overdue: string): Promise<{ created: Promise<Answer>
   });
 }
 
-/** One end, told once. */
+/** Checks that the request has this one end, announced once. */
 async function checkEnd(
   id: string,
   end: { status: string; reason?: string },
@@ -139,7 +139,7 @@ async function checkEnd(
 
 const expired = { status: "refused", reason: "expired" };
 
-/** Cancels what is open, and has all of it lie a day back, for the next test. */
+/** Cancels open requests and moves all of them a day back, for the next test. */
 async function clear(): Promise<void> {
   for (const [table, path] of [
     ["data_request", requestsPath],
@@ -207,7 +207,7 @@ await test("a create that comes behind the cancellation of an overdue request: i
   const another = await asked(secondKey);
   const { answers } = await db.transaction(async (tx) => {
     await tx.query(money);
-    // The job, which would come between, waits with this one.
+    // Keeps the job busy with this request, or it would come between the two calls.
     await makeOverdue(another);
     await untilBlocked(db, tx);
     await makeOverdue(id);
@@ -252,7 +252,7 @@ await test("a create that comes while the job ends the overdue request succeeds 
 
 await test("the job leaves an overdue request alone that a create is just ending", async () => {
   const id = await asked();
-  // Could not end a ballot if it had one.
+  // Lacks what ending a ballot takes, so the job would throw if it had one to end.
   const unable: Pick<KybContext, "db" | "clock"> = ctx;
   const { made } = await db.transaction(async (tx) => {
     await tx.query(money);

@@ -28,7 +28,7 @@ const { apiKey: other } = await addMerchant(world, {
 });
 await registerEndpoint(world, other);
 
-/** What the job of a second process works with; the first is the world's own. */
+/** The context of the job in a second process; the first process is the world's own. */
 const second = {
   ...ctx,
   ballotKinds: { data_request: dataRequestBallots },
@@ -60,7 +60,7 @@ async function deadlocks(): Promise<number> {
 async function meet(first: () => Promise<unknown>, then: () => Promise<void>): Promise<void> {
   const before = await deadlocks();
   const { done } = await db.transaction(async (tx) => {
-    // Let go of after 15 s, the money would be free, and nobody would ever wait for it.
+    // After 15 idle seconds PostgreSQL would end this transaction, and nobody would wait for the money any more.
     await tx.query(sql`set local idle_in_transaction_session_timeout = 0`);
     await tx.query(sql`select from ledger_account where kind = 'available' for update`);
     await first();
@@ -73,14 +73,14 @@ async function meet(first: () => Promise<unknown>, then: () => Promise<void>): P
   assert.equal(await deadlocks(), before);
 }
 
-/** Lets the times of these requests be over, the first of them the longest. */
+/** Makes these requests overdue, the first of them the longest. */
 async function expire(ids: readonly string[], seconds: number): Promise<void> {
   await db.query(sql`
     update ballot set expires_at = ${ctx.clock.now() - seconds} + place
     from unnest(${[...ids]}::text[]) with ordinality as given (request, place) where id = request`);
 }
 
-/** Has these been refused, and the delay of that be over. */
+/** Marks these as refused, with the delay of the refusal over. */
 async function refuse(ids: readonly string[], seconds: number): Promise<void> {
   await db.query(sql`
     with ended as (

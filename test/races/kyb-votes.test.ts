@@ -59,7 +59,7 @@ interface Cast extends VoteOptions {
   readonly name: string;
 }
 
-/** All of these votes on one ballot at one instant. What lies in the inbox is read before. */
+/** Casts all of these votes on one ballot at one instant; the inboxes are read before. */
 async function castAtOnce(id: string, casts: readonly Cast[], also?: () => Promise<unknown>) {
   const items = await Promise.all(casts.map(async ({ name }) => world.findVote(name, id)));
   const voting = casts.map(async ({ name, ...options }, index) => {
@@ -74,7 +74,7 @@ async function castAtOnce(id: string, casts: readonly Cast[], also?: () => Promi
 const reasonOf = ({ status, body }: Answer): string =>
   `${status} ${body.error?.reason ?? ""}`.trim();
 
-/** One transition: two events in order, the second as the record says. @returns the status */
+/** Checks for one transition: two events in order, the second as the record says. @returns the status */
 async function checkEnd(path: string, id: string): Promise<string> {
   const record = await world.until(`${id} has ended`, async () => {
     const { body } = await world.call("GET", `${path}/${id}`);
@@ -94,7 +94,7 @@ async function checkEnd(path: string, id: string): Promise<string> {
   return String(record["status"]);
 }
 
-/** No ballot was approved without as many approvals as it takes, each by one who has a vote in its epoch. */
+/** Checks that every approved ballot has exactly the approvals that it needs, each by a voter of its epoch. */
 async function checkBallots(): Promise<void> {
   const wrong = await rows(
     `select b.id from ballot b where b.status = 'approved' and b.needed <> (
@@ -249,7 +249,7 @@ await test("a request whose time ends while the deciding vote comes is released,
   const ids = await askAll(await insertBusinesses(world, rounds, members));
   await Promise.all(ids.map(async (id) => world.voteAs("alice", id)));
   const items = await Promise.all(ids.map(async (id) => world.findVote("bob", id)));
-  // Sessions end with the time too: the votes are on their way when it moves.
+  // The votes are on their way before the time moves, because it would end the sessions too.
   const voting = items.map(async (item, index) =>
     world.voteAs("bob", item.id, { item, baseUrl: placeOf(index) }),
   );

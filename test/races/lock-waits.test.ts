@@ -1,4 +1,4 @@
-// What tests of races wait for: that somebody waits, where whoever has got its lock does not count, and that writers end.
+// What race tests wait for: that a call is blocked, not counting one that has got its lock, and that writers end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openDb, sql } from "../../service/src/platform/database/db.ts";
@@ -48,7 +48,7 @@ await test("writers have ended once whoever held a row is done, though others wr
   const { waiting } = await db.transaction(async (tx) => {
     await tx.query(lock);
     const begun = untilWritersEnd(db).then(() => isOver);
-    // Longer than its first look takes, which is asked of the same server.
+    // Ten queries of the same server take longer than its first look.
     for (let look = 0; look < 10; look++) await listBlocked(db);
     isOver = true;
     return { waiting: begun };

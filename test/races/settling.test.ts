@@ -36,7 +36,7 @@ test("two processes settle on the embedded chain without waiting for a look at w
   for (const worker of [one, two]) {
     await using jobs = start(worker.ctx);
     assert.ok(jobs);
-    // The job asked for the channel before, so by then it hears it too.
+    // The job subscribed earlier, so once this subscription works, the job's does too.
     await worker.ctx.notifications.subscribe(outboxChannel, () => undefined);
     for (let each = 0; each < 5; each += 1) {
       const subject = `${worker === one ? "one" : "two"}-${each}`;

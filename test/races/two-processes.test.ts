@@ -154,7 +154,7 @@ test("an approval posted twice at once is one approval, and the code comes out o
 const rowOfLogin = (loginId: string): Statement =>
   sql`select from login where id = ${loginId} for update`;
 
-/** Both look at the row, then wait for the one who holds it; who asked first goes first. */
+/** Both calls read the row and then wait for its lock; the first one gets it first. */
 async function oneAfterTheOther(
   hold: Statement,
   first: () => Promise<Response>,
@@ -422,7 +422,7 @@ test("approval, refusal and cancellation at once end in one of them, with exact 
   const asked = await world.ask({ sourceKey: kycPackage.sourceKey });
   const referenceKey = String(asked.body.data?.["referenceKey"]);
   const { link } = asked.body.data ?? {};
-  // Whoever opens it after the end is told so; here all three have it before them.
+  // Opened before any of the three calls, because after the end it can no longer be opened.
   const opened = await openRequest(link);
   const outcomes = await Promise.all([
     post(opened.connection, shareResult(world.person, opened)).then(({ status }) => status),
