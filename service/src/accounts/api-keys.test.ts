@@ -138,7 +138,7 @@ await test("a right id with another secret is refused although its checksum fits
   assert.equal(forged.id, id);
   await assert.rejects(apiKeys.authenticate(forged.text), refusedWith("apikey_invalid"));
   assert.equal((await apiKeys.authenticate(key)).id, id);
-  // Its row is remembered now, with what was found genuine.
+  // Its row is cached now, with the text that was found genuine.
   await assert.rejects(apiKeys.authenticate(forged.text), refusedWith("apikey_invalid"));
   assert.equal((await apiKeys.authenticate(key)).id, id);
 });

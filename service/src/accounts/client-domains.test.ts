@@ -110,7 +110,7 @@ await test("a file on the site proves the domain, and only with status 200 and t
   assert.equal(await proveDomain(ctx, added.id, "cli"), "well-known");
 });
 
-await test("who looks for a proof in vain is told what came of the file", async () => {
+await test("a proof that is not found names what came of the request for the file", async () => {
   const added = await add("missing.example.com");
   const { url } = proofOf(added);
   const told: [OutboundResult, RegExp][] = [
@@ -166,7 +166,7 @@ await test("proofs are looked for every day, and only when they are due", async 
   assert.equal(await recheckDomains(ctx), 0);
 });
 
-await test("a domain whose proof is gone stays verified for a week, then is not, which is told once each whoever looks, and returns with the proof", async () => {
+await test("a domain whose proof is gone stays verified for a week, and its loss, lapse and return are each reported once", async () => {
   const added = await addProved("lost.example.com");
   const { txtName, content } = proofOf(added);
   txt.delete(txtName);
@@ -252,7 +252,7 @@ await test("a process that lost its lease on a domain writes down nothing of wha
   assert.ok(await recordCheck(ctx.db, { ...check, leaseId: fast }));
 });
 
-await test("a check that ends while another proves its domain takes nothing of that back", async () => {
+await test("a check that ends after another has proved the domain undoes nothing of that", async () => {
   const { id } = await addProved("proved-again.example.com");
   offsetSeconds += day + 3_600;
   const now = ctx.clock.now();
@@ -290,7 +290,7 @@ await test("clients and keys learn at once that their domain is verified", async
   assert.equal((await apiKeys.authenticate(key)).verified, true);
 });
 
-/** Resolves after every subscriber that came before was told. */
+/** Resolves after all earlier subscribers were called. */
 async function nextNotification(channel: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const unsubscribe = await ctx.notifications.subscribe(channel, () => resolve());

@@ -207,7 +207,7 @@ await test("a disabled client is unknown from then on and cannot be changed", as
     refusedWith("client_not_found"),
   );
   await assert.rejects(addSecret(ctx, client.id, "cli"), refusedWith("client_not_found"));
-  // Who was not told that it is done repeats it, and has to learn that it is.
+  // An operator whose first call got no answer repeats it, and has to learn that it was done.
   await assert.rejects(disableClient(ctx, client.id, "cli"), { message: "the client is disabled" });
   const listed = (await listClients(ctx, clientDomainId)).find((each) => each.id === client.id);
   assert.ok(listed?.disabledAt);
@@ -252,7 +252,7 @@ await test("redirect URIs that an earlier version registered stand in the way of
   await assert.rejects(change({ redirectUris }), isRefused);
 });
 
-await test("no client has another one's id as an audience, not even of one that has ended", async () => {
+await test("no client has another one's id as an audience, not even a disabled one's", async () => {
   const [{ client: api }, { client }] = [await create(), await create()];
   const isRefused = refusedWith("invalid_request");
   const take = async (audience: string): Promise<ClientRecord> =>
@@ -281,7 +281,7 @@ await test("the last use of a secret is kept to the minute, off the path that us
   assert.ok(Math.abs(used - ctx.clock.now()) < 60);
 });
 
-await test("the use of a secret is noted of that one, though one before it was revoked", async () => {
+await test("the use of a secret is noted at that secret, even if an older one was revoked", async () => {
   const { client } = await create();
   const added = await addSecret(ctx, client.id, "cli");
   const secretId = client.secrets[0]?.id ?? "";

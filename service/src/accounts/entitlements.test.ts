@@ -43,7 +43,7 @@ await test("what is granted to one organization, and withdrawn from it, concerns
   assert.deepEqual(await other.read(), ["kyb:read", "kyb:pii"]);
 });
 
-await test("an entitlement that is withdrawn while a key is made waits for that, so that the key is told of it", async () => {
+await test("withdrawing an entitlement waits for a key that is being made, so that the key hears of it", async () => {
   const { set, read, clientDomainId } = await open("Fourth");
   await set(true);
   await read();

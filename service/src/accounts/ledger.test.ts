@@ -116,7 +116,7 @@ await test("an organization that never had money is told so, and one that spent 
 await test("a hold ends once, for its own purse alone and never by more than it holds", async () => {
   const [purse, other] = [await makePurse(1000n), await makePurse(1000n)];
   await keep(purse, "request-h", 300n);
-  // Ended a second time, it would take what is held for another.
+  // Ending it a second time would take what is held for another subject.
   await keep(purse, "request-i", 300n);
   await assert.rejects(keep(purse, "request-h", 300n), refusedWith("payment_booked"));
   await assert.rejects(take(other, "request-h", 300n), /no such open hold/);

@@ -1,4 +1,4 @@
-// How many of each thing an organization may have; made all at once, as a script gone wrong would.
+// How many of each thing an organization may have; all are made at once, as by a script gone wrong.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openTestContext } from "../../../test/test-context.ts";
@@ -29,7 +29,7 @@ const makeDomain = async (at: number) =>
 const clientDomainId = (await makeDomain(0)).id;
 const userOf = (at: number): string => `0x${String(at).padStart(40, "0")}`;
 
-/** How many of these calls succeed; each other one is told how many there may be. */
+/** How many of these calls succeed; each of the others is refused with the limit. */
 async function countMade(
   calls: number,
   bound: string,

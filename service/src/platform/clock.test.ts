@@ -28,7 +28,7 @@ const onFault = (error: unknown): never => {
   throw error;
 };
 
-/** Tells when the handler of a notification has done its work. */
+/** Resolves when the handler of a notification is done. */
 function observed(notifications: Notifications, events: EventEmitter): Notifications {
   return {
     ...notifications,
@@ -71,7 +71,7 @@ test("an advance reaches every process with one notification", async () => {
   assert.equal(late.now(), 1_700_086_402);
 });
 
-test("who moves the time and asks for every job is heard, also by a process that has read the move already", async () => {
+test("a move of the time that asks for every job is heard even by a process that has read the move already", async () => {
   await using stack = new AsyncDisposableStack();
   const [events, came] = [new EventEmitter(), new EventEmitter()];
   let gate = Promise.resolve();
@@ -105,7 +105,7 @@ test("who moves the time and asks for every job is heard, also by a process that
   assert.deepEqual(heard, [false, false, true]);
 });
 
-test("of two readings of the offset at once the newer one holds, and one that fails spoils none after it", async () => {
+test("of two concurrent reads of the offset the newer one counts, and a failed one spoils none after it", async () => {
   await using notifications = await openNotifications(one, { onFault });
   const gates: PromiseWithResolvers<void>[] = [];
   const answers: (number | Error)[] = [0];
@@ -134,7 +134,7 @@ test("of two readings of the offset at once the newer one holds, and one that fa
   assert.equal(clock.now(), 3);
 });
 
-/** A machine whose clock somebody sets, beside a time that nobody can. */
+/** A machine whose wall clock can be set, beside a clock that nobody can set. */
 function openMachine() {
   let nowMs = 1_700_000_000_000;
   let elapsedMs = 5_000;
@@ -166,7 +166,7 @@ test("time never runs back, nor stands still, while the machine's clock is set b
   }
 });
 
-test("a clock that is set back is caught up with at half speed, one that is set forward at once", async () => {
+test("time runs at half speed until a clock that was set back has caught up, and follows one set forward at once", async () => {
   await using notifications = await openNotifications(one, { onFault });
   const machine = openMachine();
   await using clock = await openClock(one, notifications, { machine });
@@ -192,7 +192,7 @@ test("the distance of the machine's clock from the database's is reported", asyn
   const fast = await clockSkewMs(one, () => Date.now() + 60_000);
   assert.ok(fast > 58_000 && fast < 62_000);
   assert.ok((await clockSkewMs(one, () => Date.now() - 60_000)) < -skewLimitMs);
-  // What the answer took on its way counts half.
+  // Half of the time that the answer took is attributed to its way back.
   const answering: Queryable = {
     query: async <Row extends object>() => [{ ms: 5000 }] as unknown as Row[],
   };

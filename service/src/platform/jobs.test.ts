@@ -220,7 +220,9 @@ test("a job that fails again and again is logged at once, then once a minute, an
   assert.ok(jobs);
 });
 
-/** Holds the time of this process. @returns what lets it pass, a millisecond after the other unless told otherwise */
+/**
+ * Freezes the time of this process. @returns what lets it pass, one millisecond after the other unless told otherwise
+ */
 function holdTime(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let nowMs = 0;
@@ -326,7 +328,7 @@ test("a job of a long period has its first run within 10 minutes, and the next a
   assert.ok(running);
 });
 
-test("a run that may not be is left out, and comes with the next turn", async () => {
+test("a run that is not allowed is skipped, and the next one comes in its turn", async () => {
   const notifications = openBell();
   const done = Promise.withResolvers<void>();
   const answers = [false, true];

@@ -228,7 +228,7 @@ test("callers that wait together share one database call", async () => {
   assert.ok(one.callsTotal - before <= 2);
 });
 
-test("who waits as long as he was told is let through", async () => {
+test("a caller that waits as long as it was told is let through", async () => {
   const clock = openClock();
   const [limiter, other] = openLimiters(clock);
   const name = newName();

@@ -27,7 +27,7 @@ function openHanging() {
   return { begun, ends, line };
 }
 
-test("the first place that is free is that of the business with the fewest, however many hints of another wait", async () => {
+test("a free place goes to the business that has the fewest, however many hints of another wait", async () => {
   const { begun, ends, line } = openHanging();
   line.add(hintsOf(noisy, 1000));
   line.add(hintsOf(quiet, 2));
@@ -46,7 +46,7 @@ test("the first place that is free is that of the business with the fewest, howe
   assert.equal(begun.length, 1002);
 });
 
-test("there is room once no more wait than soon have a place, and a line is empty once all are sent", async () => {
+test("there is room once fewer hints wait than there are places, and a line is empty once all are sent", async () => {
   const { ends, line } = openHanging();
   line.add(hintsOf(noisy, 600));
   let steps = "";

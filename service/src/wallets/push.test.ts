@@ -99,7 +99,7 @@ interface Hint {
   body: Buffer;
 }
 
-/** What is answered for some devices. */
+/** The answers for some devices. */
 const statuses: Record<string, number> = {
   "/gone": 410,
   "/unknown": 404,
@@ -107,13 +107,13 @@ const statuses: Record<string, number> = {
   "/busy": 503,
   "/page": 404,
 };
-/** More than is read of an answer. */
+/** Longer than what is read of an answer. */
 const page = "x".repeat(8_000);
 
 /** The push service. */
 async function openReceiver() {
   const hints: Hint[] = [];
-  /** What is not answered, until the other side gives up. */
+  /** Requests that are not answered until the other side gives up. */
   const hanging = new Set<ServerResponse>();
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await buffer(request);
@@ -176,7 +176,7 @@ function decrypt({ ecdh, auth }: Device, body: Buffer): string {
   return padded.subarray(0, padded.lastIndexOf(2)).toString();
 }
 
-/** What a push service sees of a hint that could tell it from another one. */
+/** Everything in a hint by which a push service could tell it from another. */
 function seenOf(hint: Hint | undefined): unknown {
   const { authorization, "content-length": length, ...headers } = hint?.headers ?? {};
   assert.match(authorization ?? "", /^vapid t=/);
@@ -242,7 +242,7 @@ await test("a device that its push service forgot is forgotten, and others are t
   for (const { endpoint } of devices) await ask("DELETE", "/w/push", { endpoint }, token);
 });
 
-await test("a device of two identities is told of one when the other has left it", async () => {
+await test("a device that one of its two identities has left still gets the hints of the other", async () => {
   const { subscription } = newDevice("/shared");
   const { endpoint } = subscription;
   const another = await openSession(randomBytes(32));
@@ -258,7 +258,7 @@ await test("a device of two identities is told of one when the other has left it
   await ask("DELETE", "/w/push", { endpoint }, token);
 });
 
-/** What the table finds a device by. */
+/** The value by which the table finds a device. */
 const rowOf = ({ subscription }: Device): Buffer => sha256(subscription.endpoint);
 
 await test("a device whose address does not open, or was moved there from another's, keeps no hint from others", async () => {
@@ -296,7 +296,7 @@ await test("every hint waits a day for its device, and none is sent of a vote th
   );
 });
 
-await test("a device that left is told nothing, and has no earlier votes to hear of when it returns", async () => {
+await test("a device that left gets no hints, nor those of earlier votes when it returns", async () => {
   const device = newDevice("/back");
   await subscribe(device.subscription);
   const { endpoint } = device.subscription;
@@ -322,7 +322,7 @@ const countUnlooked = async (): Promise<number | undefined> => {
   return row?.count;
 };
 
-await test("of many votes that open at once each is looked at once, and a device is told while there are any", async () => {
+await test("of many votes that open at once each is examined once, and a device is told while there are any", async () => {
   for (let at = 10; at < 60; at += 1) await openVote(`V${at}`);
   assert.equal(await countUnlooked(), 50);
   await sendHints(ctx, AbortSignal.abort());
@@ -334,7 +334,7 @@ await test("of many votes that open at once each is looked at once, and a device
   assert.equal(subjects.length, 50);
 });
 
-await test("a process that dies while it looks keeps no hint from a member", async () => {
+await test("a process that dies while it examines votes keeps no hint from a member", async () => {
   await openVote("61VOTE");
   const dying = ctx.db.transaction(async (tx) => {
     assert.deepEqual(await markExamined(tx, 20), [{ business, isNew: true }]);
@@ -483,7 +483,7 @@ await test("a device of an identity in no business goes 30 days after it was nam
   await ctx.db.transaction(async (tx) => deletePushOf(tx, stranger));
 });
 
-await test("of an identity that is deleted no device stays, and nothing of what it was told, alone", async () => {
+await test("deleting an identity removes its devices and the record of their hints, and nobody else's", async () => {
   await ctx.db.query(
     sql`insert into push_sent (subject, member, created_at) values ('vote', ${business}, 0)`,
   );

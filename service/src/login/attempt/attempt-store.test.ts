@@ -1,5 +1,5 @@
-// The guards that stand in the statements themselves: another process, or the time a signature takes, lies between what
-// a step has read and what it writes.
+// The guards in the statements themselves: between what a step has read and what it writes lies another process, or the
+// time that a signature takes.
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
@@ -104,7 +104,7 @@ test("a login is claimed once, and until its last second", async () => {
   assert.equal((await findAttempt(db, id))?.claimedBy, user);
 });
 
-test("what was claimed is approved once, by who claimed it with that claim, and until its last second", async () => {
+test("only the wallet that claimed a login approves it, once, and until its last second", async () => {
   const id = await open();
   assert.equal(await approveAt(id, begun), false, "nobody has claimed it");
   await claimAt(id, begun);
@@ -116,7 +116,7 @@ test("what was claimed is approved once, by who claimed it with that claim, and 
   assert.equal(await approveAt(id, end - 1), false);
 });
 
-test("a login that nobody claimed is approved once, for the first who answers, and until its last second", async () => {
+test("a login that nobody claimed is approved once, for the first wallet that answers, and until its last second", async () => {
   const id = await open();
   assert.equal(await approveUnclaimedAt(id, end), false);
   assert.equal(await approveUnclaimedAt(id, end - 1), true);
@@ -146,7 +146,7 @@ async function logInAt(now: number, by: string, changed: Partial<Finish>) {
   return { secretSha256, sessionId: await findSessionId(secretSha256) };
 }
 
-test("who logs in again goes on in that session under a new secret, until its time is over, to the second, and in nobody else's", async () => {
+test("a user who logs in again continues the browser's session under a new secret, to its last second, and nobody else's session", async () => {
   const cases: [seconds: number, by: string, isKept: boolean, changed: Partial<Finish>][] = [
     [99, user, true, { sessionIdleSeconds: 100 }],
     [100, user, false, { sessionIdleSeconds: 100 }],
@@ -192,7 +192,7 @@ test("a user is deleted with the login that is approved at that moment", async (
       now: begun,
       expiresAtLeast: end,
     });
-  // Whom nobody knows yet is waited for by the insertion of the sign-up.
+  // For an unknown user, the insertion of the sign-up waits.
   assert.equal(await approveIn(db, await open()), true);
   const id = await open();
   const deletion: { done: Promise<unknown> | null } = { done: null };
@@ -207,7 +207,7 @@ test("a user is deleted with the login that is approved at that moment", async (
   assert.equal(await findAttempt(db, id), null);
 });
 
-/** Rows and entries of its index that were read of the logins, by earlier transactions of the connection too. */
+/** Rows of `login` and entries of its index that were read, also by earlier transactions of the connection. */
 async function countLoginsRead(tx: Queryable): Promise<number> {
   const [row] = await tx.query<{ read: number }>(sql`
     select pg_stat_get_xact_tuples_returned('login'::regclass)
@@ -215,7 +215,7 @@ async function countLoginsRead(tx: Queryable): Promise<number> {
   return row?.read ?? NaN;
 }
 
-test("a login is finished without a look at others, also after a purge that left none", async () => {
+test("finishing a login reads no other login, even if the database was analysed when a purge had left none", async () => {
   const fill = async (): Promise<void> =>
     void (await db.query(sql`
       insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at)

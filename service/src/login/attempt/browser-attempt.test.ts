@@ -5,7 +5,7 @@ import { sha256 } from "../../platform/cryptography/sha256.ts";
 import type { LoginContext } from "../login-context.ts";
 import { isStartedBy } from "./browser-attempt.ts";
 
-test("a login was started by the browser whose secret has its hash, byte for byte", () => {
+test("a browser started a login if the hash of its secret is that of the login, byte for byte", () => {
   const ctx = { config: { baseUrl: "http://localhost:4000" } } as LoginContext;
   const id = randomBytes(16).toString("base64url");
   const secret = randomBytes(32).toString("base64url");

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { claimOf } from "@svc/protocol";
 import { isClaimedWith } from "./claim.ts";
 
-test("a claim belongs to its secret alone, by every character, and to no text that is no secret", () => {
+test("a claim belongs to one secret, by every character, and never to a text that is not a secret", () => {
   const secret = randomBytes(32).toString("base64url");
   const claimSha256 = claimOf(secret);
   assert.equal(isClaimedWith({ claimSha256 }, secret), true);

@@ -31,7 +31,7 @@ test("a QR login needs the digits unless its client does without, and a code tha
     assert.equal(needsNumber({ numberMatching }, { channel, isStatic }), expected);
 });
 
-test("a number has two digits, also below ten, and is any of a hundred", () => {
+test("a number has two digits, even below ten, and takes all of a hundred values", () => {
   assert.equal(drawDigits({ below: () => 7 }), "07");
   assert.equal(drawDigits({ below: (bound) => bound - 1 }), "99");
 });

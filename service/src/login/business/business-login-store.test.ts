@@ -66,7 +66,7 @@ async function completeAt(id: string, now: number): Promise<boolean> {
 const statusOf = async (id: string): Promise<string | undefined> =>
   (await findAttempt(db, id))?.status;
 
-test("what was claimed is gathered for once, by who claimed it with that claim, and until its last second", async () => {
+test("only the wallet that claimed a login begins to gather approvals for it, once, and until its last second", async () => {
   const id = await openClaimed();
   assert.equal(await gatherAt(id, begun, { user: other }), false);
   assert.equal(await gatherAt(id, begun, { claimSha256: "another" }), false);
@@ -75,7 +75,7 @@ test("what was claimed is gathered for once, by who claimed it with that claim, 
   assert.equal(await gatherAt(id, end - 1), false);
 });
 
-test("what members approved or refused counts while they are asked, the second of its end included, and once", async () => {
+test("the members' decision counts once, and only while they are asked, the last second included", async () => {
   const [id, refused] = [await openClaimed(), await openClaimed()];
   assert.equal(await completeAt(id, begun), false, "nobody is asked yet");
   assert.equal(await failGathering(db, refused, "declined"), false, "nobody is asked yet");

@@ -96,7 +96,7 @@ test("a signed assertion proves a client once", async () => {
   assert.equal((await ask({ client_assertion: long, client_assertion_type: type })).status, 200);
 });
 
-test("a key that was given to a client since it was read is taken at once, and its signatures are no guesses", async () => {
+test("a key that a cached client was given since counts at once, and its signatures are not counted as guesses", async () => {
   const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [rsaJwk] } });
   const askBy = async (header: object, key: Parameters<SignJWT["sign"]>[0]) => {
     const assertion = await assertionOf(client.id, { header: { ...header }, key });
@@ -112,7 +112,7 @@ test("a key that was given to a client since it was read is taken at once, and i
   refused(await byRsa(), 401, "invalid_client");
 });
 
-test("what one client names its assertion takes no name from the assertions of another", async () => {
+test("two clients may use the same jti", async () => {
   for (const key of ["first", "second"]) {
     const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
     const assertion = await assertionOf(client.id, { claims: { jti: "1" } });
@@ -122,7 +122,7 @@ test("what one client names its assertion takes no name from the assertions of a
   }
 });
 
-test("an assertion that was used before ends nothing and tells nothing", async () => {
+test("a replayed assertion revokes no token and reveals nothing about one", async () => {
   const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
   const code = await addCode(login, client);
   const prove = async () => ({
@@ -268,7 +268,7 @@ async function addPublisher() {
 
 test("keys behind jwks_uri are fetched once, and again for an unknown key id, at most every 30 seconds", async () => {
   const { status: send, fetches } = await addPublisher();
-  // What we cannot use does not spoil what we can.
+  // Keys that we cannot use do not hide those that we can.
   published = { keys: [{ kty: "OKP", crv: "X25519", x: "AAAA", use: "enc" }, ecJwk] };
   assert.deepEqual(await Promise.all([send(), send(), send()]), [200, 200, 200]);
   assert.equal(fetches(), 1);
@@ -283,7 +283,7 @@ test("keys behind jwks_uri are fetched once, and again for an unknown key id, at
   assert.equal(fetches(), 2);
 });
 
-test("no shape of what is behind jwks_uri is a fault of ours, or hides a key that stands beside it", async () => {
+test("whatever jwks_uri returns, nothing fails here, and no usable key in it is hidden", async () => {
   const long = "xcXF".repeat(12_000);
   const odd: unknown[] = [null, 5, "x", [], {}, { kty: "oct", k: "AAAA" }, { kty: "RSA" }];
   odd.push({ ...rsaJwk, n: long }, { ...rsaJwk, e: long }, { ...ecJwk, x: 5 });
@@ -298,7 +298,7 @@ test("no shape of what is behind jwks_uri is a fault of ours, or hides a key tha
   assert.equal(await status(), 200);
 });
 
-test("a key that is new behind jwks_uri locks its client out no longer than until the set is asked for again", async () => {
+test("a key that is new behind jwks_uri is refused no longer than until the set is fetched again", async () => {
   const { status: send } = await addPublisher();
   published = { keys: [ecJwk] };
   assert.equal(await send(), 200);
@@ -349,7 +349,7 @@ test(
   },
 );
 
-test("keys that cannot be fetched are no wrong secret, and are asked for no more often", async (t) => {
+test("keys that cannot be fetched do not count as a wrong secret, and are not fetched more often", async (t) => {
   t.after(() => {
     isAway = false;
     hostStatus = 200;
@@ -371,7 +371,7 @@ test("keys that cannot be fetched are no wrong secret, and are asked for no more
         breakHost();
         login.clock.advance(60);
         assert.equal((await send()).status, 200, "what was fetched lasts for a while");
-        // A key that is new there, while it cannot be seen.
+        // A new key there, while the host is down.
         for (let at = 0; at < 11; at += 1) {
           const answer = await send({ header: { kid: "ec-2" } });
           refused(answer, 401, "invalid_client");
@@ -397,7 +397,7 @@ test("keys that cannot be fetched are no wrong secret, and are asked for no more
   }
 });
 
-test("a key behind jwks_uri counts for ten minutes after it was fetched, also where its host was away a moment ago", async (t) => {
+test("a key behind jwks_uri counts for ten minutes after it was fetched, even while its host is down", async (t) => {
   t.after(() => {
     isAway = false;
   });
@@ -425,7 +425,7 @@ test("a key behind jwks_uri counts for ten minutes after it was fetched, also wh
   assert.equal(fetches(), 3);
 });
 
-test("an assertion counts once for as long as it holds, whatever was forgotten meanwhile, and a replay leaves nothing", async () => {
+test("an assertion counts once for its whole life, whatever was purged meanwhile, and a replay leaves no row", async () => {
   const client = await addClient(login, { method: "private_key_jwt", jwks: { keys: [ecJwk] } });
   const form = {
     client_assertion: await assertionOf(client.id, { claims: { exp: login.clock.now() + 330 } }),
@@ -434,7 +434,7 @@ test("an assertion counts once for as long as it holds, whatever was forgotten m
   assert.equal((await ask(form)).status, 200);
   login.clock.advance(329);
   const { clock } = login;
-  // Of a process whose clock is as far ahead of this one's as it may be.
+  // A process whose clock is as far ahead of this one's as it may be.
   const early = { nowMs: () => clock.nowMs() + 590_000, now: () => clock.now() + 590 };
   const jobs = tokenJobs({ ...login.ctx, clock: early });
   await jobs.find(({ name }) => name === "used-once")?.run(AbortSignal.any([]));

@@ -76,7 +76,7 @@ test("a wrong, unknown or disabled client is refused, and told of Basic whether 
   refused(await ask({}, client.basic), 401, "invalid_client");
 });
 
-test("a secret that was made since the client was read is taken at once, and is no guess", async () => {
+test("a secret that a cached client was given since counts at once, and not as a guess", async () => {
   const client = await addClient(login);
   assert.equal((await ask({}, client.basic)).status, 200);
   const secret = randomUUID();
@@ -87,7 +87,7 @@ test("a secret that was made since the client was read is taken at once, and is 
   refused(await ask({}, basicOf(client.id, "wrong")), 401, "invalid_client");
 });
 
-test("a client whose method was changed since it was read is taken by the new one at once", async () => {
+test("a cached client whose method was changed since authenticates by the new one at once", async () => {
   const client = await addClient(login);
   const inBody = { client_id: client.id, client_secret: client.secret };
   assert.equal((await ask({}, client.basic)).status, 200);
@@ -153,7 +153,7 @@ test("each minute after ten wrong secrets allows one more try, which only a wron
   assert.deepEqual(statuses, [429, 200, 200, 401, 429, 200, 401, 429]);
 });
 
-test("wrong secrets that a stranger sends from all over its network keep nobody else waiting", async () => {
+test("wrong secrets from many addresses of one network block that network alone", async () => {
   const client = await addClient(login);
   const statuses: number[] = [];
   for (let at = 0; at <= 10; at += 1) {

@@ -34,7 +34,7 @@ function forged(bits: number, exponent: 1n | 3n): { key: KeyObject; signature: B
   return { key, signature: bytesOf(exponent === 1n ? padded : root, length) };
 }
 
-test("a signature counts under a key of the kind and size of its algorithm alone", () => {
+test("a signature counts only under a key of the kind and size that its algorithm demands", () => {
   for (const [bits, exponent, isGood] of [
     [2048, 3n, true],
     [8192, 3n, true],
@@ -56,10 +56,10 @@ test("a signature counts under a key of the kind and size of its algorithm alone
   }
 });
 
-test("a signature is read in its one spelling", () => {
+test("a signature is accepted only in canonical base64url", () => {
   const jwt = `${signingInput}.${Buffer.alloc(64).toString("base64url")}`;
   assert.deepEqual(parseForeignJwt(jwt)?.signature.length, 64);
-  // The last character stands for two bits; the other four of them are zero.
+  // Only two bits of the last character count; the other four are zero in the canonical spelling.
   for (const last of ["B", "P", "A=", "A==", " A", "A\n"])
     assert.equal(parseForeignJwt(jwt.slice(0, -1) + last), null, last);
 });
@@ -93,7 +93,7 @@ function pairWith(
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-test("a key counts with an exponent of 32 bits at most: a proof with a long one would keep everybody waiting", () => {
+test("a key counts only with an exponent of at most 32 bits: verifying a proof with a long one would hold up everybody", () => {
   const given = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({
     format: "jwk",
   });

@@ -26,27 +26,20 @@ async function publishedOf(on: TestLogin, set: "jwks" | "wallet-jwks"): Promise<
   return (answer.body as { keys: Jwk[] }).keys;
 }
 
-test("the first start makes a key and its successor for each purpose, however many processes start at once", async () => {
-  await using first = await openTestLogin();
-  const more = await Promise.all([openTestLogin({ with: first }), openTestLogin({ with: first })]);
-  const keys = await listTestKeys(first.ctx.db);
-  assert.equal(keys.length, 6);
-  for (const each of more) {
-    for (const purpose of ["login-rs256", "login-es256", "wallet-es256"] as const)
-      assert.equal(
-        each.ctx.signingKeys.current(purpose).kid,
-        first.ctx.signingKeys.current(purpose).kid,
-      );
-    await each[Symbol.asyncDispose]();
-  }
-});
-
-test("processes that race on an empty table fill each slot once", async () => {
+test("processes that start at once on an empty table make a key and a successor for each purpose, and agree on them", async () => {
   await using first = await openTestLogin();
   await using second = await openTestLogin({ with: first });
   for (const { kid } of await listTestKeys(first.ctx.db)) await revokeKey(first.ctx.db, kid, 1);
   await Promise.all([ensureKeys(first.ctx), ensureKeys(second.ctx), ensureKeys(first.ctx)]);
-  assert.equal((await listTestKeys(first.ctx.db)).length, 6);
+  const made = await listTestKeys(first.ctx.db);
+  assert.equal(made.length, 6);
+  await using third = await openTestLogin({ with: first });
+  await Promise.all([first, second].map(async ({ ctx }) => ctx.signingKeys.refresh()));
+  for (const purpose of ["login-rs256", "login-es256", "wallet-es256"] as const) {
+    const [signs] = made.filter((key) => key.purpose === purpose).map(({ kid }) => kid);
+    for (const { ctx } of [first, second, third])
+      assert.equal(ctx.signingKeys.current(purpose).kid, signs);
+  }
 });
 
 test("no key's id begins with a hyphen, so `svc key revoke` takes every one", async () => {
@@ -221,7 +214,7 @@ test("of two keys that are revoked at once neither leaves the service without a 
   assert.equal((await revoking).length, 2);
 });
 
-test("a revoked key is gone also where another key was sealed under a master key that is not known yet", async () => {
+test("a revoked key is gone even where another key is sealed under an unknown master key", async () => {
   await using own = await openTestLogin();
   const { kid } = own.ctx.signingKeys.current("login-rs256");
   const ahead = { ...own.ctx, seal: createSeal(["77".repeat(32)]) };
@@ -232,7 +225,7 @@ test("a revoked key is gone also where another key was sealed under a master key
   assert.ok(published.length > 0 && published.every((each) => each.kid !== kid));
 });
 
-test("where the clock is late, the successor of a revoked key signs at once, and no key from before", async () => {
+test("the successor of a revoked key signs at once even where the clock is behind, and no older key does", async () => {
   await using own = await openTestLogin();
   const { clock, ctx } = own;
   const ahead = { now: () => clock.now() + 4, nowMs: () => clock.nowMs() + 4000 };
@@ -266,7 +259,7 @@ test("where the clock is late, the successor of a revoked key signs at once, and
   assert.equal(current(), next, "the one before began a moment ago too");
 });
 
-test("a list of keys that was read before a revocation and comes after it is not believed", async () => {
+test("a list of keys that was read before a revocation, and arrives after it, brings no revoked key back", async () => {
   // On its one connection statements go in order.
   await using own = await openTestLogin({ connections: 1 });
   const { ctx } = own;
@@ -303,7 +296,7 @@ test("other processes learn of a revoked key by notification", async () => {
   });
   await revokeSigningKey(own.ctx, kid, "test");
   await told;
-  // The keys' own handler was called before ours, so its read was sent before this one.
+  // The keys' own handler was called before ours, so its read was sent earlier.
   await listTestKeys(second.ctx.db);
   assert.ok(!second.ctx.signingKeys.keySet("login").body.includes(kid));
 });

@@ -37,7 +37,7 @@ test("every text keeps the typography of its language", () => {
   }
 });
 
-test("a text for the members of a business cannot be read as one for the person who waits", () => {
+test("no text about the members of a business reads as if it were about the person who waits", () => {
   assert.doesNotMatch(texts.de.gatheringHint, /^Sie /);
   assert.match(texts.de.gatheringContinue, /, drücken Sie auf Weiter\.$/);
   assert.doesNotMatch(texts.es.gatheringHint, /^Encuentran|\bsus\b/);

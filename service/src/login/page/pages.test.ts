@@ -162,7 +162,7 @@ test("the title of a page begins with the heading of its state", () => {
   }
 });
 
-/** As a waiting page spells it. */
+/** In the characters of a waiting page. */
 const inCodes = (text: string): string =>
   text.replaceAll(/[^ -~]/gu, (each) => `&#${each.codePointAt(0)};`);
 

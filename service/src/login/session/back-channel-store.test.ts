@@ -20,7 +20,7 @@ test("two processes that look for logouts at once take each of them once, and ne
     [3, 1],
   );
   assert.equal(new Set(taken.flat().map(({ id }) => id)).size, 4);
-  // Neither place is kept by those that wait for an answer.
+  // Deliveries that are under way take none of these places.
   await insertTestLogouts(db, { clientId, user, dueAt: now, count: 1 });
   assert.equal((await leaseDeliveries(db, { ...lease, limit: 1, perClient: 1 })).length, 1);
 });

@@ -1,4 +1,4 @@
-// What becomes of a logout whose client was changed since this process has read it, and nobody told it of the change.
+// Logouts whose client was changed after this process had cached it, when the notification was lost.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { sql } from "../../platform/database/db.ts";
@@ -26,7 +26,7 @@ const outbound: Outbound = {
 const login = await openTestLogin({ outbound });
 after(async () => login[Symbol.asyncDispose]());
 
-/** Logs in, by which this process has read the client, and returns the hint that logs out again. */
+/** Logs in, which makes this process cache the client; returns the hint for the logout. */
 async function hintOf(client: TestClient): Promise<string> {
   const redeemed = await redeem(login, client, await addCode(login, client));
   return String(redeemed.body["id_token"]);
@@ -36,7 +36,7 @@ async function logOut(form: Record<string, string>): Promise<Answer> {
   return get(login, `/oauth2/sessions/logout?${new URLSearchParams(form).toString()}`);
 }
 
-test("a logout leads to an address that the client was given since it was read", async () => {
+test("a logout leads to an address that a cached client was given since", async () => {
   const client = await addClient(login);
   const hint = await hintOf(client);
   const uri = "https://shop.example/farewell";
@@ -47,7 +47,7 @@ test("a logout leads to an address that the client was given since it was read",
   assert.deepEqual([done.status, done.headers["location"]], [303, uri]);
 });
 
-test("a client that asked to be told of logouts since it was read is told", async () => {
+test("a cached client that asked since to be told of logouts is told", async () => {
   const client = await addClient(login);
   const hint = await hintOf(client);
   const uri = "https://shop.example/told";
@@ -60,7 +60,7 @@ test("a client that asked to be told of logouts since it was read is told", asyn
   ]);
 });
 
-test("a client that was disabled since it was read is told nothing", async () => {
+test("a cached client that was disabled since is told nothing", async () => {
   const client = await addClient(login, { backchannelLogoutUri: "https://shop.example/gone" });
   const hint = await hintOf(client);
   sent.length = 0;

@@ -35,7 +35,7 @@ const answered: OutboundResult = {
   body: Buffer.alloc(0),
 };
 let answer: OutboundResult = answered;
-/** Ends what clients that hang have under way. */
+/** Lets the clients that hang answer. */
 let hanging = Promise.withResolvers<OutboundResult>();
 const outbound: Outbound = {
   async send({ url, body }) {
@@ -157,7 +157,7 @@ test("a browser whose session is over is asked nothing, and loses its cookie", a
   assert.match(String(done.headers["set-cookie"]), /^svc_session=; .*Max-Age=0/);
 });
 
-test("a logout that comes as JSON, past what a browser's preflight guards, is refused", async () => {
+test("a logout that comes as JSON is refused", async () => {
   const { tokens } = await logIn();
   const response = await login.http.inject({
     method: "POST",

@@ -128,7 +128,7 @@ test("a code is refused for every request that does not fit its login", async (t
   });
 });
 
-test("whoever knows a login's id, as its QR code shows it, has no code of it and ends nothing by guessing", async () => {
+test("a login's id, which its QR code shows, is no code, and guessing with it revokes nothing", async () => {
   const code = await addCode(login, client);
   const [loginId = ""] = code.code.split(".");
   const guesses = [loginId, `${loginId}.`, `${loginId}.${"A".repeat(43)}`, `${code.code}A`];
@@ -159,7 +159,7 @@ test("a code is of no use once its session has ended", async () => {
   refused(await redeem(login, client, code), 400, "invalid_grant");
 });
 
-test("a code's reuse revokes its tokens, but only by who can show client and verifier", async () => {
+test("a code's reuse revokes its tokens, but only if it comes from its client with its verifier", async () => {
   const code = await addCode(login, client);
   const first = await redeem(login, client, code);
   const other = await addClient(login);

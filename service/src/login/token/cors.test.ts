@@ -84,7 +84,8 @@ test("the answer is open to the client's own origins alone, errors included", as
     return answer.headers[allowed];
   };
   assert.equal(await redeemFrom(shop), shop);
-  // Pages of nobody say "null", and so does the parser of the client's own scheme.
+  // A page without an origin sends "null", which is also how a URL parser writes the origin of the client's private
+  // scheme.
   for (const origin of ["http://localhost:4999", "null"])
     assert.equal(await redeemFrom(origin), undefined);
   const form = { client_id: spa.id, grant_type: "authorization_code" };
@@ -97,7 +98,7 @@ test("the answer is open to the client's own origins alone, errors included", as
   assert.deepEqual([revoked.status, revoked.headers[allowed]], [200, undefined]);
 });
 
-test("the answer is open to an origin that was given to the client since it was read, and its code is good", async () => {
+test("the answer is open to an origin that a cached client was given since, and its code is good", async () => {
   const client = await addClient(login, { method: "none" });
   const origin = "https://added.example";
   const added = `${origin}/cb`;
@@ -197,7 +198,7 @@ test("userinfo is open to the origins of the token's client", async () => {
     get(login, "/userinfo", { authorization: `Bearer ${token}`, origin });
   const good = await ask(shop);
   assert.deepEqual([good.status, good.headers[allowed]], [200, shop]);
-  // A script sees no other header that says why it was refused, when to come back and what to quote.
+  // No other header tells a script why it was refused, when to come back and what to quote.
   for (const name of ["WWW-Authenticate", "Retry-After", "X-Request-Id"])
     assert.ok(String(good.headers["access-control-expose-headers"]).split(", ").includes(name));
   assert.equal((await ask("https://evil.example")).headers[allowed], undefined);

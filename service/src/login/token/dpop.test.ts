@@ -176,7 +176,7 @@ test("a proof counts once", async () => {
   refused(await redeemWith(confidential, proof), 400, "invalid_dpop_proof");
 });
 
-test("what one key names its proof takes no name from the proofs of another", async () => {
+test("two DPoP keys may use the same jti", async () => {
   const claims = { jti: "1" };
   assert.equal((await redeemWith(confidential, await proofOf({ claims }))).status, 200);
   const ofOther = await proofOf({ claims, pair: otherPair });
@@ -184,7 +184,7 @@ test("what one key names its proof takes no name from the proofs of another", as
 });
 
 for (const lateSeconds of [4, 300, 590])
-  test(`a proof counts once also where the clock is ${lateSeconds} s behind that of a process which forgot what is over`, async () => {
+  test(`a proof counts once even where the clock is ${lateSeconds} s behind that of the process that purged used ones`, async () => {
     await using own = await openTestLogin();
     const shop = await addClient(own);
     // By the client's clock, which may be as far ahead as a proof may be from the future.
@@ -257,7 +257,7 @@ test("a public client's refresh token is bound to its key; a confidential client
   );
   const { cnf } = claimsOf(moved.body["access_token"]) as { cnf: { jkt: string } };
   assert.notEqual(cnf.jkt, jkt);
-  // Two keys hold the same token: a repeat by the old one is a reuse.
+  // Both keys hold the same token, so a repeat by the old one is a reuse.
   const repeated = await refreshWith(confidential, free.body["refresh_token"], await proofOf());
   refused(repeated, 400, "invalid_grant");
   const current = await refreshWith(confidential, moved.body["refresh_token"], await proofOf());

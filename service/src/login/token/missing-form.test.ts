@@ -46,7 +46,7 @@ test("a logout by POST needs no parameter, and so no body", async () => {
   }
 });
 
-test("an endpoint that needs a form refuses nothing as a request without it, and names what an empty form lacks", async () => {
+test("an endpoint that needs a form refuses a request without one, and names what an empty form lacks", async () => {
   const authorization = client.basic;
   for (const url of ["/oauth2/token", "/oauth2/revoke", "/oauth2/introspect"]) {
     for (const type of types)

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { openTestLogin } from "../test-login.ts";
 import { makeRefreshToken } from "./refresh-token.ts";
 
-test("a sealed successor opens with the token that it replaced, and with no other that our keys can make", async () => {
+test("a sealed successor opens with the token that it replaced, and with no other genuine one", async () => {
   await using own = await openTestLogin();
   const { ctx } = own;
   const { successors } = ctx;

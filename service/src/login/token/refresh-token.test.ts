@@ -3,7 +3,7 @@ import { createSecretKey, randomBytes, randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { makeRefreshToken, parseRefreshToken } from "./refresh-token.ts";
 
-test("a refresh token is genuine as a whole: with any other character it is nobody's", () => {
+test("a refresh token with any character changed is not genuine", () => {
   const key = createSecretKey(Buffer.alloc(32, 7));
   const family = { id: randomUUID(), generation: 3 };
   const { text } = makeRefreshToken(key, family, { bytes: randomBytes });

@@ -24,7 +24,7 @@ function refused(answer: Answer): void {
 
 async function changeAudiences(client: TestClient, audiences: readonly string[]): Promise<void> {
   await updateClient(login.ctx, { clientId: client.id, changes: { audiences } }, "test");
-  // So long a process may believe what it knew of the client.
+  // A process may use its cached client for this long.
   login.clock.advance(61);
 }
 
@@ -75,7 +75,7 @@ test("tokens of the client alone go on when all of its audiences are taken", asy
   }
 });
 
-test("an API that an audience was given to since it was read learns that a token for it is good", async () => {
+test("introspection accepts a cached client for an audience that it was given since", async () => {
   const audience = "https://given.example";
   const shop = await addClient(login, { audiences: [audience] });
   const resource = await addClient(login);

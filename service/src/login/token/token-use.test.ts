@@ -171,7 +171,7 @@ test("userinfo challenges also a call whose form cannot be read as one token", a
   assert.equal(elsewhere.headers["www-authenticate"], undefined);
 });
 
-test("a token that some key of ours signed for another purpose is no access token", async () => {
+test("a token that one of our keys signed for another purpose is no access token", async () => {
   const access = String((await tokensOf(client))["access_token"]);
   const claims = claimsOf(access);
   const keys = login.ctx.signingKeys;

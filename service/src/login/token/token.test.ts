@@ -151,7 +151,7 @@ test("a repeat within the grace gets the same successor with fresh tokens", asyn
   assert.equal((await refresh(login, client, again.body["refresh_token"])).status, 200);
 });
 
-test("a process whose own successor is over leaves the one that another process made since", async () => {
+test("a sweep deletes no newer successor that another process made", async () => {
   await using other = await openTestLogin({ with: login });
   const first = await tokensOf(login, client);
   const second = await refresh(login, client, first["refresh_token"]);

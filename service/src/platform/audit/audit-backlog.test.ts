@@ -23,7 +23,7 @@ const seal = createSeal(["a1".repeat(32)]);
 const keys = await openInstallationKeys({ db, seal, clock, random: createRandom() });
 const ctx: AuditContext = { db, clock, keys };
 
-/** Of this session so far: rows and entries of indexes of the trail. */
+/** Rows and index entries of the trail that this session has read so far. */
 async function countReads(tx: Queryable): Promise<number> {
   const [row] = await tx.query<{ reads: number }>(sql`
     select sum(pg_stat_get_xact_tuples_returned(read))::int as reads from (

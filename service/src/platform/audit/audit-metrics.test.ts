@@ -27,7 +27,7 @@ const scrapeOf = (over: typeof db): (() => Promise<string | undefined>) => {
     /^audit_oldest_unsealed_seconds (\S+)$/m.exec(await metrics.registry.metrics())?.[1];
 };
 
-await test("a scrape tells how long entries have waited that somebody's open transaction keeps from their seal", async () => {
+await test("a scrape shows how long entries have waited for a seal that an open transaction delays", async () => {
   const scrape = scrapeOf(db);
   const audit = createAudit(ctx);
   const entry = { actor: "system", action: "test.run", subject: "first" };

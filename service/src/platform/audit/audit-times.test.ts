@@ -1,4 +1,4 @@
-// The times of entries where a clock is wrong or was moved: none makes an entry look like one that was put in.
+// The times of entries when a clock is wrong or was moved: none of them may look like an inserted entry.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chainAll } from "../../../../test/linked-audit.ts";
@@ -33,7 +33,7 @@ async function faults(): Promise<[string, number | null][]> {
   return report.faults.map(({ kind, position }) => [kind, position]);
 }
 
-await test("entries of machines whose clocks are hours off are in their place", async () => {
+await test("entries of machines whose clocks are hours off are not taken for inserted ones", async () => {
   for (const aheadMs of [hoursSeconds * 1000, -hoursSeconds * 1000]) {
     const nowMs = () => now * 1000 + aheadMs;
     await recordBy({ now: () => nowMs() / 1000, nowMs, aheadMs: () => aheadMs });
@@ -42,7 +42,7 @@ await test("entries of machines whose clocks are hours off are in their place", 
   assert.deepEqual(await faults(), []);
 });
 
-await test("so is one of a process that had not heard yet that the time was moved", async () => {
+await test("an entry of a process that had not heard that the time was moved is in its place", async () => {
   await db.query(sql`update clock set offset_seconds = ${hoursSeconds}`);
   const moved = now + hoursSeconds;
   await recordBy({ now: () => moved, nowMs: () => moved * 1000 });

@@ -256,7 +256,7 @@ test("an idle run costs one database call", async () => {
   assert.equal(one.callsTotal - before, 1);
 });
 
-test("a process leaves the linking to the one that is at it", async () => {
+test("while one process links entries, another leaves it to that", async () => {
   await record(one, "waiting");
   await two.transaction(async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.auditChain})`);
@@ -397,7 +397,7 @@ test("a database that was restored from a dump goes on with its chain", async ()
   assert.deepEqual([report.checked, report.faults, report.unsealed.count], [6, [], 0]);
 });
 
-test("a process that starts on such a database takes what it records for nothing that was put in", async () => {
+test("a process that starts on a restored database does not report what it records as inserted", async () => {
   await restoreFromDump();
   await noteRestore(one);
   await record(one, "new");
@@ -405,7 +405,7 @@ test("a process that starts on such a database takes what it records for nothing
   assert.deepEqual([report.checked, report.faults, report.unsealed.count], [3, [], 2]);
 });
 
-test("what such a database has not linked yet is linked, whether or not anything is recorded", async () => {
+test("what a restored database has not linked yet is linked, whether or not anything is recorded", async () => {
   await restoreFromDump();
   await noteRestore(one);
   await chainAll(ctx);

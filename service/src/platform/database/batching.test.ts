@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { Problem } from "../http/problems.ts";
 import { createBatcher } from "./batching.ts";
 
-/** Until a call that is due is made: what ended the one before is heard of first, then what comes along. */
+/** Waits until a call that is due is made: first the end of the call before is handled, then what arrives next. */
 async function turn(): Promise<void> {
   for (let turns = 0; turns < 3; turns += 1) await setImmediate();
 }

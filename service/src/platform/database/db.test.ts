@@ -213,7 +213,7 @@ function lastWords(): Buffer {
   return Buffer.concat([head, fields]);
 }
 
-/** Stands before the database, and passes an answer on as `answer` has it. */
+/** A proxy in front of the database, which passes answers on as `answer` changes them. */
 async function openProxy(
   answer: (client: Socket, chunk: Buffer) => void,
 ): Promise<{ port: number } & AsyncDisposable> {
@@ -234,7 +234,7 @@ async function openProxy(
 }
 
 test("a connection that dies on its way from the pool fails the caller who gets it, and nobody else", async () => {
-  // The database dies for a connection in the same breath in which it answers with "last".
+  // The database closes the connection right after it has answered "last".
   await using proxy = await openProxy((client, chunk) => {
     const isLast = chunk.includes("last");
     client.write(isLast ? Buffer.concat([chunk, lastWords()]) : chunk);
@@ -255,7 +255,7 @@ test("a database that vanishes without a word fails who waits for it, in a trans
     if (!chunk.includes("vanished")) client.write(chunk);
   });
   const there = { ...database.connection, host: "127.0.0.1", port: proxy.port };
-  // It bounds the statements that are answered too, on a machine that holds their server back.
+  // Applies to answered statements too, on a machine that holds their server back.
   await using single = openDb({ ...there, connections: 1, query_timeout: 2_000 });
   await assert.rejects(single.query(sql`select 'vanished' as text`), isOutage);
   assert.deepEqual(await single.query(sql`select 1 as one`), [{ one: 1 }]);
@@ -419,7 +419,7 @@ test("a database that is dropped, or takes no password of ours any more, is away
   );
 });
 
-test("what took too long is an outage, and the transaction is over", async () => {
+test("a statement that took too long counts as an outage, and rolls back its transaction", async () => {
   await insert(db, 1, "a");
   const change = sql`update note set text = 'b' where id = 1`;
   await db.transaction(async (tx) => {

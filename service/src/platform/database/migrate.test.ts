@@ -40,7 +40,7 @@ test("processes that start together on an empty database migrate it once", async
   );
 });
 
-test("a migration takes the time that it takes, and whoever waits for it waits for as long", async () => {
+test("a migration has no time limit, nor has a process that waits for it", async () => {
   await using database = await openTestDatabase({ migrated: false });
   await using holder = openDb({ ...database.connection, connections: 2 });
   await using db = openDb({ ...database.connection, connections: 1, query_timeout: 100 });
@@ -78,7 +78,7 @@ test("a migration takes the time that it takes, and whoever waits for it waits f
   );
 });
 
-test("where somebody has its table in use a migration waits, and all others get on between its tries", async () => {
+test("a migration waits for a table in use, and all others proceed between its tries", async () => {
   await using database = await openTestDatabase();
   await using holder = openDb({ ...database.connection, connections: 1 });
   await using db = openDb({ ...database.connection, connections: 3 });
@@ -105,7 +105,7 @@ test("a table that stays in use is waited for in twelve tries, a minute, and the
   await using db = openDb({ ...database.connection, connections: 1 });
   await db.query(sql`delete from migration where number = 44`);
   await db.query(sql`alter table oauth_client drop column pushed_request_required`);
-  // Each try fails as one does that has waited for its two seconds.
+  // Each try fails like one that has waited for two seconds.
   await db.query(sql`create function refuse() returns event_trigger language plpgsql as $$ begin
     raise exception using errcode = 'lock_not_available'; end $$`);
   await db.query(
@@ -114,7 +114,7 @@ test("a table that stays in use is waited for in twelve tries, a minute, and the
   let pauses = 0;
   const migrating = migrate(db, async () => {
     pauses += 1;
-    // Whoever queued behind the try gets on: it holds nothing.
+    // Callers that queued behind the try proceed: it holds nothing.
     await db.transaction(async (tx) =>
       tx.query(sql`lock table oauth_client in access exclusive mode nowait`),
     );
@@ -180,7 +180,7 @@ test("a migration holds its tables alone: where the next one fails it is kept, a
   assert.deepEqual(await migrate(db), others);
 });
 
-test("who approved a login before acquaintances were noted with it stays known", async () => {
+test("a user who approved a login before acquaintances were noted stays known", async () => {
   await using database = await openTestDatabase();
   await using db = openDb({ ...database.connection, connections: 1 });
   await db.query(sql`delete from migration where number = 34`);

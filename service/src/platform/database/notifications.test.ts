@@ -231,7 +231,9 @@ interface Proxy extends AsyncDisposable {
   readonly alive: ReadonlySet<number>;
 }
 
-/** Stands before the database; what of a connection does not pass is lost without a word, or answered instead. */
+/**
+ * A proxy in front of the database. Messages of a connection that are not passed on are dropped, or answered instead.
+ */
 async function openProxy(
   passes: (connection: number, chunk: Buffer) => boolean | Buffer,
 ): Promise<Proxy> {
@@ -264,7 +266,7 @@ async function openProxy(
   };
 }
 
-/** Listens by way of a proxy, to a database that has to answer within 2 s: no machine holds it back for so long. */
+/** Listens through a proxy, to a database that has to answer within 2 s; no test machine delays it for so long. */
 async function openBehind(
   proxy: Proxy,
   stack: AsyncDisposableStack,

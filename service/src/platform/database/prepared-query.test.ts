@@ -161,7 +161,7 @@ test("a value that cannot be read, and a row of other columns, fail the statemen
   }
 });
 
-test("where `begin` fails in front of a statement, that one is not taken for prepared", () => {
+test("a statement behind a `begin` that failed is not taken for prepared", () => {
   const wire = {
     stream: { write: () => true },
     parsedStatements: {},

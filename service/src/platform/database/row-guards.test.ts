@@ -125,7 +125,7 @@ const rows = {
 
 type Table = keyof typeof rows;
 
-/** What no row may be, and the rule of its table that says so. */
+/** Changes that make a row invalid, and the rule of its table that refuses it. */
 const refused: readonly [what: string, table: Table, members: Row, rule: string][] = [
   ...["available", "held", "spent"].map((kind): (typeof refused)[number] => [
     `money that is ${kind} and below zero`,
@@ -224,7 +224,7 @@ const refused: readonly [what: string, table: Table, members: Row, rule: string]
   ],
 ];
 
-/** What two rows may not share: the members in which they differ otherwise, and the rule. */
+/** What two rows may not share: the members in which they differ otherwise, and the rule that refuses them. */
 const shared: readonly [what: string, table: Table, members: Row, rule: string][] = [
   ["two balances of one kind", "ledger_account", {}, "organization_id_environment_kind_key"],
   ["a second movement for the same", "ledger_movement", {}, "from_account_id_kind_subject_key"],
@@ -278,7 +278,7 @@ after(async () => {
   await client.end();
   await database[Symbol.asyncDispose]();
 });
-// Rows stand for themselves here, without those that they refer to.
+// Without the rows that they refer to.
 await client.query("set session_replication_role = replica");
 const { rows: listed } = await client.query<{ table: string; column: string; type: string }>(
   `select table_name as "table", column_name as "column", udt_name as type

@@ -20,7 +20,7 @@ test("sessions of different time zones lead to one server", async () => {
   assert.equal(told, 0);
 });
 
-test("a server that takes over is not told of, but a former one that answers beside it is, once a minute", async () => {
+test("a server that takes over is not reported, but a former one that answers beside it is, once a minute", async () => {
   await using database = await openTestDatabase({ migrated: false });
   await using other = await openOwnPostgres();
   await using one = openDb({ ...database.connection, connections: 1 });

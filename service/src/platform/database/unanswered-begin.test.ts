@@ -16,7 +16,7 @@ let held: (() => void)[] | null = null;
 /** Called with what a client sends, in front of the database. */
 let onSent: (client: Socket) => void = () => undefined;
 
-/** Does it now, or after what is held back. */
+/** Passes it on now, or after what is held back. */
 function pass(answer: () => void): void {
   if (held === null) answer();
   else held.push(answer);
@@ -48,7 +48,7 @@ beforeEach(async () => {
   [held, onSent] = [null, () => undefined];
 });
 
-/** By way of the proxy. The bound is for the statements that are answered too, on a slow machine. */
+/** Through the proxy. The bound also applies to answered statements, on a slow machine. */
 async function openConnected(): Promise<Db> {
   const { port } = proxy.address() as AddressInfo;
   const there = { ...database.connection, host: "127.0.0.1", port };
@@ -101,7 +101,7 @@ test("a connection that the database ends before a transaction on it begins goes
   held = [];
   await direct.query(sql`select pg_terminate_backend(${self?.pid})`);
   onSent = () => {
-    // The last words arrive, and the end of the connection does not yet.
+    // The last message has arrived, the end of the connection has not.
     for (const answer of held?.splice(0) ?? []) answer();
     held = null;
   };

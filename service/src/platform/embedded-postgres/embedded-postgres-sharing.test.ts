@@ -37,7 +37,7 @@ async function postmasterPid(): Promise<number> {
   return Number.parseInt(await readFile(join(directory, "data/postmaster.pid"), "utf8"), 10);
 }
 
-/** As the system sees them: whoever asked the server would have one more. */
+/** As the system lists them: asking the server would open another one. */
 async function countSessions(): Promise<number> {
   const pid = await postmasterPid();
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
@@ -77,7 +77,7 @@ test("a copy made while the server runs neither leads to it nor takes its socket
   const original = await share();
   const copy = join(parent, "copy");
   await mkdir(join(copy, "data"), { recursive: true });
-  // What says where the server is.
+  // The file that names the server's socket.
   for (const name of ["password", "socket-directory"])
     await copyFile(join(directory, name), join(copy, name));
   assert.equal(await findEmbeddedPostgres(copy), null);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keepTrying } from "./keep-trying.ts";
 
-test("of a server that does not start again one line a minute is told, and what it says once it runs or has tried for a minute", async (t) => {
+test("a server that does not start again is logged once a minute, and its own lines once it runs or has tried for a minute", async (t) => {
   // A pause between two tries keeps no process alive; the service has others who do.
   const alive = setInterval(() => undefined, 1000);
   t.after(() => clearInterval(alive));

@@ -196,7 +196,7 @@ test("a receiver that hangs at any step ends at the time limit, and so does its 
   }
 });
 
-/** Of a process that was held back the limit may be over before it takes the connection. */
+/** On a busy machine, the limit may be over before the connection is accepted. */
 const firstOf = async (sockets: readonly Socket[]): Promise<Socket> => {
   for (;;) {
     const [socket] = sockets;

@@ -42,7 +42,7 @@ test("a child that is stopped before it minds signals ends soon after it does", 
 test("after 20 seconds a child that minds nothing is killed with all that it has started", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const started = Promise.withResolvers<string>();
-  // What it has started holds its output, so the end is seen only when that is gone too.
+  // Its own children hold its output, so the end is seen only when they are gone too.
   const deaf = "trap '' INT QUIT; /bin/sleep 600 & echo up; exec /bin/sleep 600";
   const child = startBoundProcess(["/bin/sh", "-c", deaf], { account: null, log: started.resolve });
   assert.equal(await started.promise, "up");

@@ -4,10 +4,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 const ownModule = join(import.meta.dirname, "source-imports.ts");
-/** It imports of everything: neighbours, folders above, packages of the repository and others, and Node's modules. */
+/** Imports of every kind: neighbours, folders above, packages of the repository and others, and Node's modules. */
 const imported = join(import.meta.dirname, "../../accounts/index.ts");
 
-/** Lines of who imports what, where it was found and as what, by a process that loads {@link imported}. */
+/**
+ * One line for each import: who imports what, where it was found and as what, in a process that loads {@link imported}.
+ */
 function listImports(prologue: string): string[] {
   const script = `
     import { registerHooks } from "node:module";

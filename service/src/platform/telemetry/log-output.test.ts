@@ -50,7 +50,7 @@ await test("a process goes on and ends well while the disk does not take its log
   closeSync(full);
 });
 
-await test("whoever reads gets every line in order, up to the last", async () => {
+await test("a reader gets every line in order, up to the last", async () => {
   const child = startLogging("pipe", { count: 5000, end: "" });
   assert.ok(child.stdout !== null);
   const lines = (await text(child.stdout)).trimEnd().split("\n");

@@ -36,7 +36,7 @@ test("metrics are served as Prometheus text on a port of their own", async () =>
   assert.match((await read(server.port, "/metrics")).text, /^database_calls_total 5$/m);
 });
 
-test("calls to others that never came to an end of some kind are counted from zero", async () => {
+test("outcomes that have not occurred yet are counted from zero", async () => {
   const text = await createMetrics().registry.metrics();
   assert.match(text, /^outbound_requests_total\{outcome="answered"\} 0$/m);
   assert.match(text, /^push_hints_total\{outcome="taken"\} 0$/m);
@@ -54,18 +54,18 @@ const isV6There = Object.values(networkInterfaces())
   .some((each) => each?.address === "::1");
 
 for (const host of isV6There ? ["localhost", "::1"] : ["localhost"])
-  test(`the metrics on ${host} are told by an address that can be asked`, async () => {
+  test(`the metrics on ${host} are reported with an address that answers`, async () => {
     await using server = await serveMetrics(createMetrics(), { host, port: 0 });
     assert.equal((await fetch(server.url)).status, 200);
   });
 
-test("a scraper is told the form of the text", async () => {
+test("metrics name the version of their text format", async () => {
   await using server = await serveMetrics(createMetrics(), { host: "127.0.0.1", port: 0 });
   const { headers } = await fetch(server.url);
   assert.match(headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
 });
 
-test("two servers of a process share what Node tells of it, and no counter", async () => {
+test("two servers of one process share Node's metrics, and no counter", async () => {
   const [one, two] = [createMetrics(), createMetrics()];
   one.logins.inc({ outcome: "finished" });
   const text = await two.registry.metrics();

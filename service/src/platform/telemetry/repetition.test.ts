@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openRepetition } from "./repetition.ts";
 
-test("of failures in a row that say the same one a minute is news, and each that says something else", (t) => {
+test("of failures that say the same, one a minute is news, and so is each that says something else", (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);
   const isNews = openRepetition();
