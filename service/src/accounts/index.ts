@@ -45,7 +45,13 @@ export {
 } from "./clients.ts";
 export type { Entitlement } from "./entitlement.ts";
 export { listEntitlements, setEntitlement } from "./entitlements.ts";
-export { type ClientJwk, type ClientKeySet, isPrivateJwk, parseKeySet } from "./key-set.ts";
+export {
+  type ClientJwk,
+  type ClientKeySet,
+  isPrivateJwk,
+  parseKeySet,
+  rsaBounds,
+} from "./key-set.ts";
 export { accountJobs } from "./jobs.ts";
 export { openRowCache } from "./row-cache.ts";
 export {

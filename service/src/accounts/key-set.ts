@@ -20,11 +20,16 @@ export interface ClientKeySet {
 
 const keysMax = 10;
 const kidLengthMax = 100;
-const modulusBitsMin = 2048;
-/** Larger keys only make verification slow. */
-const modulusBitsMax = 8192;
-/** Likewise. */
-const exponentMax = 0xffff_ffffn;
+/**
+ * The RSA keys that clients may sign with. The upper bounds are for speed: under an exponent as long as the modulus a
+ * signature takes a hundred times as long to verify.
+ */
+export const rsaBounds = {
+  modulusBitsMin: 2048,
+  modulusBitsMax: 8192,
+  exponentMin: 3n,
+  exponentMax: 0xffff_ffffn,
+} as const;
 const privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /** Whether a JWK holds what only its owner may know, so that its key is not secret any more (RFC 7518 section 6). */
@@ -72,10 +77,11 @@ function parseRsa(value: Record<string, unknown>, name: string): { n: string; e:
   const [n, e] = [memberOf(value, "n", name), memberOf(value, "e", name)];
   const key = importKey({ kty: "RSA", n, e }, name);
   const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
+  const { modulusBitsMin, modulusBitsMax, exponentMin, exponentMax } = rsaBounds;
   if (modulusLength < modulusBitsMin || modulusLength > modulusBitsMax)
     throw invalidRequest(`${name} must have ${modulusBitsMin} to ${modulusBitsMax} bits`);
   // An exponent of 1 makes every text its own signature.
-  if (publicExponent < 3n || publicExponent > exponentMax || publicExponent % 2n === 0n)
+  if (publicExponent < exponentMin || publicExponent > exponentMax || publicExponent % 2n === 0n)
     throw invalidRequest(`${name} has an unusable exponent`);
   return { n, e };
 }

@@ -1,5 +1,6 @@
 import { type KeyObject, verify } from "node:crypto";
 import { bytesOfBase64url, isRecord } from "@svc/protocol";
+import { rsaBounds } from "../../accounts/index.ts";
 
 /** Algorithms in which clients may sign assertions and proofs: asymmetric ones alone. */
 export const foreignAlgorithms = ["ES256", "RS256"] as const;
@@ -15,13 +16,6 @@ export interface ForeignJwt {
 }
 
 const jwtLengthMax = 8192;
-const modulusBitsMin = 2048;
-const modulusBitsMax = 8192;
-/**
- * A DPoP proof brings its own key: with an exponent as long as the modulus, verifying it would take a hundred times as
- * long.
- */
-const exponentMax = 0xffff_ffffn;
 
 /** Reads the compact form (RFC 7515 section 3.1); null for anything else. */
 export function parseForeignJwt(text: string): ForeignJwt | null {
@@ -46,10 +40,10 @@ function fits(key: KeyObject, algorithm: ForeignAlgorithm): boolean {
   if (algorithm === "ES256") return key.asymmetricKeyType === "ec" && namedCurve === "prime256v1";
   return (
     key.asymmetricKeyType === "rsa" &&
-    modulusLength >= modulusBitsMin &&
-    modulusLength <= modulusBitsMax &&
-    publicExponent >= 3n &&
-    publicExponent <= exponentMax
+    modulusLength >= rsaBounds.modulusBitsMin &&
+    modulusLength <= rsaBounds.modulusBitsMax &&
+    publicExponent >= rsaBounds.exponentMin &&
+    publicExponent <= rsaBounds.exponentMax
   );
 }
 
