@@ -29,7 +29,7 @@ export interface ApiKeys extends AsyncDisposable {
   authenticateManagement(authorization: string | undefined): Promise<ManagementKey>;
 }
 
-/** What is kept in memory of a live key. */
+/** A live key in memory. */
 interface KnownKey {
   readonly mac: Buffer;
   /** SHA-256 of the key's text once it has been found genuine; a key of 256 random bits cannot be recovered from it. */

@@ -20,7 +20,7 @@ export interface SecretRow {
   readonly lastUsedAt: number | null;
 }
 
-/** What the login engine needs of a client, its domain and its secrets, in one row. */
+/** A client with its domain and its secrets in one row, for the login engine. */
 export interface LiveClientRow extends ClientSettings {
   readonly id: string;
   readonly clientDomainId: string;
@@ -40,7 +40,7 @@ const settingsColumns = columns`
   dpop_required as "dpopRequired", pushed_request_required as "pushedRequestRequired",
   id_token_algorithm as "idTokenAlgorithm", acr_minimum as "acrMinimum"`;
 
-/** What a {@link ClientRow} has beside its settings. */
+/** The columns of a {@link ClientRow} beside its settings. */
 const clientColumns = columns`
   id, client_domain_id as "clientDomainId", created_at as "createdAt", disabled_at as "disabledAt"`;
 

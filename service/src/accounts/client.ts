@@ -25,7 +25,7 @@ export const acrs = ["urn:svc:acr:qr", "urn:svc:acr:qr-near", "urn:svc:acr:same-
 
 export type Acr = (typeof acrs)[number];
 
-/** What a merchant decides about its client. */
+/** The settings that a merchant decides about its client. */
 export interface ClientSettings {
   readonly name: string;
   readonly authenticationMethod: AuthenticationMethod;
@@ -80,7 +80,7 @@ export const clientDefaults: Omit<ClientSettings, "name" | "authenticationMethod
   acrMinimum: null,
 };
 
-/** What the settings of a client are checked against. */
+/** The facts that the settings of a client are checked against. */
 export interface ClientPolicy extends AddressPolicy {
   /** The verified host of the client's domain, or null. */
   readonly domain: string | null;

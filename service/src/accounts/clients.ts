@@ -24,7 +24,7 @@ export interface ClientRecord extends store.ClientRow {
   readonly secrets: readonly store.SecretRow[];
 }
 
-/** What a new client needs; everything else has a default. */
+/** The settings that a new client needs; everything else has a default. */
 export type NewClient = { clientDomainId: string } & Pick<
   ClientSettings,
   "name" | "authenticationMethod"

@@ -3,7 +3,7 @@ import { invalidRequest } from "../platform/http/problems.ts";
 /** The entitlements that the operator grants. */
 const grantedEntitlements = ["kyb:data-request", "kyb:pii", "kyb:signature"] as const;
 export type GrantedEntitlement = (typeof grantedEntitlements)[number];
-/** What an organization may do with the KYB API (service document, KYB concepts). Everybody may `kyb:read`. */
+/** The rights of an organization in the KYB API (service document, KYB concepts). Everybody may `kyb:read`. */
 export type Entitlement = "kyb:read" | GrantedEntitlement;
 
 /**

@@ -36,7 +36,7 @@ export async function setEntitlement(
   });
 }
 
-/** What an organization may do, `kyb:read` included. @throws {Problem} organization_not_found */
+/** The entitlements of an organization, `kyb:read` included. @throws {Problem} organization_not_found */
 export async function listEntitlements(ctx: Ctx, organization: string): Promise<Entitlement[]> {
   const { id } = await getOrganization(ctx, organization);
   return [...entitlementsWith(await store.listGranted(ctx.db, id))];

@@ -14,7 +14,7 @@ export interface Purse {
   readonly environment: Environment;
 }
 
-/** What an organization has, in Rappen. */
+/** The money of an organization, in Rappen. */
 export interface Balance {
   readonly availableRappen: bigint;
   /** Money promised to open requests. */

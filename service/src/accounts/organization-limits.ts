@@ -4,7 +4,7 @@ import { parseUuid } from "../platform/ids.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
 import * as store from "./organization-limits-store.ts";
 
-/** Null where the setting applies. */
+/** Null if the setting applies. */
 export interface OrganizationLimits {
   /** Reads per second of each API key. */
   readonly readsPerSecond: number | null;

@@ -1,7 +1,7 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** What is kept of a user's ties to organizations. Times are Unix seconds. */
+/** All that is stored about a user's ties to organizations. Times are Unix seconds. */
 export interface TieReport {
   /** Organizations that the user logged in to or shared fields with; those known longest first. */
   readonly knownTo: readonly { readonly organizationId: string; readonly createdAt: number }[];

@@ -2,7 +2,7 @@ import type { Address } from "@svc/protocol";
 import type { RecentAttempts } from "./attempt/recent-attempts.ts";
 import type { TokenContext } from "./token-context.ts";
 
-/** What the authorization side of login works with. */
+/** The context of the authorization side of login. */
 export interface LoginContext extends TokenContext, SignatureVerifier {
   readonly recent: RecentAttempts;
 }
@@ -14,9 +14,9 @@ export interface SignatureVerifier {
     readonly address: Address;
     readonly digest: Uint8Array;
     readonly signature: string;
-    /** The login that it is for: contracts are asked a few times for each. */
+    /** The login that it is for: a contract is asked only a few times for each. */
     readonly loginId: string;
-    /** Where the answer came from: likewise, a few times for each. */
+    /** The address that the answer came from, for which contracts are asked only a few times too. */
     readonly callerAddress: string;
   }): Promise<boolean>;
 }

@@ -81,7 +81,7 @@ const noBusinesses: BusinessDirectory = {
 
 const masterKey = "5a".repeat(32);
 
-/** What keys are made with; closes with the notifications and the database. */
+/** The context in which keys are made; closes with the notifications and the database. */
 async function openKeyContext(
   connection: PoolConfig,
   clock: TestClock,

@@ -5,7 +5,7 @@ import type { BusinessDirectory } from "./business/business-directory.ts";
 import type { SigningKeys } from "./keys/signing-keys.ts";
 import type { RefreshSuccessors } from "./token/refresh-successors.ts";
 
-/** What the token side of login works with. */
+/** The context of the token side of login. */
 export interface TokenContext extends Ctx {
   readonly clients: Clients;
   readonly signingKeys: SigningKeys;

@@ -5,14 +5,14 @@ import { endSessionsOf } from "./session/session-end.ts";
 import { openWindowAt } from "./open-window.ts";
 import * as store from "./user-logout-store.ts";
 
-/** What the end of all of a user's logins needs to know and to call. */
+/** The time of the end of a user's logins, and what it calls. */
 export interface UserEnd {
   readonly now: number;
   /** Ends the members' ballot that a login opened; a callback, because ballots belong to another slice. */
   readonly withdraw: (loginId: string) => Promise<void>;
 }
 
-/** What a user was logged in to. */
+/** How many logins were ended. */
 export interface EndedLogins {
   readonly sessions: number;
   /** Logins that had tokens and no session any more. */

@@ -3,7 +3,7 @@ import type { Queryable } from "../platform/database/db.ts";
 import { daysOfLogins } from "./retention.ts";
 import * as store from "./user-report-store.ts";
 
-/** What is kept of a user's logins; each list newest first. */
+/** All that is stored about a user's logins; each list newest first. */
 export interface LoginReport {
   /** Unix seconds; null for an identity that never logged in. */
   readonly firstLoginAt: number | null;

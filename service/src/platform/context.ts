@@ -11,7 +11,7 @@ import type { resolveTxt } from "./outbound/resolver.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import type { Seal } from "./cryptography/seal.ts";
 
-/** What every verb works with: built once per process in `compose.ts`, first parameter everywhere. */
+/** The context of every verb: built once per process in `compose.ts`, first parameter everywhere. */
 export interface Ctx {
   readonly config: Config;
   readonly db: Db;

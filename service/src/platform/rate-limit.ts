@@ -61,12 +61,12 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** What this process knows of one bucket. */
+/** One bucket, as far as this process knows. */
 interface Bucket {
   /** Leased tokens; they are void from `expiresMs` on. */
   tokens: number;
   expiresMs: number;
-  /** What the shared bucket held at `seenMs`: it cannot hold more than that and the refill since then. */
+  /** Tokens that the shared bucket held at `seenMs`: it cannot hold more than that and the refill since then. */
   left: number;
   seenMs: number;
   waiting: Waiter[];

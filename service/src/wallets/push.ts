@@ -20,7 +20,7 @@ export const subscriptionColumn: SealedColumn = {
   column: "subscription_sealed",
 };
 
-/** What a browser gives a page that has subscribed. */
+/** The subscription that a browser gives a page. */
 export interface GivenSubscription {
   readonly endpoint: string;
   readonly keys: { readonly p256dh: string; readonly auth: string };

@@ -1,11 +1,11 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
 
-/** What is kept of a user's wallets. Times are Unix seconds. */
+/** All that is stored about a user's wallets. Times are Unix seconds. */
 export interface WalletReport {
   /** Also those that are over; each of them newest first. */
   readonly walletSessions: readonly { readonly createdAt: number; readonly expiresAt: number }[];
-  /** Hand-overs that nobody took yet, or somebody within the last minute. */
+  /** Boxes that nobody took yet, or somebody within the last minute. */
   readonly mailboxes: readonly { readonly expiresAt: number }[];
   /** Devices that get push hints. */
   readonly devices: readonly { readonly createdAt: number }[];

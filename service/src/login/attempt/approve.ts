@@ -21,7 +21,7 @@ import { claimTermsOf } from "./request-object.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
-/** What a wallet sends to finish its part (decisions section 2, the QR page, rule 3). */
+/** A wallet's answer to a login (decisions section 2, the QR page, rule 3). */
 export interface Answer {
   readonly loginId: string;
   readonly session: string;
@@ -73,9 +73,10 @@ export async function approveLogin(ctx: LoginContext, answer: Answer): Promise<A
 }
 
 /**
- * What a login for a business needs in addition to the signature; null for a person's own login.
+ * The business's part of an answer, which a login for a business needs beside the signature; null for a person's own
+ * login.
  *
- * @throws {Problem} invalid_request
+ * @throws {Problem} invalid_request if it is missing
  */
 export function businessPartOf(
   { request }: Attempt,

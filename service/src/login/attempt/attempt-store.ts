@@ -3,7 +3,7 @@ import { type Queryable, sql } from "../../platform/database/db.ts";
 import type { Attempt, AttemptFailure, Channel } from "./attempt.ts";
 import type { Acr } from "../../accounts/index.ts";
 
-/** What the first row of an attempt holds. */
+/** The members of an attempt that are known when it begins. */
 export type NewAttempt = Pick<
   Attempt,
   | "id"
@@ -58,7 +58,7 @@ export async function findAttempt(db: Queryable, id: string): Promise<Attempt | 
   return attempt ?? null;
 }
 
-/** Those of these attempts that have left the states in which a page may wait for long. */
+/** The attempts among these that have left the states in which a page may wait for long. */
 export async function listChanged(db: Queryable, ids: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     sql`select id from login where id = any(${ids}) and status not in ('waiting', 'gathering')`,
@@ -142,14 +142,14 @@ export async function approveAttempt(
   return rows.length === 1;
 }
 
-export type DirectApproval = Omit<Approval, "claimSha256"> &
+export type UnclaimedApproval = Omit<Approval, "claimSha256"> &
   Pick<Claim, "channel" | "sessionText" | "connection" | "acr">;
 
 /** Claims and approves in one call: for a wallet that only knows the service document, or on the same device. */
 export async function approveUnclaimed(
   db: Queryable,
   id: string,
-  approval: DirectApproval,
+  approval: UnclaimedApproval,
 ): Promise<boolean> {
   const rows = await db.query(sql`
     with approved as (
@@ -213,7 +213,8 @@ export interface Finish {
   readonly sessionId: string;
   readonly sessionSecretSha256: Buffer;
   /**
-   * From the session cookie that the browser sent, if any: the same user continues that session, under a new secret.
+   * Hash of the session secret in the browser's cookie, if any: the same user continues that session, under a new
+   * secret.
    */
   readonly presentedSecretSha256: Buffer | null;
   readonly sessionIdleSeconds: number;
@@ -259,7 +260,7 @@ export async function finishAttempt(
   return row?.request ?? null;
 }
 
-export interface DirectCode {
+export interface AnsweredAttempt {
   readonly id: string;
   readonly clientId: string;
   readonly request: Attempt["request"];
@@ -274,15 +275,21 @@ export interface DirectCode {
   readonly codeExpiresAt: number;
 }
 
-/** A code answered from the browser's session, without the wallet; the session counts as used. False where it has ended. */
-export async function insertAnsweredAttempt(db: Queryable, code: DirectCode): Promise<boolean> {
+/**
+ * Inserts a finished attempt that the browser's session answers, without the wallet; the session counts as used. False
+ * if it has ended.
+ */
+export async function insertAnsweredAttempt(
+  db: Queryable,
+  answered: AnsweredAttempt,
+): Promise<boolean> {
   const rows = await db.query(sql`
     with used as (
-      update session set used_at = ${code.now} where id = ${code.sessionId} and ended_at is null returning id)
+      update session set used_at = ${answered.now} where id = ${answered.sessionId} and ended_at is null returning id)
     insert into login (id, client_id, request, status, browser_sha256, browser_network, created_at, expires_at, claimed_by,
       acr, approved_at, session_id, code_sha256, code_expires_at, finished_at)
-    select ${code.id}, ${code.clientId}, ${JSON.stringify(code.request)}::jsonb, 'finished', ${code.browserSha256}::bytea, ${code.browserNetwork},
-      ${code.now}::bigint, ${code.codeExpiresAt}::bigint, ${code.user}, ${code.acr}, ${code.authenticatedAt}::bigint, used.id, ${code.codeSha256}::bytea, ${code.codeExpiresAt}::bigint, ${code.now}::bigint
+    select ${answered.id}, ${answered.clientId}, ${JSON.stringify(answered.request)}::jsonb, 'finished', ${answered.browserSha256}::bytea, ${answered.browserNetwork},
+      ${answered.now}::bigint, ${answered.codeExpiresAt}::bigint, ${answered.user}, ${answered.acr}, ${answered.authenticatedAt}::bigint, used.id, ${answered.codeSha256}::bytea, ${answered.codeExpiresAt}::bigint, ${answered.now}::bigint
     from used
     returning id`);
   return rows.length === 1;

@@ -43,7 +43,7 @@ export interface Attempt {
   readonly acr: Acr | null;
   /** The business that the acting member logs in for. */
   readonly business: string | null;
-  /** When other members were asked, Unix seconds; null where nobody had to be. */
+  /** Unix seconds: when other members were asked; null if nobody had to be. */
   readonly gatheringSince: number | null;
 }
 
@@ -93,7 +93,7 @@ export function sameDeviceLink(base: string, loginId: string): string {
   });
 }
 
-/** Where a failed or declined login sends the browser (RFC 6749 section 4.1.2.1, RFC 9207). */
+/** The URL to which a failed or declined login sends the browser (RFC 6749 section 4.1.2.1, RFC 9207). */
 export function errorLocation(
   request: Pick<AuthorizationRequest, "redirectUri" | "state">,
   issuer: string,

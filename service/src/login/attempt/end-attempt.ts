@@ -15,7 +15,9 @@ export async function endAttempt(
   await end(ctx, attempt, { failure, fail: store.failAttempt });
 }
 
-/** The same, but one that was approved stays as well, since its wallet was told so. @returns whether it ended */
+/**
+ * As {@link endAttempt}, but an approved attempt stays as well, since its wallet was told so. @returns whether it ended
+ */
 export async function endUndecided(
   ctx: LoginContext,
   attempt: Ended,

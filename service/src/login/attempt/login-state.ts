@@ -9,7 +9,7 @@ import {
 import type { LoginContext } from "../login-context.ts";
 import { shownDigits } from "./number-matching.ts";
 
-/** What the page of an attempt may know; the status channel carries the same. */
+/** The state of an attempt as its page may know it; the status channel carries the same. */
 export type LoginState =
   | { readonly kind: "waiting" }
   /** A wallet on the same device has it, and brings the browser back in a page of its own. */

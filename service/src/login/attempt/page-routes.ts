@@ -60,13 +60,13 @@ function formRoutes(ctx: LoginContext, scope: Http): void {
   scope.post("/oauth2/login/:loginId/restart", form, async (request, reply) => {
     const { loginId } = request.params;
     const next = await restartLogin(ctx, loginId, browserOf(ctx, request));
-    // The page itself says why there is no other one, and has the way back.
+    // The page says why there is no other one, and has the way back.
     if (next === null) return leave(reply, pagePathOf(loginId));
     return leave(reply, pagePathOf(next.loginId), next.cookies);
   });
 }
 
-/** What the page's script calls: JSON, errors in the envelope. */
+/** The routes that the page's script calls: JSON, errors in the envelope. */
 export function statusRoutes(ctx: LoginContext, scope: Http, streams: StatusStreams): void {
   scope.post(
     "/oauth2/login/:loginId/finish",

@@ -15,8 +15,8 @@ export interface RequestObjectInput {
 }
 
 /**
- * Says who asks, signed by this broker for wallets (decisions section 3): the answer to a claim. `acr` tells the wallet
- * whether it and the browser are near each other, `number_matching` whether to ask for the digits.
+ * The answer to a claim: says who asks, signed by this broker (decisions section 3). `acr` tells the wallet whether it
+ * and the browser are near each other, `number_matching` whether to ask for the digits.
  */
 export function signLoginObject(
   ctx: LoginContext,
@@ -45,8 +45,8 @@ export function signLoginObject(
 }
 
 /**
- * What the request object told the claiming wallet. It stays in force: later changes of the client only affect later
- * logins.
+ * The terms that the claiming wallet was told in the request object. They stay in force: later changes of the client
+ * only affect later logins.
  */
 export function claimTermsOf({ requestObject }: Pick<Attempt, "requestObject">): {
   requester: string;

@@ -34,7 +34,7 @@ function macAt(macs: Buffer, step: number): string {
   return macs.toString("base64url", at, at + macBytes);
 }
 
-/** Which steps the page of a login may show, and their macs in that order. */
+/** The steps that the page of a login may show, from `firstStep` on, and their macs in that order. */
 export function pageSteps(
   key: KeyObject,
   attempt: Pick<Attempt, "id" | "isStatic" | "createdAt" | "expiresAt">,

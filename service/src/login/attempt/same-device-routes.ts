@@ -23,7 +23,7 @@ const ReturnQuery = Type.Object({
   error: Type.Optional(WalletRefusal),
 });
 
-/** The business that the wallet's link names; undefined where it names none, or not all of it. */
+/** The business that the wallet's link names; undefined if it names none, or not every part of it. */
 function businessOf({
   business: address,
   epoch,

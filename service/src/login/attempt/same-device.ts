@@ -21,7 +21,7 @@ import { announceLogin } from "./login-feed.ts";
 import type { LoginContext } from "../login-context.ts";
 import { backLocation } from "./login-state.ts";
 
-/** What the wallet's link brings back on the same device (decisions section 2, the QR page, rule 6). */
+/** The wallet's answer in the link that returns on the same device (decisions section 2, the QR page, rule 6). */
 export interface Returned {
   readonly session: string;
   readonly svcID: string;

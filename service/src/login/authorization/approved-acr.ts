@@ -1,7 +1,7 @@
 import type { Acr } from "../../accounts/index.ts";
 import { acrAtLeast, acrWeakest } from "./acr.ts";
 
-/** What the user approved for a client in a session. */
+/** One approval of the user for a client in a session. */
 export interface SessionApproval {
   readonly scope: string;
   /** A JSON array with at most one audience. */

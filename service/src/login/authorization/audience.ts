@@ -27,7 +27,7 @@ export function resolveAudience(given: Form, client: Client): readonly string[] 
   return [audience];
 }
 
-/** Whom access tokens of the client may be for: the audiences that it has now, and itself. */
+/** The audiences that access tokens of the client may have now: its registered ones, and the client itself. */
 export function audiencesOf(client: Client): readonly string[] {
   return [...client.audiences, client.id];
 }

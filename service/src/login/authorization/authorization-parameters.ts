@@ -3,7 +3,7 @@ import type { Form } from "../../platform/http/http-input.ts";
 import { invalidRequest, type Problem } from "../../platform/http/problems.ts";
 import { ownJwtLengthMax } from "../token/access-token.ts";
 
-/** What the reference says about a parameter, and how long its value may be. */
+/** A parameter of the reference, and the longest value that it may have. */
 interface Parameter {
   /** Characters. */
   readonly maxLength: number;

@@ -17,7 +17,7 @@ export const promptValues = ["none", "login", "consent", "select_account"] as co
 
 type Prompt = (typeof promptValues)[number];
 
-/** What the user is asked to approve: the authorization request after every check, as it is stored with the login. */
+/** The authorization request after every check, as it is stored with the login: what the user is asked to approve. */
 export interface AuthorizationRequest {
   readonly redirectUri: string;
   /** Space-separated, as asked. */
@@ -70,7 +70,7 @@ export function getRedirectUri(given: Form, client: Client): string {
   return uri;
 }
 
-/** What the checks build up, one after the other. */
+/** The request that the checks build up, one after the other. */
 type Draft = { -readonly [K in keyof AuthorizationRequest]?: AuthorizationRequest[K] };
 
 export interface CheckContext {
@@ -237,7 +237,7 @@ const checks: readonly Check[] = [
   checkDpopKey,
 ];
 
-/** What the checks may find wrong. */
+/** The error codes that the checks may give. */
 export const authorizationFaults = [
   "invalid_request",
   "unsupported_response_type",

@@ -3,7 +3,7 @@ import { readOwnJwt } from "../token/access-token.ts";
 import { idTokenTyp } from "../keys/jwt.ts";
 import type { TokenContext } from "../token-context.ts";
 
-/** What a genuine id token says about its login, whether or not it has expired. */
+/** The login of a genuine id token, expired or not. */
 export interface IdTokenHint {
   readonly clientId: string;
   readonly user: Address;

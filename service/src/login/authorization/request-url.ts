@@ -8,7 +8,7 @@ export function isPersonal(form: Form): boolean {
 /** Browsers and proxies take addresses of this length. */
 const urlLengthMax = 4096;
 
-/** The same authorization request by GET; null where it does not fit into an address. */
+/** The URL of the same authorization request by GET; null if it would be too long. */
 export function urlOf(form: Form): string | null {
   const pairs = Object.entries(form).flatMap(([name, values]) =>
     [values].flat().map((value): [string, string] => [name, value]),

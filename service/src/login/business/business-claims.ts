@@ -2,7 +2,7 @@ import type { BusinessDirectory } from "./business-directory.ts";
 import type { SeatRow } from "./business-seat.ts";
 import { isBusinessScope } from "../authorization/scope.ts";
 
-/** What a login of a business stores for its tokens; the rest is read anew each time. */
+/** The claims that a login for a business stores; the others are read anew for each token. */
 export interface BusinessClaims {
   readonly domain: string | null;
   /** Unix seconds. */

@@ -2,7 +2,7 @@ import type { Address, Hex32 } from "@svc/protocol";
 import type { Queryable } from "../../platform/database/db.ts";
 import type { SeatRow } from "./business-seat.ts";
 
-/** What members of a business are asked when one of them logs in for it. */
+/** The question to the members of a business when one of them logs in for it. */
 interface LoginQuestion {
   readonly loginId: string;
   readonly business: Address;
@@ -21,14 +21,14 @@ interface LoginQuestion {
   };
 }
 
-/** What a member may do for a business, as its tokens say. */
+/** A member's name and power in a business, as its tokens state them. */
 interface MemberStanding {
   readonly name: string;
   /** `SOLE`: its approval is enough for a login; `JOINT`: others must approve too; `NONE`: it does not vote. */
   readonly authority: "SOLE" | "JOINT" | "NONE";
 }
 
-/** What login asks of businesses; passed by `compose.ts`, since this slice does not know theirs. */
+/** The businesses, as far as a login needs them; passed by `compose.ts`, since this slice does not know theirs. */
 export interface BusinessDirectory {
   /**
    * Asks the members, in the caller's transaction, with the acting member's approval as the first vote. Where that is

@@ -74,7 +74,7 @@ export async function deleteOpenLogin(tx: Queryable, loginId: string): Promise<v
   await tx.query(sql`delete from business_login where login_id = ${loginId}`);
 }
 
-/** From now on the page waits for other members. */
+/** Notes that other members are asked, and tells the page, which waits for them from now on. */
 export async function beginGathering(tx: Queryable, id: string, now: number): Promise<void> {
   await tx.query(sql`
     with begun as (update login set gathering_since = ${now} where id = ${id} and status = 'gathering' returning id)
@@ -121,7 +121,7 @@ export async function failGathering(
   return rows.length === 1;
 }
 
-/** What members see of logins that wait for them. */
+/** A login as the members see it whose approval it waits for. */
 export interface ShownLogin {
   readonly id: string;
   readonly clientId: string;

@@ -15,7 +15,7 @@ export const businessFamilySeconds = 30 * 86_400;
 /** Approvals name a time this long after the last vote is taken (decisions section 6, Approval). */
 const validityGraceSeconds = 3600;
 
-/** What every approval of the login names as its end, Unix seconds. */
+/** The end of every approval of the login, Unix seconds. */
 export function validUntilOf({ expiresAt }: Pick<Attempt, "expiresAt">): number {
   return expiresAt + validityGraceSeconds;
 }
@@ -92,7 +92,7 @@ interface AboutBallot {
   readonly ballot: AskedBallot;
 }
 
-/** What follows for logins from the votes of members; each in the transaction of the deciding vote. */
+/** What follows for a login from the members' ballot, in the transaction of the deciding vote. */
 export interface BusinessLoginRules {
   show(_: unknown, ids: readonly string[]): Promise<ReadonlyMap<string, object>>;
   onApproved(_: unknown, tx: Queryable, about: AboutBallot): Promise<void>;

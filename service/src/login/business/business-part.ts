@@ -3,7 +3,7 @@ import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 
 /**
- * What a wallet says of the business it acts for, in a body or a query.
+ * Reads the business that a wallet acts for, from a body or a query.
  *
  * @throws {Problem} invalid_request
  */

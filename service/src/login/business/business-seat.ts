@@ -4,11 +4,11 @@ import type { Address } from "@svc/protocol";
 export interface SeatRow {
   readonly business: Address;
   readonly member: Address;
-  /** What the business is called. */
+  /** Name of the business. */
   readonly name: string;
   /** As the contract packs it. */
   readonly charter: Buffer;
-  /** Since when somebody vouches for its record, Unix seconds; null where nobody does. */
+  /** Unix seconds since when an issuer vouches for the business's record; null if none does. */
   readonly verifiedAt: number | null;
   readonly memberId: string;
   readonly nameSealed: Buffer;

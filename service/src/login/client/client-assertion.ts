@@ -46,7 +46,7 @@ export function readAssertion(
   return { jwt, algorithm, clientId: subject };
 }
 
-/** What a check looks at. */
+/** The input of a check. */
 interface Asked {
   readonly jwt: ForeignJwt;
   readonly client: Client;

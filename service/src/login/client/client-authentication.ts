@@ -29,7 +29,7 @@ export interface AuthenticatedClient {
   readonly oneTime: readonly OneTimeValue[];
 }
 
-/** What a call presents as proof, before anything about it is known to be true. */
+/** The proof that a call presents, before anything about it is known to be true. */
 type Presented =
   | {
       readonly method: "client_secret_basic" | "client_secret_post";
@@ -68,7 +68,7 @@ export async function authenticateClient(
 /**
  * As {@link authenticateClient}, for an endpoint without a statement that could spend the assertion: spends it here.
  *
- * @throws {OAuthProblem} | {Problem}
+ * @throws {OAuthProblem} | {Problem} as there; invalid_client also for a replayed assertion
  */
 export async function authenticateClientOnce(ctx: TokenContext, call: ClientCall): Promise<Client> {
   const { client, oneTime } = await authenticateClient(ctx, call);
@@ -124,7 +124,7 @@ const readBasic: Reader = ({ authorization, form }) => {
   };
 };
 
-/** What stands behind `Basic`, decoded from base64 (RFC 7617 section 2); empty where it is none. */
+/** The credentials of a `Basic` header, decoded from base64 (RFC 7617 section 2); empty if it is none. */
 function textOfBasic(authorization: string): string {
   const encoded = /^Basic +([\w+/-]+={0,2})$/i.exec(authorization)?.[1];
   return encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");

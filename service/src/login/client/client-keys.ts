@@ -14,7 +14,7 @@ interface NamedKey {
   readonly key: KeyObject;
 }
 
-/** What is known of the set behind a `jwks_uri`, and when it was asked for last, with or without success. */
+/** The set behind a `jwks_uri` as last fetched, and when that was tried last, with or without success. */
 interface Fetched {
   readonly keys: readonly NamedKey[];
   readonly fetchedAtMs: number;
@@ -31,7 +31,7 @@ const responseBytesMax = 64 * 1024;
 const keysMax = 20;
 const urisMax = 1_000;
 
-/** One `jwks_uri`: what is known, and the request that is under way. */
+/** One `jwks_uri`: the last fetch, and the one under way. */
 interface Source {
   known: Fetched | undefined;
   asking: Promise<Fetched> | undefined;
@@ -50,7 +50,7 @@ function cacheOf(ctx: TokenContext): Cache {
   return known;
 }
 
-/** What a client has signed: under this key id, or with any of its keys when it names none. */
+/** A signature of a client: by the key with this id, or by any of its keys if there is no id. */
 export interface Signed {
   readonly kid: string | null;
   isBy(key: KeyObject): boolean;

@@ -6,7 +6,10 @@ import type { TokenContext } from "../token-context.ts";
 /** Beyond this, the pair that was blocked first is forgotten: its next failure blocks it again. */
 const blockedMax = 10_000;
 
-/** Until when a pair is blocked, in Unix milliseconds; a process learns it from its own calls. */
+/**
+ * Unix milliseconds until when a pair of client and network is blocked, as far as this process knows from its own
+ * calls.
+ */
 const blockedByLimiter = new WeakMap<TokenContext["limits"], Map<string, number>>();
 
 function blockedOf(ctx: TokenContext): Map<string, number> {

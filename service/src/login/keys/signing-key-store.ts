@@ -18,7 +18,7 @@ export async function listKeys(db: Queryable): Promise<SigningKeyRow[]> {
     from signing_key where revoked_at is null order by purpose, starts_at`);
 }
 
-/** What decides who signs, for every key that was not revoked. Nobody else changes it until the transaction ends. */
+/** Reads what decides which key signs, for every key that was not revoked, and locks it until the transaction ends. */
 export async function lockKeys(
   tx: Queryable,
 ): Promise<Pick<SigningKeyRow, "kid" | "purpose" | "startsAt">[]> {

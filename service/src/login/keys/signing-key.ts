@@ -2,7 +2,7 @@ import type { Client } from "../../accounts/index.ts";
 import type { ScheduledKey } from "../../platform/cryptography/key-schedule.ts";
 import type { JwtKey } from "./jwt.ts";
 
-/** What a key signs. Wallet keys are never published together with login keys (decisions section 3). */
+/** The purposes of keys. Wallet keys are never published together with login keys (decisions section 3). */
 export const keyPurposes = ["login-rs256", "login-es256", "wallet-es256"] as const;
 
 export type KeyPurpose = (typeof keyPurposes)[number];
@@ -21,7 +21,7 @@ export function keySetOf(purpose: KeyPurpose): KeySetName {
   return purpose === "wallet-es256" ? "wallet" : "login";
 }
 
-/** Which keys sign the id and logout tokens of a client. */
+/** The purpose of the keys that sign a client's id and logout tokens. */
 export function purposeFor({ idTokenAlgorithm }: Client): KeyPurpose {
   return idTokenAlgorithm === "ES256" ? "login-es256" : "login-rs256";
 }

@@ -29,7 +29,7 @@ export interface SigningKeys extends AsyncDisposable {
   current(purpose: KeyPurpose): SigningKey;
   /** The login key whose tokens of this `typ` begin with this header segment; null for any other text. */
   findByHeader(segment: string, typ: string): SigningKey | null;
-  /** What is published of a set at this moment. */
+  /** The published keys of a set at this moment. */
   keySet(set: KeySetName): PublishedDocument;
   /** Reads the keys again; done by itself on every notification. */
   refresh(): Promise<void>;
@@ -53,7 +53,7 @@ const retentionSlackSeconds = 900;
  */
 const retentionSeconds = accessTokenSecondsMax + retentionSlackSeconds;
 
-/** What is derived from the keys, until the next of them starts or retires. */
+/** Derived from the keys; valid until the next of them starts or retires. */
 interface Snapshot {
   readonly validFrom: number;
   readonly validUntil: number;

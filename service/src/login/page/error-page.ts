@@ -44,7 +44,7 @@ export function renderErrorPage(view: ErrorView): string {
   });
 }
 
-/** What a person can understand and act on, by the code of the problem. */
+/** Texts that a person can understand and act on, by the code of the problem. */
 const hints: ReadonlyMap<string, TextKey> = new Map([
   ["identity_refused", "errorIdentity"],
   ["login_not_found", "noCookieHint"],

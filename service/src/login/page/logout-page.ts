@@ -9,7 +9,7 @@ import type { TextKey } from "./page-texts.ts";
  */
 export interface LogoutView {
   readonly locale: Locale;
-  /** Where the answer goes, with `hidden` and the member `decision` = `logout` | `stay`. */
+  /** Target of the form, which sends `hidden` and `decision` = `logout` | `stay`. */
   readonly action: string;
   readonly hidden: Readonly<Record<string, string>>;
   readonly clientName: string | null;

@@ -125,7 +125,7 @@ function pageOf(ctx: LoginContext, request: FastifyRequest): { retryUrl?: string
   return held === null ? {} : { retryUrl: pagePathOf(loginId) };
 }
 
-/** The same request as a link; nothing for a form that does not fit into one or says who the person is. */
+/** The same request as a link; nothing for a form that does not fit into one, or names the person. */
 function retryOf(request: FastifyRequest): { retryUrl?: string } {
   if (request.method === "GET") return { retryUrl: request.url };
   const form = (request.body ?? {}) as Form;

@@ -3,7 +3,7 @@ import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { escapeHtml, href, type Markup } from "./page-markup.ts";
 import type { LoginView } from "./login-view.ts";
 
-/** What differs between two waiting pages of one client in one language; everything else is rendered once. */
+/** The parts that differ between two waiting pages of one client in one language; everything else is rendered once. */
 export interface PageSlots {
   readonly data: Markup;
   /** Null if no code is shown any more. */

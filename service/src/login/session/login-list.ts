@@ -7,7 +7,7 @@ import { invalidRequest } from "../../platform/http/problems.ts";
 
 /** A login that still holds, as its user sees it: tokens are good or can be refreshed, or a browser is still logged in. */
 export interface LiveLogin {
-  /** Of the family of tokens or, where none is left, of the session; a UUID. */
+  /** Of the token family or, if there is none any more, of the session; a UUID. */
   readonly id: string;
   readonly clientName: string;
   readonly domain?: string;

@@ -23,7 +23,7 @@ export interface AccessTokenClaims {
   readonly cnf?: { readonly jkt: string };
 }
 
-/** What an access token is made from. */
+/** The input of an access token. */
 export interface AccessGrant {
   readonly familyId: string;
   readonly subject: string;

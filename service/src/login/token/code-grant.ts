@@ -12,7 +12,7 @@ import { type AuthorizationCode, codeOf } from "./authorization-code.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
 
-/** What the client presents to redeem a code, after the checks that need no database. */
+/** The input that the client presents to redeem a code, after the checks that need no database. */
 interface Presented {
   readonly code: AuthorizationCode;
   readonly redirectUri: string;

@@ -13,7 +13,7 @@ const originsLifetimeMs = 30_000;
 const rereadMs = 1_000;
 const preflightSeconds = 600;
 
-/** Which origins any client may be called from; preflights name no client (decisions section 2, CORS). */
+/** The origins of all clients, for preflights, which name no client (decisions section 2, CORS). */
 export interface RegisteredOrigins {
   has(origin: string): Promise<boolean>;
 }

@@ -7,7 +7,7 @@ import type { TokenContext } from "../token-context.ts";
 /** How the user proved itself (RFC 8176): by possession of the key in its wallet. */
 const authenticationMethods = ["pop"] as const;
 
-/** What an id token says (OpenID Connect Core section 2). */
+/** The input of an id token (OpenID Connect Core section 2). */
 export interface IdTokenInput {
   readonly client: Client;
   readonly subject: string;
@@ -16,7 +16,7 @@ export interface IdTokenInput {
   readonly acr: string | null;
   readonly authenticatedAt: number | null;
   readonly nonce?: string;
-  /** Of a business login; empty for a person, who has none in the id token. */
+  /** For a login for a business; empty for a person's, whose id token has no `ext`. */
   readonly ext: Readonly<Record<string, unknown>>;
   readonly now: number;
   readonly expiresAt: number;

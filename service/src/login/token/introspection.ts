@@ -16,7 +16,7 @@ import { getValue } from "./token-request.ts";
 import * as store from "./token-store.ts";
 import type { OneTimeValue } from "./used-once-store.ts";
 
-/** What is said about a token (RFC 7662 section 2.2). */
+/** The answer about a token (RFC 7662 section 2.2). */
 export type Introspection =
   | { readonly active: false }
   | {

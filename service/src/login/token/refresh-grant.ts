@@ -9,7 +9,7 @@ import { getValue, refuseReplays, type TokenRequest, type TokenResponse } from "
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
 
-/** What a refresh presents and asks for. */
+/** The input of a refresh. */
 interface Presented {
   readonly token: RefreshToken;
   /** Null: all that was granted. */
@@ -90,7 +90,7 @@ function grantFault(description: string): OAuthProblem {
   return new OAuthProblem("invalid_grant", description);
 }
 
-/** What a check looks at. */
+/** The input of a check. */
 interface Asked {
   readonly family: store.RefreshRow;
   readonly request: TokenRequest;

@@ -8,7 +8,7 @@ export interface RefreshToken {
   readonly text: string;
   readonly familyId: string;
   readonly generation: number;
-  /** What the database keeps of it. */
+  /** Stored in place of the token. */
   readonly sha256: Buffer;
 }
 

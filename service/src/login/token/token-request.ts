@@ -29,7 +29,7 @@ export interface TokenRequest {
   readonly now: number;
 }
 
-/** What the token endpoint answers (RFC 6749 section 5.1). */
+/** The answer of the token endpoint (RFC 6749 section 5.1). */
 export interface TokenResponse {
   readonly access_token: string;
   readonly token_type: "bearer" | "DPoP";

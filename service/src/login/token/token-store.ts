@@ -5,7 +5,7 @@ import type { ClaimSource } from "../business/business-claims.ts";
 import { type SeatAnswer, seatOf } from "../business/business-seat.ts";
 import { columnsOf, type OneTimeValue } from "./used-once-store.ts";
 
-/** What tokens are made from. */
+/** A token family, with all that tokens are made from. */
 export interface FamilyRow extends ClaimSource {
   readonly userAddress: Address | null;
   readonly sessionId: string | null;
@@ -60,7 +60,7 @@ export interface Redemption {
   readonly accessSeconds: number;
   readonly refreshIdleSeconds: number;
   readonly refreshAbsoluteSeconds: number;
-  /** Likewise, of a family of a business. */
+  /** As `refreshAbsoluteSeconds`, for a family of a business. */
   readonly businessAbsoluteSeconds: number;
 }
 

@@ -26,7 +26,7 @@ export interface Userinfo {
 
 type Scheme = "Bearer" | "DPoP";
 
-/** What the checks look at. */
+/** The input of the checks. */
 interface Asked {
   readonly ctx: TokenContext;
   readonly call: UserinfoCall;

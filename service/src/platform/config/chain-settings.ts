@@ -147,7 +147,7 @@ interface ChainChoice {
   readonly signerAddress: Address | null;
 }
 
-/** What is wrong with the choice of signer, in any profile; null if nothing is. */
+/** The fault in the choice of signer, in any profile; null if there is none. */
 export function faultOfSigner(config: ChainChoice): string | null {
   if ((config.signerUrl === null) !== (config.signerAddress === null))
     return "SIGNER_URL and SIGNER_ADDRESS must be set together";
@@ -156,7 +156,7 @@ export function faultOfSigner(config: ChainChoice): string | null {
   return null;
 }
 
-/** What the profile `production` refuses; null if nothing. */
+/** The fault for which the profile `production` refuses the settings; null if there is none. */
 export function faultOfChainInProduction(config: ChainChoice): string | null {
   if (config.chain === "off") return "CHAIN must be on in the profile production";
   if (config.chainRpcUrl === null && !config.embeddedChainAllowed)

@@ -305,7 +305,7 @@ function derived(
   };
 }
 
-/** What is wrong with settings that are right one by one; null if nothing is. */
+/** The fault of settings that are right one by one; null if there is none. */
 function faultOf(config: Config): string | null {
   return (
     faultOfSigner(config) ??

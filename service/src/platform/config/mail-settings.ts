@@ -46,7 +46,7 @@ export const mailSettings = {
 /** Mail settings that are null unless given. */
 export type OptionalMailSetting = "smtpUrl" | "mailFrom";
 
-/** What is wrong with the choice, in any profile; null if nothing is. */
+/** The fault in the choice, in any profile; null if there is none. */
 export function faultOfMail(config: {
   readonly smtpUrl: string | null;
   readonly mailFrom: string | null;

@@ -42,7 +42,7 @@ export function statusOf(
   return startsAt > now ? "next" : "retired";
 }
 
-/** What has to be done so that there is a signing key and a successor. */
+/** The steps that lead to a signing key and a successor. */
 export interface KeyPlan {
   /** This key, already published, must start now. */
   readonly start: string | null;
@@ -84,7 +84,7 @@ export function planRotation<K extends ScheduledKey>(keys: readonly K[], now: nu
   return currentOf(keys, now)?.startsAt === now ? null : nextOf(keys, now);
 }
 
-/** What signs once a key is revoked. */
+/** The key that takes over once one is revoked. */
 export interface Takeover {
   /** Null if no key is left that could take over: a new one has to be made. */
   readonly kid: string | null;

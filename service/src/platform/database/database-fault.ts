@@ -1,4 +1,4 @@
-// What the failure of a statement or a connection means; pure.
+// Judges why a statement or a connection failed; pure.
 import { DatabaseError } from "pg";
 
 /** SQLSTATE of a failed statement, or null when the error is of another kind. */
@@ -89,9 +89,9 @@ export function isUseless(error: unknown): boolean {
   );
 }
 
-/** What Node finds wrong with a certificate. */
+/** Node's codes for faults of a certificate. */
 const certificateCodes = /^(?:CERT_|SELF_SIGNED_|DEPTH_ZERO_SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/;
-/** What the driver says of a server that has none. */
+/** The driver's message if the server has no certificate. */
 const noCertificate = "The server does not support SSL connections";
 
 /** Whether a connection was not made because the server has no certificate, or none that is trusted. */

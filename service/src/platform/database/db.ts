@@ -66,7 +66,7 @@ export function columns(strings: TemplateStringsArray): SharedText {
 interface Prepared {
   readonly name: string;
   readonly text: string;
-  /** What became part of the text: no parameters. */
+  /** Values that became part of the text instead of parameters. */
   readonly shared: ReadonlySet<unknown>;
 }
 
@@ -211,7 +211,7 @@ async function runAgain<T>(connections: number, attempt: () => Promise<T>): Prom
   }
 }
 
-/** What one process has sent to the database. */
+/** How much one process has sent to the database. */
 interface Sent {
   calls: number;
   commits: number;

@@ -8,7 +8,7 @@ import { Problem, type Reason } from "./problems.ts";
 // An import would load the HTTP client of Node too: 60 ms of a start, and 13 MiB.
 const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
-/** What Node's parser finds wrong before there is a request, by the code of its error. */
+/** Reasons by the error code of Node's parser, for faults before there is a request. */
 const reasons: Readonly<Record<string, Reason>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "request_timeout",
   HPE_HEADER_OVERFLOW: "headers_too_large",

@@ -337,7 +337,7 @@ function answerUnknownRoutes(http: Http): void {
   });
 }
 
-/** What a part of a route's path matches. */
+/** The pattern that a part of a route's path matches. */
 function patternOf(part: string): string {
   if (part === "*") return ".*";
   return part.startsWith(":") ? "[^/]+" : RegExp.escape(part);

@@ -154,7 +154,7 @@ async function writeDocument(given: {
   return JSON.stringify(nameTypes(document), asGeneratorsReadIt);
 }
 
-/** What generated clients call the route. */
+/** The name of the route in generated clients. */
 function operationId(method: string, url: string): string {
   const words = url.match(/[a-z0-9]+/gi) ?? [];
   return (

@@ -167,7 +167,7 @@ export interface ProblemOptions {
   message?: string;
   /** Public, machine-readable. */
   details?: Record<string, unknown>;
-  /** For the pages of browsers; the header is among {@link headers}. */
+  /** Whole seconds, for the pages of browsers; the header is among {@link headers}. */
   retryAfterSeconds?: number;
   headers?: Record<string, string>;
 }

@@ -18,7 +18,7 @@ function oauthErrorBody(description: string): TObject {
   return Type.Object(members, { title: "OAuthError", description });
 }
 
-/** What any route with a JSON body may answer in addition to its own refusals. */
+/** Refusals that any route with a JSON body may give beside its own. */
 export const bodyReasons = [
   "invalid_request",
   "malformed_request",
@@ -26,7 +26,7 @@ export const bodyReasons = [
   "unsupported_media_type",
 ] as const satisfies readonly Reason[];
 
-/** What any route behind a key, a client domain's or an issuer's, may answer in addition. */
+/** Refusals that any route behind a key, of a client domain or an issuer, may give beside its own. */
 export const keyReasons = [
   "apikey_missing",
   "apikey_invalid",

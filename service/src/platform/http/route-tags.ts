@@ -1,6 +1,4 @@
-/**
- * What the tags of routes stand for, in the order of the reference. Names of pages in backticks are of `docs/reference/`.
- */
+/** The tags of routes, in the order of the reference. Names of pages in backticks are of `docs/reference/`. */
 export const routeTags: Readonly<Record<string, { title: string; description: string }>> = {
   login: {
     title: "Login",

@@ -21,7 +21,9 @@ function formOf(pattern: string, words: string, bounds?: Bounds) {
     Type.String({ pattern, ...options });
 }
 
-/** What a refusal says that a text of this pattern must be; undefined for a pattern that was not made here. */
+/**
+ * The words of a refusal for a text that does not match this pattern; undefined for a pattern that was not made here.
+ */
 export function sayPattern(pattern: unknown): string | undefined {
   return typeof pattern === "string" ? wordsOfPattern.get(pattern) : undefined;
 }
@@ -40,7 +42,7 @@ export const wholeNumber = formOf("^[0-9]{1,9}$", "must be a whole number", {
   minimum: 0,
   maximum: 999_999_999,
 });
-/** The same, but from one on. */
+/** As {@link wholeNumber}, but from one on. */
 export const wholeFromOne = formOf("^[1-9][0-9]{0,8}$", "must be a whole number from 1 on", {
   minimum: 1,
   maximum: 999_999_999,

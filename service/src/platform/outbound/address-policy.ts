@@ -3,7 +3,7 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import type { Config, Profile } from "../config/config.ts";
 
-/** What decides which URLs are refused. */
+/** The facts that decide which URLs are refused. */
 export interface AddressPolicy {
   readonly profile: Profile;
   /**
@@ -153,7 +153,7 @@ const specialIpv4 = blocks("ipv4", [
  */
 const globalIpv6 = blocks("ipv6", ["2000::/3"]);
 
-/** What the IANA IPv6 special-purpose registry excludes from 2000::/3. */
+/** The parts of 2000::/3 that the IANA IPv6 special-purpose registry excludes. */
 const specialIpv6 = blocks("ipv6", [
   "2001::/23", // protocol assignments: Teredo, benchmarking, AMT, AS112, ORCHID, drones
   "2001:db8::/32", // documentation

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type * as Undici from "undici";
 import { dropInterimAnswers } from "./interim-answers.ts";
 
-/** For all answers before the last one, and for everything that is neither a header nor the body. */
+/** Allowance for interim answers, and for everything that is neither a header nor the body. */
 const slackBytes = 16 * 1024;
 /** A byte that is sent as a chunk of its own takes six bytes; senders of whole chunks stay far below this. */
 const bytesOfBodyByte = 8;
@@ -50,7 +50,7 @@ function boundAnswers(socket: Socket, bytesMax: number, makeError: () => Error):
       readBefore = socket.bytesRead - socket.readableLength;
     }
     if (socket.bytesRead - readBefore <= bytesMax) return;
-    // What has arrived is read first, so that the caller learns how the answer began.
+    // The bytes that have arrived are read first, so that the caller learns how the answer began.
     queueMicrotask(() => socket.destroy(makeError()));
   });
 }

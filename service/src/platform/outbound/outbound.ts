@@ -78,7 +78,7 @@ interface OutboundOptions extends AddressPolicy {
 
 const responseBytesLimit = 8 * 1024 * 1024;
 const headerBytesMax = 16 * 1024;
-/** For how long an idle connection is kept; shorter if the peer says so. */
+/** How long an idle connection is kept; shorter if the peer says so. */
 const keptMs = 10_000;
 /** All addresses are checked, but a name with hundreds of addresses does not get hundreds of connections. */
 const addressesTriedMax = 8;
@@ -153,7 +153,7 @@ function checkRequest(request: OutboundRequest): void {
 
 type WatchedRequest = OutboundRequest & { onHead: (head: AnswerHead) => void };
 
-/** What requests are made with. */
+/** The means of a request. */
 type Means = OutboundOptions & { kept: KeptConnections; undici: typeof Undici };
 
 /** Where a request goes: only to these addresses, all of them checked. */

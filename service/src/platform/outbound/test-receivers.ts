@@ -105,7 +105,7 @@ export async function openReceiver(t: TestContext, listener: RequestListener) {
     requests.push(request);
     listener(request, response);
   });
-  // Left to itself it closes what is idle for 5 s, and says so to whoever could use it again.
+  // By default it closes connections that are idle for 5 s, and announces that to clients.
   server.keepAliveTimeout = 0;
   const { port, sockets } = await listen(t, server);
   return { url: `https://hooks.example.com:${port}/in`, port, sockets, requests };
@@ -121,7 +121,7 @@ export async function openRaw(t: TestContext, answer: (socket: Socket) => void) 
 /** Far longer than anything here takes on a busy machine, and short enough to wait for. */
 const endsWithinMs = 20_000;
 
-/** Answers as the work does; of what hangs it says which it was. */
+/** Settles as the work does; if the work hangs, fails by naming it. */
 export async function ending<T>(what: string, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`it never ended: ${what}`)), endsWithinMs);
@@ -130,7 +130,7 @@ export async function ending<T>(what: string, work: Promise<T>): Promise<T> {
 
 export const failed = (reason: string) => ({ kind: "failed", reason });
 
-/** A failure without what had arrived of an answer. */
+/** A failure without the beginning of its answer. */
 export function withoutHead(result: OutboundResult): OutboundResult {
   if (result.kind === "answered") return result;
   const { head: _, ...rest } = result;

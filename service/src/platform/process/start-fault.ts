@@ -16,9 +16,12 @@ const foreseenNames = new Set(
 const systemCodes = /^E[A-Z0-9]+$/;
 /** Codes of a PostgreSQL that refuses the connection, or whose user owns nothing here. */
 const refusalCodes = /^(?:(?:08|28|3D|53)[0-9A-Z]{3}|57P[0-9]{2}|42501)$/;
-/** Codes of a prepared statement that exists already, or no more: another connection of the pooler has it. */
+/**
+ * Codes of a prepared statement that exists already, or does not exist any more: a pooler gave the connection another
+ * session.
+ */
 const pooledCodes = new Set(["42P05", "26000"]);
-/** Codes of what was not done in time, mostly because another session holds the rows. */
+/** Codes of statements that took too long, mostly because another session holds the rows. */
 const busyCodes = new Set(["40P01", "55P03", "57014"]);
 
 /** The original fault: if closing what was opened failed as well, `using` throws an error that names neither. */
