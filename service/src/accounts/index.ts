@@ -56,12 +56,12 @@ export { accountJobs } from "./jobs.ts";
 export { openRowCache } from "./row-cache.ts";
 export {
   type AccountsContext,
-  accountRoutes,
   apiKeyOf,
   limitOfKey,
   refuseKeyInUrl,
   requireApiKey,
-} from "./routes.ts";
+} from "./api-key-guard.ts";
+export { accountRoutes } from "./routes.ts";
 export { readRequester, type Requester, verifiedDomainOf } from "./requester.ts";
 export { openUseRecord } from "./use-record.ts";
 export { reportTies } from "./user-report-store.ts";
