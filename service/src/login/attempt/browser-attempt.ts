@@ -4,7 +4,7 @@ import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { type Attempt, restartsMax } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
-import { type BrowserCall, newAttempt } from "../authorization/authorize.ts";
+import { type BrowserCall, newAttempt } from "./new-attempt.ts";
 import {
   attemptSecretHash,
   restartedAttemptCookie,

@@ -4,7 +4,7 @@ import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { makeCode } from "../token/authorization-code.ts";
 import { type Channel, codeLocation, isTimeOver, pagePathOf } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
-import type { BrowserCall } from "../authorization/authorize.ts";
+import type { BrowserCall } from "./new-attempt.ts";
 import { getBrowserAttempt } from "./browser-attempt.ts";
 import {
   attemptSecretHash,

@@ -12,7 +12,7 @@ import {
 } from "./approve.ts";
 import { connectionOf, isTimeOver } from "./attempt.ts";
 import * as store from "./attempt-store.ts";
-import type { BrowserCall } from "../authorization/authorize.ts";
+import type { BrowserCall } from "./new-attempt.ts";
 import { getBrowserAttempt, isStartedBy } from "./browser-attempt.ts";
 import { refuseUnfit } from "./claim.ts";
 import { getClient, readAttempt } from "./read-attempt.ts";

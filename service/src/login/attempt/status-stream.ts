@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
 import { invalidRequest } from "../../platform/http/problems.ts";
-import type { BrowserCall } from "../authorization/authorize.ts";
+import type { BrowserCall } from "./new-attempt.ts";
 import { getBrowserAttempt } from "./browser-attempt.ts";
 import type { LoginContext } from "../login-context.ts";
 import type { LoginFeed } from "./login-feed.ts";

@@ -1,5 +1,4 @@
 import type { Client } from "../../accounts/index.ts";
-import type { Random } from "../../platform/context.ts";
 import type { Form } from "../../platform/http/http-input.ts";
 import { oauthProblemOf } from "../../platform/http/http-errors.ts";
 import { randomId } from "../../platform/ids.ts";
@@ -11,24 +10,15 @@ import { makeCode } from "../token/authorization-code.ts";
 import { type Attempt, codeLocation, errorLocation } from "../attempt/attempt.ts";
 import * as store from "../attempt/attempt-store.ts";
 import { lengthMaxOf } from "./authorization-parameters.ts";
-import { attemptCookies, sessionSecretHash } from "../attempt/browser-cookies.ts";
+import { sessionSecretHash } from "../attempt/browser-cookies.ts";
 import { type AuthorizationRequest, getOnce, firstValueOf } from "./authorization-request.ts";
-import { businessLoginSeconds } from "../business/business-login.ts";
+import { blankAttempt, type BrowserCall, newAttempt } from "../attempt/new-attempt.ts";
 import type { LoginContext } from "../login-context.ts";
 import { beginOnce, findPushedRequest, pushedIdOf, refusePushed } from "./pushed-request.ts";
 import { type FoundSession, findSession } from "../session/session-store.ts";
 import { judgeRequest } from "./judged-request.ts";
 import { isBusinessScope, withoutRefresh } from "./scope.ts";
 import { limitClient } from "./start-limits.ts";
-
-/** The parts of a browser's call that matter to a login. */
-export interface BrowserCall {
-  readonly cookieHeader: string | undefined;
-  /** The address it calls from, seen through the trusted proxies. */
-  readonly address: string;
-  /** The network of that address, see `networkOf`. */
-  readonly network: string;
-}
 
 export type AuthorizeOutcome =
   | {
@@ -47,9 +37,6 @@ interface Redirect {
   /** An unexpected failure of ours, for the log. */
   readonly failure?: unknown;
 }
-
-/** How long an attempt's cookie outlives the time in which its code can be fetched. */
-const cookieSlackSeconds = 600;
 
 /**
  * Judges an authorization request and answers it: with a QR page, from the browser's session, or with an error at the
@@ -249,64 +236,4 @@ async function startAttempt(
   });
   ctx.recent.put(attempt);
   return { kind: "page", attempt, client, cookies: fresh.cookies };
-}
-
-const blankAttempt = {
-  status: "waiting",
-  failure: null,
-  isStatic: false,
-  isContested: false,
-  channel: null,
-  sessionText: null,
-  connection: null,
-  claimedBy: null,
-  claimSha256: null,
-  digits: null,
-  requestObject: null,
-  acr: null,
-  business: null,
-  gatheringSince: null,
-} as const satisfies Partial<Attempt>;
-
-interface Restart {
-  readonly replacedId?: string;
-  readonly random?: Pick<Random, "bytes">;
-}
-
-type Fresh = Pick<Attempt, "id" | "browserSha256" | "browserNetwork" | "createdAt" | "expiresAt">;
-
-/**
- * Id, browser secret and lifetime of a new attempt; the secret leaves only in the cookie.
- *
- * @param asked.replacedId the login that it is the restart of, whose cookie the caller ends
- * @param asked.random where id and secret come from
- */
-export function newAttempt(
-  ctx: LoginContext,
-  browser: BrowserCall,
-  { scope, replacedId, random = ctx.random }: Pick<AuthorizationRequest, "scope"> & Restart,
-): { attempt: Fresh; cookies: string[] } {
-  const now = ctx.clock.now();
-  const loginId = randomId(random, 16);
-  const secret = random.bytes(32).toString("base64url");
-  const lifetimeSeconds = isBusinessScope(scope)
-    ? businessLoginSeconds
-    : ctx.config.loginLifetimeSeconds;
-  return {
-    attempt: {
-      id: loginId,
-      browserSha256: sha256(secret),
-      browserNetwork: browser.network,
-      createdAt: now,
-      expiresAt: now + lifetimeSeconds,
-    },
-    cookies: attemptCookies(ctx.config, browser.cookieHeader, {
-      loginId,
-      secret,
-      createdAt: now,
-      // An approval in the last second extends the attempt by the lifetime of another page.
-      lifetimeSeconds: lifetimeSeconds + ctx.config.loginLifetimeSeconds + cookieSlackSeconds,
-      ...(replacedId === undefined ? {} : { replacedId }),
-    }),
-  };
 }

@@ -9,7 +9,7 @@ import { type Attempt, pagePathOf } from "../attempt/attempt.ts";
 import { attemptSecretHash } from "../attempt/browser-cookies.ts";
 import { getAttempt } from "../attempt/read-attempt.ts";
 import { firstValueOf } from "../authorization/authorization-request.ts";
-import type { BrowserCall } from "../authorization/authorize.ts";
+import type { BrowserCall } from "../attempt/new-attempt.ts";
 import { isPersonal, urlOf } from "../authorization/request-url.ts";
 import type { LoginContext } from "../login-context.ts";
 import { sendPage } from "./gzip.ts";

@@ -3,7 +3,7 @@ import type { Form } from "../../platform/http/http-input.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import type { Attempt } from "../attempt/attempt.ts";
 import { firstValueOf } from "../authorization/authorization-request.ts";
-import type { BrowserCall } from "../authorization/authorize.ts";
+import type { BrowserCall } from "../attempt/new-attempt.ts";
 import { getBrowserAttempt } from "../attempt/browser-attempt.ts";
 import { heldLoginIds } from "../attempt/browser-cookies.ts";
 import type { LoginContext } from "../login-context.ts";
