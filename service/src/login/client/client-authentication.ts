@@ -1,5 +1,5 @@
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http/http-input.ts";
+import { type Form, valueOf } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import {
   type Disproved,
@@ -89,12 +89,6 @@ export async function spendAssertion(
 /** The assertion was good but has been seen before. */
 export function refuseReplayedAssertion(): never {
   throw new OAuthProblem("invalid_client", "this client assertion was used before");
-}
-
-/** One value of a form by name; an empty or repeated one counts as absent (RFC 6749 section 3.1). */
-export function valueOf(form: Form, name: string): string | undefined {
-  const value = form[name];
-  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /**

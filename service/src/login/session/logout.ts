@@ -1,11 +1,10 @@
 import type { Address } from "@svc/protocol";
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http/http-input.ts";
+import { type Form, valueOf } from "../../platform/http/http-input.ts";
 import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { withQuery } from "../attempt/attempt.ts";
 import { sessionSecretHash } from "../attempt/browser-cookies.ts";
-import { valueOf } from "../client/client-authentication.ts";
 import { type IdTokenHint, readIdTokenHint } from "../authorization/id-token-hint.ts";
 import * as store from "./session-store.ts";
 import { endSession } from "./session-end.ts";

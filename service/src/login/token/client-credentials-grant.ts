@@ -1,8 +1,8 @@
 import { uuidv7 } from "../../platform/ids.ts";
+import { valueOf } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { signAccessToken } from "./access-token.ts";
 import { resolveAudience } from "../authorization/audience.ts";
-import { valueOf } from "../client/client-authentication.ts";
 import type { TokenContext } from "../token-context.ts";
 import { refuseReplays, type TokenRequest, type TokenResponse } from "./token-request.ts";
 import * as store from "./token-store.ts";

@@ -1,9 +1,9 @@
 import type { Client } from "../../accounts/index.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { uuidv7 } from "../../platform/ids.ts";
+import { valueOf } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
-import { valueOf } from "../client/client-authentication.ts";
 import { businessFamilySeconds } from "../business/business-login.ts";
 import { makeRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";

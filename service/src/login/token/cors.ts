@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http/http-input.ts";
+import { type Form, valueOf } from "../../platform/http/http-input.ts";
 import type { Http } from "../../platform/http/http.ts";
-import { clientIdOfBasic, valueOf } from "../client/client-authentication.ts";
+import { clientIdOfBasic } from "../client/client-authentication.ts";
 import { listOrigins } from "./origin-store.ts";
 import type { TokenContext } from "../token-context.ts";
 import { userinfoPath } from "./userinfo.ts";

@@ -1,7 +1,7 @@
 import { databaseNowMs } from "../../platform/clock.ts";
+import { valueOf } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/audience.ts";
-import { valueOf } from "../client/client-authentication.ts";
 import { judgeRefreshUse } from "./refresh-reuse.ts";
 import { makeRefreshToken, parseRefreshToken, type RefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";

@@ -1,11 +1,10 @@
 import type { Client } from "../../accounts/index.ts";
-import type { Form } from "../../platform/http/http-input.ts";
+import { type Form, valueOf } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import {
   authenticateClient,
   type ClientCall,
   refuseReplayedAssertion,
-  valueOf,
 } from "../client/client-authentication.ts";
 import { checkDpopProof, refuseReplayedProof } from "./dpop.ts";
 import type { TokenContext } from "../token-context.ts";

@@ -1,9 +1,8 @@
 import { addressOfSubject } from "@svc/protocol";
-import type { Form } from "../../platform/http/http-input.ts";
+import { type Form, valueOf } from "../../platform/http/http-input.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { type AccessTokenClaims, familyOf, readAccessToken } from "./access-token.ts";
 import { extOf } from "../business/business-claims.ts";
-import { valueOf } from "../client/client-authentication.ts";
 import { readLiveClaims } from "./live-claims.ts";
 import { checkDpopProof, type DpopProof, type ProvedCall } from "./dpop.ts";
 import type { TokenContext } from "../token-context.ts";

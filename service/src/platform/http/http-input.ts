@@ -19,6 +19,12 @@ export function refuseCoding(contentEncoding: string | undefined): void {
 /** Values by name; a name that was given more than once holds a list, which only the routes that allow it accept. */
 export type Form = Readonly<Record<string, string | string[]>>;
 
+/** One value of a form by name; an empty or repeated one counts as absent (RFC 6749 section 3.1). */
+export function valueOf(form: Form, name: string): string | undefined {
+  const value = form[name];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
 const depthMax = 32;
 /** More than the names that `verified` may be asked for at once. */
 const parametersMax = 200;
