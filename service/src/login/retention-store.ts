@@ -2,7 +2,9 @@ import { type Queryable, sql } from "../platform/database/db.ts";
 
 /**
  * Removes at most `limit` attempts created before `before`, Unix seconds; live token families hold their own copy of
- * what they need. @returns how many were removed
+ * what they need.
+ *
+ * @returns how many were removed
  */
 export async function purgeAttempts(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`

@@ -221,7 +221,9 @@ test("a job that fails again and again is logged at once, then once a minute, an
 });
 
 /**
- * Freezes the time of this process. @returns what lets it pass, one millisecond after the other unless told otherwise
+ * Freezes the time of this process.
+ *
+ * @returns what lets it pass, one millisecond after the other unless told otherwise
  */
 function holdTime(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });

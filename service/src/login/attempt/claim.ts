@@ -72,8 +72,9 @@ export function isStaticCodeOver(
 }
 
 /**
- * Judges the session of the link that the wallet read: a QR code's, or the login's id on the same device. @throws
- * {Problem} login_not_found
+ * Judges the session of the link that the wallet read: a QR code's, or the login's id on the same device.
+ *
+ * @throws {Problem} login_not_found
  */
 function judgeInput(ctx: LoginContext, input: ClaimInput): "rolling" | "static" | "stale" {
   const { loginId, session } = input;

@@ -16,7 +16,9 @@ export async function endAttempt(
 }
 
 /**
- * As {@link endAttempt}, but an approved attempt stays as well, since its wallet was told so. @returns whether it ended
+ * As {@link endAttempt}, but an approved attempt stays as well, since its wallet was told so.
+ *
+ * @returns whether it ended
  */
 export async function endUndecided(
   ctx: LoginContext,

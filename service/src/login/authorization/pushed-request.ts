@@ -49,7 +49,9 @@ export async function pushRequest(
 }
 
 /**
- * A DPoP proof sent along binds the code to its key, as `dpop_jkt` does (RFC 9449 section 10.1). @throws {OAuthProblem}
+ * A DPoP proof sent along binds the code to its key, as `dpop_jkt` does (RFC 9449 section 10.1).
+ *
+ * @throws {OAuthProblem}
  */
 async function bindToProof(
   ctx: LoginContext,

@@ -133,8 +133,9 @@ async function listApplied(db: Queryable): Promise<store.AppliedMigration[]> {
 }
 
 /**
- * For a caller that must not migrate. @throws if {@link migrate} would run something, and {@link OtherVersion} as it
- * does
+ * For a caller that must not migrate.
+ *
+ * @throws if {@link migrate} would run something, and {@link OtherVersion} as it does
  */
 export async function refusePending(db: Queryable): Promise<void> {
   if ((await listPending(db)).length > 0)

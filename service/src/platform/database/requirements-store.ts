@@ -22,8 +22,9 @@ export async function findFitness(
 }
 
 /**
- * Takes a lock until the session ends. @returns false if another session has it; true also if this one has it already
+ * Takes a lock until the session ends.
  *
+ * @returns false if another session has it; true also if this one has it already
  * @param key an integer of 8 bytes
  */
 export async function takeSessionLock(db: Queryable, key: string): Promise<boolean> {
