@@ -21,13 +21,9 @@ import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
-import {
-  EmbeddedPostgresInUse,
-  findEmbeddedPostgres,
-  isRoutine,
-  startEmbeddedPostgres,
-} from "./embedded-postgres.ts";
+import { findEmbeddedPostgres, isRoutine, startEmbeddedPostgres } from "./embedded-postgres.ts";
 import type { EmbeddedPostgres } from "./embedded-postgres.ts";
+import { EmbeddedPostgresInUse } from "./embedded-postgres-server.ts";
 import { clusterParent } from "../../../../test/cluster-parent.ts";
 
 const isRoot = process.getuid?.() === 0;

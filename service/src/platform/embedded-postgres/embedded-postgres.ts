@@ -1,9 +1,7 @@
-import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { promisify } from "node:util";
 import { Client } from "pg";
 import { startBoundProcess } from "../process/bound-process.ts";
 import type { BoundProcess } from "../process/bound-process.ts";
@@ -14,7 +12,19 @@ import * as files from "./embedded-postgres-files.ts";
 import type { Home } from "./embedded-postgres-files.ts";
 import { hasOtherSessions } from "./embedded-postgres-store.ts";
 import { keepTrying } from "./keep-trying.ts";
-import { openStartPatience } from "./start-patience.ts";
+import {
+  type Connection,
+  connectionTo,
+  retryEveryMs,
+  tryConnection,
+  user,
+} from "./embedded-postgres-connection.ts";
+import {
+  EmbeddedPostgresInUse,
+  type Plan,
+  startServer,
+  waitForOrphan,
+} from "./embedded-postgres-server.ts";
 
 /**
  * Whether a line of the server's log is about its own starts and stops. A stop also ends connections that the pool has
@@ -29,80 +39,17 @@ export function isRoutine(line: string): boolean {
 
 /** A running embedded PostgreSQL server; closing stops it (fast shutdown). */
 export interface EmbeddedPostgres extends AsyncDisposable {
-  /** For `pg`: `host` is the directory of the Unix socket. The user is a superuser. */
-  readonly connection: {
-    readonly host: string;
-    readonly port: number;
-    readonly user: string;
-    readonly password: string;
-    readonly database: string;
-    /**
-     * Explicit, because the driver would otherwise read `PGSSLMODE` and the like, which are meant for another server.
-     */
-    readonly ssl: false;
-    readonly sslnegotiation: "postgres";
-    /** An empty text would count as not given. */
-    readonly options: string;
-  };
+  readonly connection: Connection;
   /** Ends all sessions and stops the server; settles when it is gone, after 20 s at the latest. */
   close(): Promise<void>;
 }
 
-type Connection = EmbeddedPostgres["connection"];
-
-function connectionTo(host: string, password: string): Connection {
-  const place = { host, port: files.socketPort, user, password, database: "postgres" };
-  return { ...place, ssl: false, sslnegotiation: "postgres", options: "-c timezone=UTC" };
-}
-
-/** Another live process runs the server of this directory, and was left alone. */
-export class EmbeddedPostgresInUse extends Error {
-  constructor(directory: string) {
-    super(
-      `another process already runs the database in ${directory}; stop it first, or choose another DATA_DIR`,
-    );
-    this.name = "EmbeddedPostgresInUse";
-  }
-}
-
-const user = "svc";
-const retryEveryMs = 50;
 const lockTriesMax = 10;
 const restartEveryMs = 1_000;
 /** Each attempt takes as long as all attempts for the lock together. */
 const shareTriesMax = 60;
 /** How long a shared server stays for the sessions of others: longer than a verb takes. */
 const othersTriesMax = 1200;
-/** How long a start waits for a server whose process was killed, to finish its shutdown. */
-const orphanTriesMax = 400;
-
-/** Marks the servers started here in the list of processes. */
-const marker = "cluster_name=svc-embedded";
-
-/** For a small machine, without giving up durability: whatever was acknowledged survives a crash. */
-const settings = [
-  marker,
-  "listen_addresses=",
-  `port=${files.socketPort}`,
-  "unix_socket_permissions=0700",
-  "fsync=on",
-  "synchronous_commit=on",
-  "full_page_writes=on",
-  "max_connections=100",
-  "shared_buffers=128MB",
-  "io_method=sync",
-  "max_logical_replication_workers=0",
-  "jit=off",
-  "timezone=UTC",
-  // Errors of statements belong to the caller. DETAIL lines and statement texts would put personal data into the log.
-  "log_min_messages=warning",
-  "log_min_error_statement=panic",
-  "log_error_verbosity=terse",
-  "log_line_prefix=",
-  "log_checkpoints=off",
-  "logging_collector=off",
-  "log_destination=stderr",
-];
 
 /**
  * Starts the PostgreSQL server kept under `directory`, and creates it at the first start (0.7 s, later starts 0.1 s).
@@ -355,131 +302,4 @@ async function runInitdb(command: string[], home: Home): Promise<void> {
     throw new files.EmbeddedPostgresFault(
       `initdb failed with status ${status}: ${output.slice(-10).join("; ")}`,
     );
-}
-
-interface Plan {
-  readonly home: Home;
-  readonly connection: Connection;
-  readonly binaries: string;
-  readonly stalePid: number | null;
-  readonly chosen: readonly string[];
-  /** Ends a start that is under way, which after a crash may take minutes. */
-  readonly over?: AbortSignal;
-}
-
-async function startServer(plan: Plan, log: (line: string) => void): Promise<BoundProcess> {
-  for (let tries = 0; tries < orphanTriesMax; tries += 1) {
-    const outcome = await tryStart(plan, log);
-    if (!("refused" in outcome)) return outcome;
-    // Sessions of a server that was killed end by themselves, a moment later.
-    if (!/pre-existing shared memory block/.test(outcome.refused))
-      throw new files.EmbeddedPostgresFault(`PostgreSQL did not start: ${outcome.refused}`);
-    await delay(retryEveryMs);
-  }
-  throw new files.EmbeddedPostgresFault(
-    `sessions of a killed PostgreSQL still use ${plan.home.data}`,
-  );
-}
-
-async function tryStart(
-  plan: Plan,
-  log: (line: string) => void,
-): Promise<BoundProcess | { refused: string }> {
-  const ready = Promise.withResolvers<"ready">();
-  using patience = openStartPatience(plan.over);
-  const lines: string[] = [];
-  // The value is a list whose entries may be quoted; a path may hold a comma.
-  const socket = `unix_socket_directories="${plan.connection.host.replaceAll('"', '""')}"`;
-  const command = [join(plan.binaries, "postgres"), "-D", plan.home.data];
-  const server = startBoundProcess(
-    [...command, ...[...settings, ...plan.chosen, socket].flatMap((each) => ["-c", each])],
-    {
-      account: plan.home.account,
-      // pg_ctl's own way to say which process id in a lock file is not a server: postgres still checks shared memory.
-      ...(plan.stalePid === null
-        ? {}
-        : { environment: { PG_GRANDPARENT_PID: String(plan.stalePid) } }),
-      log(line) {
-        log(line);
-        patience.hear(line);
-        if (lines.length < 20) lines.push(line);
-        if (line.includes("database system is ready to accept connections")) ready.resolve("ready");
-      },
-    },
-  );
-  try {
-    const outcome = await Promise.race([ready.promise, server.exited, patience.late]);
-    if (outcome === "ready" && (await tryConnection(plan.connection)) === "ready") return server;
-    if (typeof outcome === "string") await server.stop();
-    return { refused: `${outcome}: ${lines.join("; ")}` };
-  } catch (error) {
-    await server.stop().catch(() => undefined);
-    throw error;
-  }
-}
-
-const absentCodes = new Set(["ENOENT", "ENOTDIR", "ECONNREFUSED"]);
-
-/** cannot_connect_now, admin_shutdown, and connections that a stopping server drops. */
-const busyCodes = new Set(["57P03", "57P01", "ECONNRESET", "EPIPE"]);
-
-/** `busy`: it is about to start or stop. @throws Error when it answers and refuses for another reason. */
-async function tryConnection(connection: Connection): Promise<"ready" | "busy" | "absent"> {
-  const client = new Client({ ...connection, connectionTimeoutMillis: 10_000 });
-  client.on("error", () => undefined);
-  try {
-    await client.connect();
-    await client.end();
-    return "ready";
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "none";
-    if (absentCodes.has(code)) return "absent";
-    if (
-      busyCodes.has(code) ||
-      (error instanceof Error && error.message.startsWith("Connection terminated"))
-    )
-      return "busy";
-    throw error;
-  }
-}
-
-/**
- * Waits until the server of a killed process is gone: its shell is stopping it. If the shell was killed too, it is told
- * to stop here. Returns the process id in the lock file if it is not that of a server (after a crash, or because the id
- * has been reused).
- *
- * @throws {EmbeddedPostgresInUse} when the server on these data was started by other means
- */
-async function waitForOrphan(home: Home, directory: string): Promise<number | null> {
-  const pid = await files.findServerPid(home.data);
-  if (pid === null) return null;
-  for (let tries = 0; tries < orphanTriesMax; tries += 1) {
-    const command = await commandOf(pid);
-    if (!command.includes(home.data)) return pid;
-    if (!command.includes(marker)) throw new EmbeddedPostgresInUse(directory);
-    if (tries === 0) signal(pid, "SIGINT");
-    if (tries === orphanTriesMax / 2) signal(pid, "SIGQUIT");
-    await delay(retryEveryMs);
-  }
-  throw new files.EmbeddedPostgresFault(
-    `PostgreSQL (process ${pid}) does not stop; end it by hand`,
-  );
-}
-
-/** The command line of a process; empty when there is none. */
-async function commandOf(pid: number): Promise<string> {
-  try {
-    if (process.platform === "linux") return await readFile(`/proc/${pid}/cmdline`, "utf8");
-    return (await promisify(execFile)("ps", ["-ww", "-o", "command=", "-p", String(pid)])).stdout;
-  } catch {
-    return "";
-  }
-}
-
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // Already gone.
-  }
 }
