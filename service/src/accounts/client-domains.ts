@@ -168,7 +168,7 @@ export async function proveDomain(ctx: Ctx, id: string, actor: string): Promise<
       });
     return recordCheck(ctx, tx, { domain, found, leaseId: null });
   });
-  warnOf(ctx, domain, news);
+  logNews(ctx, domain, news);
   if (found !== null) return found;
   const { txtName, url, content } = proofOf(domain);
   throw new Problem("proof_missing", {
@@ -203,7 +203,7 @@ const leaseSeconds = 60;
 async function recheck(ctx: Ctx, domain: ClientDomain, leaseId: string): Promise<void> {
   const { found } = await lookForProof(ctx, domain);
   const check = { domain, found, leaseId };
-  warnOf(ctx, domain, await ctx.db.transaction(async (tx) => recordCheck(ctx, tx, check)));
+  logNews(ctx, domain, await ctx.db.transaction(async (tx) => recordCheck(ctx, tx, check)));
 }
 
 /** What a check may reveal, by its name in the audit trail, with the warning for the operator. */
@@ -216,7 +216,7 @@ const warnings = {
 
 type News = keyof typeof warnings;
 
-function warnOf({ log }: Ctx, { id }: ClientDomain, news: readonly News[]): void {
+function logNews({ log }: Ctx, { id }: ClientDomain, news: readonly News[]): void {
   for (const each of news) {
     const line = warnings[each];
     if (line !== null) log.warn({ clientDomainId: id }, line);

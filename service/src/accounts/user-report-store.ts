@@ -13,6 +13,7 @@ export interface TieReport {
   }[];
 }
 
+/** @param limit the most entries of each list */
 export async function reportTies(db: Queryable, user: Address, limit: number): Promise<TieReport> {
   return {
     knownTo: await db.query(sql`

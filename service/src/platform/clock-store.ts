@@ -5,7 +5,10 @@ export async function readOffsetSeconds(db: Queryable): Promise<number> {
   return row?.offset_seconds ?? 0;
 }
 
-/** @param payload of the notification that tells every process */
+/**
+ * @param payload of the notification that tells every process
+ * @returns the new offset
+ */
 export async function addOffsetSeconds(
   db: Queryable,
   seconds: number,
@@ -17,6 +20,7 @@ export async function addOffsetSeconds(
   return row?.offset_seconds ?? 0;
 }
 
+/** Unix milliseconds, with fraction, by the database's clock at this moment. */
 export async function readDatabaseMs(db: Queryable): Promise<number> {
   const [row] = await db.query<{ ms: number }>(
     sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`,

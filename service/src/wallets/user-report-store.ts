@@ -13,6 +13,7 @@ export interface WalletReport {
   readonly hints: readonly { readonly subject: string; readonly createdAt: number }[];
 }
 
+/** @param limit the most entries of each list */
 export async function reportWallets(
   db: Queryable,
   user: Address,

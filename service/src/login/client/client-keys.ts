@@ -42,6 +42,7 @@ interface Cache {
   readonly sources: Map<string, Source>;
 }
 
+/** By the outbound client, since a process has one of it, and many copies of its context. */
 const caches = new WeakMap<TokenContext["outbound"], Cache>();
 
 function cacheOf(ctx: TokenContext): Cache {

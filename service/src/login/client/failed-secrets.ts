@@ -8,7 +8,7 @@ const blockedMax = 10_000;
 
 /**
  * Unix milliseconds until when a pair of client and network is blocked, as far as this process knows from its own
- * calls.
+ * calls. By the limiter, since a process has one of it, and many copies of its context.
  */
 const blockedByLimiter = new WeakMap<TokenContext["limits"], Map<string, number>>();
 

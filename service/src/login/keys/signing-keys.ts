@@ -139,6 +139,7 @@ export const signingKeyColumn: SealedColumn = {
   column: "private_sealed",
 };
 
+/** Makes a key that signs from `startsAt` on, Unix seconds, with its private part sealed; stores nothing. */
 export async function makeKey(
   ctx: KeyContext,
   purpose: KeyPurpose,

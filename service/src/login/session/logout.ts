@@ -111,11 +111,11 @@ function finish(
   return { kind: "done", location, cookieEnded };
 }
 
-const names = ["client_id", "post_logout_redirect_uri", "state", "ui_locales"] as const;
+const carriedNames = ["client_id", "post_logout_redirect_uri", "state", "ui_locales"] as const;
 
 /** The parameters for the next step. The hint is left out, since it would end up in an address. */
 function parametersOf(form: Form): Record<string, string> {
-  const entries = names.map((name) => [name, valueOf(form, name)] as const);
+  const entries = carriedNames.map((name) => [name, valueOf(form, name)] as const);
   const given = entries.filter(([, value]) => value !== undefined);
   return Object.fromEntries(given) as Record<string, string>;
 }

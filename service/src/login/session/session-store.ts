@@ -20,6 +20,7 @@ export interface SessionLookup {
   readonly clientId: string;
 }
 
+/** The session behind a cookie, unless it has ended, was idle for too long, or is too old. */
 export async function findSession(
   db: Queryable,
   lookup: SessionLookup,

@@ -73,21 +73,21 @@ export function allowClientOrigins(
 ): void {
   const isOpen = ({ method, routeOptions }: FastifyRequest): boolean =>
     method !== "OPTIONS" && paths.includes(routeOptions.url ?? "");
-  const ofClients = new WeakSet<FastifyRequest>();
+  const mayNameClient = new WeakSet<FastifyRequest>();
   scope.addHook("preValidation", async (request, reply) => {
     if (!isOpen(request)) return;
     void reply.header("vary", "Origin");
     const { origin } = request.headers;
     if (origin === undefined) return;
-    // Set until the client is known: if that look-up fails with the database, the hook for errors must not wait for the
+    // Until the client is known: if that look-up fails with the database, the hook for errors must not wait for the
     // origins as well.
-    ofClients.add(request);
+    mayNameClient.add(request);
     const client = await findNamedClient(ctx, request);
-    if (client === null) ofClients.delete(request);
+    if (client === null) mayNameClient.delete(request);
     else if (await isOwnOrigin(ctx, { client, origin, origins })) allow(reply, origin);
   });
   scope.addHook("onError", async (request, reply) => {
-    if (!isOpen(request) || ofClients.has(request)) return;
+    if (!isOpen(request) || mayNameClient.has(request)) return;
     void reply.header("vary", "Origin");
     const { origin } = request.headers;
     if (origin !== undefined && (await origins.has(origin).catch(() => false)))

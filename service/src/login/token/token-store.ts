@@ -202,6 +202,7 @@ export interface RefreshRow extends FamilyRow {
   readonly revokedAt: number | null;
 }
 
+/** The family, live or not; null if it was purged, or never existed. */
 export async function findRefresh(db: Queryable, familyId: string): Promise<RefreshRow | null> {
   const [answer] = await db.query<Answered<RefreshRow>>(sql`
     select ${familyColumns}, client_id as "clientId", refresh_sha256 as "refreshSha256",

@@ -10,12 +10,14 @@ interface FrameworkError {
   code?: string;
   statusCode?: number;
   validationContext?: string;
-  validation?: {
-    instancePath: string;
-    keyword?: string;
-    params?: Record<string, unknown>;
-    message?: string;
-  }[];
+  validation?: ValidationFault[];
+}
+
+interface ValidationFault {
+  instancePath: string;
+  keyword?: string;
+  params?: Record<string, unknown>;
+  message?: string;
 }
 
 /**
@@ -44,7 +46,7 @@ export function problemOf(
 }
 
 /** A parameter is always a text; only one that was given more than once is a list. */
-function sayFormFault(validation: NonNullable<FrameworkError["validation"]>): string {
+function sayFormFault(validation: readonly ValidationFault[]): string {
   const { instancePath = "", keyword, params } = validation[0] ?? {};
   const isRepeated = instancePath !== "" && keyword === "type" && params?.["type"] === "string";
   return isRepeated
@@ -52,7 +54,7 @@ function sayFormFault(validation: NonNullable<FrameworkError["validation"]>): st
     : sayFault(validation);
 }
 
-function sayFault(validation: NonNullable<FrameworkError["validation"]>): string {
+function sayFault(validation: readonly ValidationFault[]): string {
   const [first] = validation;
   const path = pathOf(first?.instancePath ?? "");
   const missing = first?.params?.["missingProperty"];
@@ -68,8 +70,6 @@ function sayFault(validation: NonNullable<FrameworkError["validation"]>): string
       : (sayPattern(first?.params?.["pattern"]) ?? sayKeyword(first));
   return `${path === "" ? "the body" : shownName(path)} ${fault ?? "is wrong"}`;
 }
-
-type ValidationFault = NonNullable<FrameworkError["validation"]>[number];
 
 /** The way to a member, as other refusals write it: `infos[0].pepper`. */
 function pathOf(pointer: string): string {
@@ -117,7 +117,7 @@ const shownName = (name: string): string => name.slice(0, 100).toWellFormed();
 
 /** The validator reports each word of a choice as a separate fault. */
 function wordsOf(
-  validation: NonNullable<FrameworkError["validation"]>,
+  validation: readonly ValidationFault[],
   path: string | undefined,
 ): readonly string[] {
   return validation
