@@ -145,7 +145,7 @@ function startLoop(
   const start = (): void => {
     clearTimeout(timer);
     [isWoken, isRunning] = [false, true];
-    // Releases the promises that earlier runs hold: it may be months until a wake comes during a run.
+    // A new promise frees what earlier runs attached to the old one: it may be months until a wake comes during a run.
     news = Promise.withResolvers();
     running = work().finally(() => {
       isRunning = false;

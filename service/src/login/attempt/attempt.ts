@@ -62,6 +62,9 @@ export function isTimeOver(
   return status === "gathering" ? expiresAt < now : expiresAt <= now;
 }
 
+/** The ids of attempts: 16 random bytes in base64url. */
+export const loginIdPattern = "^[A-Za-z0-9_-]{22}$";
+
 /** How often a failed login may be restarted from its page. */
 export const restartsMax = 3;
 

@@ -10,13 +10,13 @@ import {
   restartLogin,
   showStaticCode,
 } from "./browser-attempt.ts";
-import { pagePathOf } from "./attempt.ts";
+import { loginIdPattern, pagePathOf } from "./attempt.ts";
 import { finishLogin } from "./finish.ts";
 import { stateOf } from "./login-state.ts";
 import type { StatusStreams } from "./status-stream.ts";
 
 export const LoginParams = Type.Object({
-  loginId: Type.String({ pattern: "^[A-Za-z0-9_-]{22}$" }),
+  loginId: Type.String({ pattern: loginIdPattern }),
 });
 
 /** The page of a login and the forms on it; what they answer is a page or leads to one. */

@@ -36,7 +36,7 @@ export const TokenForm = Type.Object({
     maxLength: 200,
     description: "`authorization_code`, `refresh_token` or `client_credentials`.",
   }),
-  // Longer than our own, so that a token of another service is answered with `invalid_grant`, not as malformed.
+  // Longer than our own, so that another kind of token is answered with `invalid_grant`, not as malformed.
   code: text(4096, "The code; with `authorization_code`."),
   redirect_uri: text(2048, "That of the authorization request; with `authorization_code`."),
   code_verifier: text(256, "43 to 128 characters (RFC 7636); with `authorization_code`."),
