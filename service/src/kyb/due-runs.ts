@@ -1,21 +1,21 @@
 import { doDueWork } from "../platform/due-work.ts";
 import type { Due } from "./due-store.ts";
 
-/** One kind of the work that becomes due by itself. */
+/** A kind of work that becomes due at a time. */
 export interface DueKind {
   isDue(due: Due): boolean;
   /** Does all that is due. */
   run(): Promise<void>;
 }
 
-/** Between two looks, and from the beginning of one run of a kind to that of its next. */
+/** The least time between two looks for due work, and between the starts of two runs of one kind. */
 const lookAgainMs = 1_000;
 
 /**
- * Does the work that is due, each kind beside the others: thousands of ballots that end in the same second hold up no
- * refusal that is to be announced meanwhile, and a kind that fails none of the others.
+ * Does the work that is due, the kinds concurrently: thousands of ballots that end in the same second then do not delay
+ * the announcement of a refusal, and a kind that fails does not stop the others.
  *
- * @throws what failed, after the others have ended
+ * @throws {AggregateError} of all failures, after all kinds have ended
  */
 export async function runDueKinds(
   readDue: () => Promise<Due>,
@@ -26,12 +26,13 @@ export async function runDueKinds(
   const faults: unknown[] = [];
   await doDueWork<DueKind>(
     {
-      // Never reached, since each kind runs once at a time.
+      // No limit: each kind runs at most once at a time.
       limitBeside: () => kinds.length + 1,
       async lease(_limit, underWay) {
         const due = await readDue();
         const nowMs = performance.now();
-        // What cannot be done now, such as while the chain's node is away, stays due.
+        // Work that cannot be done now, for example while the chain's node is away, stays due: without a pause it would
+        // be tried again and again.
         const mayBegin = (kind: DueKind): boolean =>
           !underWay.includes(kind) && nowMs - (begunAtMs.get(kind) ?? -Infinity) >= lookAgainMs;
         const begun = kinds.filter((kind) => kind.isDue(due) && mayBegin(kind));

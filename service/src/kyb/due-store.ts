@@ -10,7 +10,7 @@ export interface Due {
   readonly removals: boolean;
 }
 
-/** One statement for all kinds, each by its own index: it runs every second, and usually there is nothing to do. */
+/** One statement for all kinds, each by its own index, since it runs every second and usually finds nothing. */
 export async function readDue(db: Queryable, now: number): Promise<Due> {
   const [row] = await db.query<Due>(sql`
     select

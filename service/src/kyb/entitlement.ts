@@ -10,7 +10,7 @@ import type { Http } from "../platform/http/http.ts";
 import { inWordsOfKyb, Problem, type Reason } from "../platform/http/problems.ts";
 import { readIdempotencyKey } from "./idempotency-key.ts";
 
-/** What any KYB route may answer before it examines the request: 401, 403 and 429 (decisions section 1, Errors). */
+/** The refusals of any KYB route before it examines the request: 401, 403 and 429 (decisions section 1, Errors). */
 export const callerReasons = [
   "apikey_missing",
   "apikey_invalid",
@@ -19,8 +19,7 @@ export const callerReasons = [
 ] as const satisfies readonly Reason[];
 
 /**
- * What any KYB route with a JSON body may answer in addition: all faults of the body have one reason (decisions section
- * 6).
+ * Further refusals of KYB routes with a JSON body; all faults of its content have one reason (decisions section 6).
  */
 export const kybBodyReasons = [
   "malformed_request",
@@ -30,7 +29,7 @@ export const kybBodyReasons = [
 
 /**
  * Guards every route of this scope by an API key whose organization has the entitlement. Both are checked before the
- * body is examined, and the form of an `Idempotency-Key` behind it.
+ * body is read; the form of an `Idempotency-Key` is checked afterwards.
  */
 export function requireEntitlement(
   ctx: AccountsContext,
@@ -44,7 +43,7 @@ export function requireEntitlement(
   });
   requireApiKey(ctx, scope);
   scope.addHook("onRequest", async (request) => checkEntitled(apiKeyOf(request), entitlement));
-  // Before any route looks up what it is about: 400 comes before 404.
+  // Before a route looks anything up: 400 takes precedence over 404.
   scope.addHook("preHandler", async (request) => {
     if (request.method !== "GET") readIdempotencyKey(request);
   });

@@ -3,7 +3,7 @@ import { invalidRequest } from "../platform/http/problems.ts";
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
 
-/** The `Idempotency-Key` of a call; null where it names none. @throws {Problem} invalid_request */
+/** The `Idempotency-Key` of a call; null if it has none. @throws {Problem} invalid_request */
 export function readIdempotencyKey({ headers }: Pick<FastifyRequest, "headers">): string | null {
   const key = headers["idempotency-key"];
   if (key === undefined) return null;

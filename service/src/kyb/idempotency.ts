@@ -11,7 +11,7 @@ import { readIdempotencyKey } from "./idempotency-key.ts";
 import * as store from "./idempotency-store.ts";
 import { apiKeyOf } from "../accounts/index.ts";
 
-/** What a call answers. */
+/** The answer to a call. */
 export interface Answer<Body> {
   readonly status: number;
   readonly body: Body;
@@ -27,13 +27,13 @@ export const idempotentAnswerColumn: SealedColumn = {
 const lifetimeSeconds = 86_400;
 
 /**
- * Runs a call that changes something, in one transaction. If it names an `Idempotency-Key`, the key is stored with the
- * answer in that transaction: the same call of the same client domain within 24 hours changes nothing and gets the same
- * answer, with status 200. If two arrive at the same time, the second waits for the first. A refused call stores
- * nothing and may be tried again. A route with `onlyReads` stores the key without the answer and answers each call
- * anew, since yesterday's answer may be wrong today.
+ * Runs a call that changes something, in one transaction. If it has an `Idempotency-Key`, that is stored with the
+ * answer in the same transaction: the same call of the same client domain within 24 hours changes nothing and gets the
+ * same answer, with status 200. A concurrent one waits for the first. A refused call stores nothing, and may be tried
+ * again. A route with `onlyReads` stores the key without the answer and runs each call, since an old answer may be
+ * wrong by now.
  *
- * @param run works only in the given transaction
+ * @param run must do all its work in the given transaction
  * @throws {Problem} idempotency_key_required, invalid_request, idempotency_key_conflict, and what `run` throws
  */
 export async function idempotently<Body extends object>(
@@ -85,7 +85,7 @@ function macOf({ keys }: Pick<Ctx, "keys">, content: string): Buffer {
   return keys.mac("kyb-idempotency", content);
 }
 
-/** A version before this one kept the order in which members were written, and its keys are kept for a day. */
+/** Also by the MAC of an earlier version, which depended on the order of members: its keys live for a day. */
 function isSameCall(ctx: Pick<Ctx, "keys">, request: FastifyRequest, knownMac: Buffer): boolean {
   const contents = [contentOf(request), JSON.stringify(partsOf(request))];
   return contents.some((content) => equalBytes(knownMac, macOf(ctx, content)));
@@ -96,14 +96,14 @@ function partsOf({ method, url, body }: FastifyRequest): readonly unknown[] {
   return [method, url, body ?? null];
 }
 
-/** The same in whatever order the members of the body were written. */
+/** Does not depend on the order of the body's members. */
 function contentOf(request: FastifyRequest): string {
   return JSON.stringify(partsOf(request), (_, value: unknown) =>
     isRecord(value) ? sortMembers(value) : value,
   );
 }
 
-/** A body may hold what canonical JSON refuses, such as the number 1e999, where its route takes any JSON. */
+/** Not canonical JSON: that refuses some values, such as the number 1e999, which routes for any JSON accept. */
 function sortMembers(value: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const names = Object.keys(value).toSorted();
   return Object.fromEntries(names.map((name) => [name, value[name]]));

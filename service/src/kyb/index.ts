@@ -74,7 +74,7 @@ export const kybSealedColumns: readonly SealedColumn[] = [
   documentColumn,
 ];
 
-/** What happens when transactions that this slice has sent to the chain are final. */
+/** The handlers of this slice's final transactions. */
 export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     ...foundingFinalHandlers(ctx),
@@ -84,7 +84,7 @@ export function kybFinalHandlers(ctx: KybContext): FinalHandlers {
   };
 }
 
-/** Opens the slice. @param given.businessLogins what follows from votes on logins, which belong to another slice */
+/** Opens the slice. @param given.businessLogins the ballot rules of logins, which belong to another slice */
 export function openKyb(
   ctx: CredentialsContext,
   { businessLogins, ...callbacks }: KybCallbacks & { readonly businessLogins: BallotRules },

@@ -50,7 +50,7 @@ export function kybJobs(ctx: KybContext): Job[] {
   ];
 }
 
-/** Jobs that carry requests and offers to their ends. */
+/** Jobs that release, and that purge requests and offers. */
 function requestJobs(ctx: KybContext, deferred: Deferred): Job[] {
   return [
     {
@@ -65,7 +65,7 @@ function requestJobs(ctx: KybContext, deferred: Deferred): Job[] {
   ];
 }
 
-/** Jobs that follow businesses on the chain. */
+/** Jobs that mirror businesses from the chain. */
 function chainJobs(ctx: KybContext): Job[] {
   return [
     {
@@ -83,7 +83,7 @@ function chainJobs(ctx: KybContext): Job[] {
   ];
 }
 
-/** Does the work that is due. */
+/** Does the work that becomes due at a time, instead of by an event. */
 async function runDue(ctx: KybContext, deferred: Deferred, closing: AbortSignal): Promise<void> {
   const hasChain = ctx.config.chain !== "off";
   const kinds: readonly DueKind[] = [

@@ -9,8 +9,8 @@ import type { BallotKinds } from "./ballot/ballot.ts";
 /** The functions of higher slices that this one calls; passed by `compose.ts`. */
 export interface KybCallbacks {
   /**
-   * Ends members' logins, with their tokens, for a business whose roster, standing or wallet has changed. Called in the
-   * transaction of the change.
+   * Ends all logins for a business, with their tokens, because its roster, standing or wallet has changed. Called in
+   * the transaction of the change.
    */
   endBusinessLogins(tx: Queryable, business: Address): Promise<void>;
   /** Signs a request object with the key that wallets know (decisions section 3). */
@@ -20,7 +20,7 @@ export interface KybCallbacks {
 /** The context of this slice. */
 export interface KybContext
   extends AccountsContext, ChainContext, CredentialsContext, KybCallbacks {
-  /** What follows from votes, by the kind of ballot. */
+  /** The ballot rules of each kind. */
   readonly ballotKinds: BallotKinds;
   readonly attestationKeys: AttestationKeys;
 }

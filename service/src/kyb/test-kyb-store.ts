@@ -11,9 +11,9 @@ export interface TestKyb extends AsyncDisposable {
   /** An active business with these members, all of whom vote. */
   addBusiness(members?: readonly Address[]): Promise<Address>;
   addOrganization(): Promise<TestRequester>;
-  /** Whether another transaction would have to wait for the row; `look` skips rows that are locked. */
+  /** Whether a row is locked. @param look a statement that finds the row but skips locked ones */
   isHeld(look: Statement): Promise<boolean>;
-  /** Whether the work comes through in a transaction that waits for nobody. */
+  /** Whether the work succeeds in a transaction of its own without waiting for a lock. */
   isFree(work: (tx: Queryable) => Promise<unknown>): Promise<boolean>;
 }
 
@@ -23,7 +23,7 @@ export interface TestRequester {
   readonly clientDomainId: string;
 }
 
-/** The address of nothing but this hex digit. */
+/** The address that consists of this hex digit only. */
 export const addressOf = (digit: string): Address => `0x${digit.repeat(40)}`;
 
 export async function openTestKyb(): Promise<TestKyb> {

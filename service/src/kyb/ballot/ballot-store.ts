@@ -32,8 +32,8 @@ export async function insertBallot(
  * Locks the ballot, and its business against changes. The business is locked first, as by a change of its roster, so
  * that the two cannot deadlock.
  *
- * @param options.voter locks it for this voter alone; null for anybody else, at once: a stranger who waited for the locks
- * of a vote would learn by the time of its answer that a member votes at that moment
+ * @param options.voter if given, the result is null for anybody but a voter, and without waiting for locks: otherwise a
+ *   stranger could tell from the time of the answer that a member is voting
  */
 export async function lockBallot(
   tx: Queryable,
@@ -58,7 +58,7 @@ export async function isOfEarlierEpoch(db: Queryable, id: string): Promise<boole
   return rows.length === 1;
 }
 
-/** Locks ballots that have expired. Those that somebody is voting on just now are left for later. */
+/** Locks ballots that have expired, and skips those that are locked by a vote. */
 export async function lockDueBallots(tx: Queryable, now: number, limit: number): Promise<Ballot[]> {
   return tx.query<Ballot>(
     sql`select ${ballotColumns} from ballot where status = 'open' and expires_at >= 0 and expires_at < ${now}
@@ -66,10 +66,10 @@ export async function lockDueBallots(tx: Queryable, now: number, limit: number):
   );
 }
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const open = "open";
 
-/** Locks those of the given ballots that have expired, in the order of their ids; waits for whoever holds one. */
+/** Locks those of the given ballots that have expired, by id to avoid deadlocks; waits for their locks. */
 export async function lockDueAmong(
   tx: Queryable,
   ids: readonly string[],
@@ -82,7 +82,7 @@ export async function lockDueAmong(
   );
 }
 
-/** Ids of the open ballots of a client domain whose time is over. */
+/** Ids of the open ballots of a client domain that have expired. */
 export async function listDueOf(
   db: Queryable,
   clientDomainId: string,
@@ -95,8 +95,8 @@ export async function listDueOf(
 }
 
 /**
- * Locks the open ballots of a business in the order of their ids, and returns them by the organization that asks: whoever
- * frees the money of several organizations in one transaction does so in one order.
+ * Locks the open ballots of a business by id, and returns them sorted by the requesting organization: whoever ends them
+ * in one transaction then locks the organizations' ledgers in that order, so that no two such transactions deadlock.
  */
 export async function lockOpenBallots(tx: Queryable, business: Address): Promise<Ballot[]> {
   return tx.query<Ballot>(
@@ -107,7 +107,7 @@ export async function lockOpenBallots(tx: Queryable, business: Address): Promise
   );
 }
 
-/** Fixes the hash that approvals name; the first approval decides it. */
+/** Fixes the hash that approvals sign. */
 export async function fixHash(tx: Queryable, id: string, hash: Hex32): Promise<void> {
   await tx.query(sql`update ballot set hash = ${bufferOfHex(hash)} where id = ${id}`);
 }
@@ -122,7 +122,7 @@ export async function endBallot(
   );
 }
 
-/** Reopens an approved ballot, without touching its votes: see {@link restartBallot}. */
+/** Reopens an approved ballot; {@link restartBallot} then makes its votes void. */
 export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
   await tx.query(
     sql`update ballot set status = 'open', ended_at = null where id = ${id} and status = 'approved'`,
@@ -130,10 +130,10 @@ export async function reopenBallot(tx: Queryable, id: string): Promise<void> {
 }
 
 /**
- * Restarts the collection of votes and the hints to devices. Votes of another epoch do not count, and those of this one
- * are forgotten: they approved something else, whether the act had another nonce or the chain took the epoch back.
+ * Restarts the collection of votes and the hints to devices. Votes of another epoch do not count anyway. Those of this
+ * epoch are deleted, since they approved something else: an act with another nonce, or the chain took the epoch back.
  *
- * @param next.hash null where the first approval fixes it
+ * @param next.hash null if the first approval fixes it
  */
 export async function restartBallot(
   tx: Queryable,
@@ -162,7 +162,7 @@ interface VoteRow {
 /**
  * Adds a vote to a ballot that the caller has locked, so that the statement sees every earlier one.
  *
- * @returns all votes of this epoch, this one included, or null where the member has voted in it before
+ * @returns all votes of this epoch, this one included; null if the member has voted in it before
  */
 export async function insertVote(
   tx: Queryable,
@@ -201,7 +201,7 @@ export async function insertVote(
   return { approvals, refusals: rows.length - approvals.length };
 }
 
-/** How the member voted in this epoch; null where it did not. */
+/** How the member voted in this epoch; null if it did not. */
 export async function findVote(
   db: Queryable,
   of: { ballotId: string; epoch: number; member: Address },
@@ -218,7 +218,7 @@ export async function findVote(
 export interface InboxRow {
   readonly ballot: Ballot;
   readonly businessName: string;
-  /** Who asks; null where the business asks itself. */
+  /** Null if the members ask themselves. */
   readonly requester: StoredRequester | null;
 }
 
@@ -230,11 +230,12 @@ interface InboxColumns extends Ballot {
 }
 
 /**
- * Open ballots that the member may vote on and has not, by id: either of businesses that it has agreed to be a member
- * of, by accepting an invitation or by a vote, or of all others. Each `offset 0` has PostgreSQL look at each of the
- * member's businesses and ballots, instead of all ballots that are open, and all votes, where it had found none of them.
+ * Open ballots on which the member may vote and has not, by id. With `hasAgreed` those of businesses whose member it
+ * has agreed to be, by accepting an invitation or by a vote; otherwise those of all others. Each `offset 0` makes
+ * PostgreSQL start from the member's businesses and ballots; by statistics that say there are none, it would read all
+ * open ballots and all votes instead.
  *
- * @param page.after the id they come after; empty begins
+ * @param page.after the id after which the page begins; empty for the first page
  */
 export async function listInbox(
   db: Queryable,
@@ -269,5 +270,5 @@ export async function listInbox(
   });
 }
 
-/** Forgets ballots that ended before a moment, with their votes. */
+/** Deletes ballots that ended before a time, with their votes. */
 export const deleteBallots = purgeOf({ table: "ballot", key: "id", time: "ended_at" });

@@ -19,29 +19,29 @@ import type { KybContext } from "../kyb-context.ts";
 /** What members vote on. */
 export type BallotKind = "data_request" | "signature_request" | "business_login" | "governance";
 
-/** One open or ended question to the voting members of a business. */
+/** A question to the voting members of a business, open or ended. */
 export interface Ballot {
   /** The id of what is voted on: a request, a login or a proposal. */
   readonly id: string;
   readonly kind: BallotKind;
   readonly business: Address;
   readonly category: BusinessCategory;
-  /** What an approval names; null until the first one fixes it. */
+  /** The hash that approvals sign; null until the first approval fixes it. */
   readonly hash: Hex32 | null;
-  /** Who asks; null where the business asks itself. */
+  /** The requester; null if the members ask themselves. */
   readonly clientDomainId: string | null;
   readonly epoch: number;
   readonly voters: readonly Address[];
   /** How many have to approve. */
   readonly needed: number;
-  /** Until when approvals count on chain, Unix seconds; the same for all voters. */
+  /** Until when the contract accepts the approvals, Unix seconds; the same for all voters. */
   readonly validUntil: number;
-  /** No vote is taken after it, Unix seconds. */
+  /** The last second at which votes are accepted, Unix seconds. */
   readonly expiresAt: number;
   readonly status: "open" | "approved" | "refused" | "expired" | "cancelled";
 }
 
-/** One member's approval, as the contract takes it. */
+/** One member's approval, in the contract's form. */
 export interface MemberApproval {
   readonly member: Address;
   /** 65 bytes. */
@@ -60,16 +60,14 @@ export type Vote =
     }
   | { readonly kind: "reject"; readonly signature: string };
 
-/** What follows from the votes on one kind of ballot, in the transaction of the vote that decides. */
+/** What a kind of ballot shows to voters, and what follows from the votes, in the transaction of the deciding vote. */
 export interface BallotRules {
-  /**
-   * What voters are shown in addition to who asks and until when, by ballot id. Without personal data of the voters.
-   */
+  /** What the inbox shows beside requester and times, by ballot id. No personal data of voters. */
   show(ctx: KybContext, ids: readonly string[]): Promise<ReadonlyMap<string, object>>;
   /**
-   * Computes the hash that is approved, at the first approval.
+   * Computes the hash to approve, at the first approval. Absent for kinds whose hash is known from the start.
    *
-   * @throws {Problem} where the approval cannot be for this ballot
+   * @throws {Problem} if the approval does not fit the ballot
    */
   fixHash?(
     ctx: KybContext,
@@ -82,19 +80,19 @@ export interface BallotRules {
     tx: Queryable,
     decided: { readonly ballot: Ballot; readonly approvals: readonly MemberApproval[] },
   ): Promise<void>;
-  /** So many members have refused that it cannot be approved any more, or it has expired. */
+  /** It cannot be approved any more, because too many members have refused, or it has expired. */
   onEnded(
     ctx: KybContext,
     tx: Queryable,
     ended: { readonly ballot: Ballot; readonly outcome: "refused" | "expired" },
   ): Promise<void>;
-  /** The business cannot decide any more: it was suspended or is no longer verified, or went on in another wallet. */
+  /** The business cannot decide any more: it was suspended, is no longer verified, or has moved to another wallet. */
   onStopped?(
     ctx: KybContext,
     tx: Queryable,
     stopped: { readonly ballot: Ballot; readonly reason: StopReason },
   ): Promise<void>;
-  /** Members or rules have changed: what the first approval fixed is open again, and approvals are collected again. */
+  /** Members or rules have changed: all approvals are void, with what the first one fixed, and are collected again. */
   onRestarted?(ctx: KybContext, tx: Queryable, ballot: Ballot): Promise<void>;
 }
 
@@ -107,10 +105,10 @@ export interface Electorate {
 }
 
 /**
- * The electorate of a category by a charter.
+ * The electorate of a category according to a charter.
  *
- * @param of.rule in place of the charter's own: the stricter of two, or the majority of a removal
- * @param of.without a member that is asked about, and so not asked
+ * @param of.rule overrides the charter's rule: for a changed charter the stricter of both, for a removal the majority
+ * @param of.without the member whose removal is voted on, who has no vote
  */
 export function electorateOf(
   charter: Charter,
@@ -137,7 +135,7 @@ export function isApprovalOf(member: Address, approval: Approval, signature: str
   return recoverAddress(approvalDigest(approval), signature) === member;
 }
 
-/** Whether the member signed that it refuses the ballot. @param of.connection where votes go, `<base>/w/votes/<id>` */
+/** Whether the member signed a refusal of the ballot. @param of.connection `<base>/w/votes/<id>` */
 export function isRefusalOf(
   member: Address,
   of: { id: string; connection: string },

@@ -28,24 +28,24 @@ import type { KybContext } from "../kyb-context.ts";
 import { noteAnswered } from "../business/removal-store.ts";
 import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
-/** A question to put to the members. */
+/** A ballot to open. */
 export interface NewBallot extends Pick<
   Ballot,
   "id" | "kind" | "category" | "hash" | "clientDomainId" | "expiresAt"
 > {
-  /** Held by the caller, so that it does not change until the ballot is there. */
+  /** Locked by the caller, so that it cannot change before the ballot is stored. */
   readonly business: Business;
-  /** In place of the business's own rule for the category. */
+  /** Overrides the business's own rule for the category. */
   readonly rule?: BusinessRule;
-  /** A member whose removal is voted on: it has no vote itself. */
+  /** The member whose removal is voted on, who has no vote. */
   readonly without?: Address;
 }
 
-/** Approvals count on chain for this long after the last vote is taken (decisions section 6, Approval). */
+/** The contract accepts approvals for this long after the last possible vote (decisions section 6, Approval). */
 export const chainGraceSeconds = 3600;
 const retentionSeconds = 30 * 86_400;
 
-/** The address to which a wallet sends its vote, and which a refusal names. */
+/** The URL to which a wallet sends its vote, and which a signed refusal contains. */
 export function connectionOfVotes(ctx: Pick<KybContext, "config">, id: string): string {
   return `${ctx.config.baseUrl}/w/votes/${id}`;
 }
@@ -86,11 +86,12 @@ export interface CastVote {
 }
 
 /**
- * Takes a vote, in a transaction of its own, with everything that follows when it decides. The same vote again changes
+ * Casts a vote, in a transaction of its own, with everything that follows if it decides. Repeating a vote changes
  * nothing.
  *
- * @returns how the ballot stands
- * @throws {Problem} ballot_not_found, ballot_over, ballot_changed, already_voted, signature_wrong, and what the kind's rules throw
+ * @returns the status of the ballot afterwards
+ * @throws {Problem} ballot_not_found, ballot_over, ballot_changed, already_voted, signature_wrong, and what the kind's
+ * rules throw
  */
 export async function castVote(ctx: KybContext, cast: CastVote): Promise<Ballot["status"]> {
   return ctx.db.transaction(async (tx) => castVoteIn(ctx, tx, cast));
@@ -125,22 +126,22 @@ export async function castVoteIn(
     now: ctx.clock.now(),
   });
   if (votes === null) throw new Problem("already_voted");
-  // A member who votes is not lost (decisions section 6, Lost member).
+  // A member who votes is not lost, so this answers a removal under way (decisions section 6, Lost member).
   const answer = { business: ballot.business, member, by: "vote", now: ctx.clock.now() } as const;
   await noteAnswered(tx, answer);
   return decide(ctx, tx, { ballot: { ...ballot, hash: hash ?? ballot.hash }, votes });
 }
 
 /**
- * Members may decide about their own business while nobody vouches for it, and about governance even after it has moved,
- * which ended every other vote. Votes on requests of others need a business in good standing (see `stopBusiness`).
+ * Whether votes of this kind are possible. Requests of others need a business in good standing. Logins and governance
+ * are possible while it is not verified, and governance even after it has moved (see `stopBusiness`).
  */
 function isOpenTo(business: Business, kind: BallotKind): boolean {
   if (kind === "data_request" || kind === "signature_request") return isGoodStanding(business);
   return business.status === "active" || (kind === "governance" && business.status === "moved");
 }
 
-/** @returns what is approved */
+/** @returns the approved hash */
 async function checkApproval(
   ctx: KybContext,
   tx: Queryable,
@@ -156,7 +157,7 @@ async function checkApproval(
   return hash;
 }
 
-/** What may have changed since it was shown, where its epoch stays the same. */
+/** What may have changed since the wallet showed it, although the epoch is the same. */
 const doubts: { readonly [each in BallotKind]?: string } = {
   data_request: "another member may have decided which optional fields go",
   governance: "another act of the members may have come first, and this one has another number now",
@@ -214,8 +215,8 @@ async function decide(
 }
 
 /**
- * Ends an open ballot on behalf of whoever asked; one that has ended stays as it is. Waits for a ballot that is being
- * reopened at the same moment, so that nobody is asked about what was cancelled.
+ * Ends an open ballot because its question was cancelled; one that has ended stays as it is. Waits for its lock, since
+ * it may just be reopened: members would be asked about a cancelled request.
  */
 export async function cancelBallot(
   ctx: Pick<KybContext, "clock">,
@@ -227,8 +228,8 @@ export async function cancelBallot(
 }
 
 /**
- * Starts every open ballot of a business over after its members or rules have changed. Runs in the transaction of that
- * change, which has locked the business and stored its new charter.
+ * Starts every open ballot of a business over after its members or rules have changed. Call it in the transaction of
+ * that change, after the business was locked and its new charter stored.
  */
 export async function restartBallots(
   ctx: KybContext,
@@ -242,11 +243,11 @@ export async function restartBallots(
 }
 
 /**
- * Reopens an approved ballot whose approvals became void because members or rules changed before they were used. The
- * caller holds the business. The ballot is locked only if they have: a cancellation locks it before the request, which
- * the caller has locked already.
+ * Reopens an approved ballot whose approvals became void, because members or rules changed before they were used. The
+ * caller has locked the business and the request. So the ballot is only locked if there was such a change: a
+ * cancellation locks ballot and request in the other order, and could deadlock with this.
  *
- * @returns false where they have not
+ * @returns false if there was no such change
  */
 export async function reopenBallot(ctx: KybContext, tx: Queryable, id: string): Promise<boolean> {
   if (!(await store.isOfEarlierEpoch(tx, id))) return false;
@@ -258,7 +259,7 @@ export async function reopenBallot(ctx: KybContext, tx: Queryable, id: string): 
   return true;
 }
 
-/** Starts the ballot over with those who may vote now. */
+/** Starts the ballot over with the present electorate. */
 async function restartBallot(
   ctx: KybContext,
   tx: Queryable,
@@ -273,8 +274,8 @@ async function restartBallot(
 }
 
 /**
- * Ends ballots whose time is over, each in a transaction of its own, since that may free money: two processes that freed
- * the money of several organizations in one could wait for each other, and whoever asks something would wait for all.
+ * Ends expired ballots, each in a transaction of its own, because that may release held money, which locks the ledger
+ * of the organization: transactions that lock several ledgers could deadlock, and would delay all new requests.
  */
 export async function expireBallots(ctx: KybContext): Promise<void> {
   await workInTransactions(ctx.db, 1, async (tx, limit) => {
@@ -285,9 +286,9 @@ export async function expireBallots(ctx: KybContext): Promise<void> {
 }
 
 /**
- * Ends those of the given ballots whose time is over although {@link expireBallots} has not come to them yet, in the
- * transaction of a caller who holds the business, or nothing and gives one ballot. Afterwards none of them is open and
- * over, whoever ended it.
+ * Ends those of the given ballots that have expired but that {@link expireBallots} has not reached yet, in the caller's
+ * transaction. Waits for other processes that do so, so afterwards none of them is open and expired. To avoid
+ * deadlocks, the caller has locked the business, or has locked nothing and passes only one ballot.
  */
 export async function expireAmong(
   ctx: KybContext,
@@ -298,7 +299,7 @@ export async function expireAmong(
   await expireLocked(ctx, tx, await store.lockDueAmong(tx, ids, ctx.clock.now()));
 }
 
-/** Ends those of a client domain whose time is over, so that a list tells of none as open; see {@link expireBallots}. */
+/** Ends the expired ballots of a client domain, so that a list shows none as open; see {@link expireBallots}. */
 export async function expireBallotsOf(ctx: KybContext, clientDomainId: string): Promise<void> {
   for (const { id } of await store.listDueOf(ctx.db, clientDomainId, ctx.clock.now()))
     await ctx.db.transaction(async (tx) => expireAmong(ctx, tx, [id]));
@@ -316,13 +317,13 @@ async function expireLocked(ctx: KybContext, tx: Queryable, due: readonly Ballot
   }
 }
 
-/** Forgets ballots 30 days after they ended (decisions section 8, Retention: logins and requests). */
+/** Deletes ballots 30 days after they ended (decisions section 8, Retention: logins and requests). */
 export async function purgeBallots(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - retentionSeconds;
   await purgeInBatches(async (limit) => store.deleteBallots(ctx.db, before, limit));
 }
 
-/** The approvals as the contract takes them: joined in the order of the members' addresses. */
+/** Joins approvals to the contract's form. They have to be in the order of the members' addresses. */
 export function joinApprovals(approvals: readonly MemberApproval[]): Hex {
   const bytes = approvals.map(({ signature }) => bufferOfHex(signature));
   return hexOfBytes(Buffer.concat(bytes));

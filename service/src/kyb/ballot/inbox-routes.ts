@@ -18,15 +18,15 @@ import { shownRequester } from "../request/shown-requester.ts";
 const tags = ["wallet"];
 const pageMax = 100;
 /**
- * No item is added to a page that has reached this size: a hundred documents take 6 MiB, and stay in memory until they
- * are read.
+ * No item is added to a page that has reached this size: a hundred documents take 6 MiB, and are in memory until the
+ * client has read them.
  */
 const pageBytesMax = 1024 * 1024;
-/** Prefix of cursors among the ballots of businesses that the identity never agreed to be a member of. */
+/** The prefix of cursors among ballots of businesses whose member the identity never agreed to be. */
 const strangerCursor = "stranger:";
-/** Prefix of cursors among invitations. */
+/** The prefix of cursors among invitations. */
 const invitationCursor = "invitation:";
-/** The id of what was shown last: a ULID, or that of a login; none where nothing of that part was shown yet. */
+/** A prefix and the id of the last item shown: a ULID, or that of a login; empty if nothing of that part was shown. */
 const cursorForm = /^(?:stranger:|invitation:)?(?:[0-9A-HJKMNP-TV-Z]{26}|[\w-]{22})?$/;
 
 const InboxItem = Type.Object(
@@ -45,7 +45,7 @@ const InboxItem = Type.Object(
   },
 );
 
-/** What waits for this identity's vote, and its vote. */
+/** The inbox of an identity, and the route that takes its votes. */
 export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.get(
     "/w/inbox",
@@ -95,8 +95,8 @@ interface InboxPart {
 }
 
 /**
- * Anybody can found a business and make anybody a member, so what this identity agreed to comes first, however much of
- * the rest there is.
+ * Anybody can found a business and make anybody a member. So items of businesses to which this identity has agreed come
+ * first, and cannot be buried under others.
  */
 function inboxParts(ctx: KybContext, user: Address): readonly InboxPart[] {
   return [
@@ -141,7 +141,7 @@ async function listVotes(
   page: { limit: number; after: string; hasAgreed: boolean },
 ): Promise<InboxPage["items"]> {
   const first = await readVotes(ctx, user, page);
-  // A login that ended between the votes and what they ask is no vote any more.
+  // If a login has ended between the two reads, its ballot has no details: it is gone by now, so read again.
   const read = first.isWhole ? first : await readVotes(ctx, user, page);
   return read.rows.map(({ ballot, businessName, requester }) => {
     const { id, kind, category, business, epoch, validUntil, expiresAt } = ballot;
@@ -160,7 +160,7 @@ async function listVotes(
   });
 }
 
-/** Open votes, and what is asked in each; `isWhole` is false where that of one was gone already. */
+/** Open votes and their details; `isWhole` is false if a ballot has none. */
 async function readVotes(
   ctx: KybContext,
   user: Address,
@@ -171,7 +171,7 @@ async function readVotes(
   return { rows, details, isWhole: rows.every(({ ballot }) => details.has(ballot.id)) };
 }
 
-/** One question to each kind, however many ballots there are. */
+/** The details of ballots, with one call of `show` per kind. */
 async function showAll(
   ctx: KybContext,
   rows: readonly store.InboxRow[],

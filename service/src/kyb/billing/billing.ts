@@ -15,7 +15,7 @@ export interface Charge {
   readonly at: number;
 }
 
-/** The money of an organization on the caller's side, live or sandbox. */
+/** The balance of an organization in the caller's environment. */
 export async function readAccount(
   ctx: Pick<KybContext, "db">,
   { organizationId, environment }: Pick<ApiKey, "organizationId" | "environment">,
@@ -32,7 +32,7 @@ export async function readAccount(
   };
 }
 
-/** A charge as it is sent; its lines are the lines of the quote whose fields were released. */
+/** A charge as merchants see it; its lines are those lines of the quote whose fields were released. */
 export function chargeRecordOf(charge: Charge) {
   return {
     chargeId: charge.id,

@@ -1,9 +1,9 @@
-// Which organizations a business has met: those that it logged in to, released to or signed for.
+// Which organizations a business is acquainted with: those that it logged in to, released to or signed for.
 import type { Address } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-/** Remembers that the business logged in to an organization, released to it, or signed for it. */
+/** Records that the business logged in to an organization, released to it, or signed for it. */
 export async function noteBusinessAcquaintance(
   tx: Queryable,
   met: { business: Address; organizationId: string; now: number },
@@ -14,7 +14,7 @@ export async function noteBusinessAcquaintance(
   );
 }
 
-/** Whether the business has met the organization with exactly this wallet. */
+/** Whether the business is acquainted with the organization by exactly this wallet. */
 export async function isBusinessAcquainted(
   db: Queryable,
   met: { business: Address; organizationId: string },
@@ -27,8 +27,8 @@ export async function isBusinessAcquainted(
 }
 
 /**
- * Whether the business has met the organization with this wallet or with one that it left for this one: whether
- * {@link listAcquaintedDomains} may find domains of it.
+ * Whether the business is acquainted with the organization by this wallet or by one that it left for this one, as in
+ * {@link listAcquaintedDomains}.
  */
 export async function isAcquaintedAlong(
   db: Queryable,
@@ -46,8 +46,8 @@ export async function isAcquaintedAlong(
 }
 
 /**
- * The client domains of one environment, of organizations that the business has met with this wallet or with one that
- * it left for this one.
+ * The client domains in one environment of all organizations with which the business is acquainted by this wallet or by
+ * one that it left for this one.
  */
 export async function listAcquaintedDomains(
   db: Queryable,

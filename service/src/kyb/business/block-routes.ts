@@ -23,7 +23,7 @@ const BlockBody = Type.Object(
   { additionalProperties: false },
 );
 
-/** Lets a voting member stop an organization from asking its business, and members see which ones are. */
+/** Lets a voting member block requests of an organization, and members list blocked organizations. */
 export function blockRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   blockRoute(ctx, scope, getWalletUser);
   listRoute(ctx, scope, getWalletUser);

@@ -3,7 +3,7 @@ import type { Queryable } from "../../platform/database/db.ts";
 import type { Business } from "./business.ts";
 import type { KybContext } from "../kyb-context.ts";
 
-/** The domain of a business: the host of the website that its issuer vouches for; null where there is none. */
+/** The domain of a business: the host of its verified website; null if it has none. */
 export async function findBusinessDomain(
   ctx: Pick<KybContext, "seal" | "clock">,
   db: Queryable,
@@ -19,7 +19,7 @@ export async function findBusinessDomain(
   return website === undefined ? null : hostOf(website.value);
 }
 
-/** Null where it is no address of the web. */
+/** Null for anything but an HTTP URL. */
 function hostOf(website: string): string | null {
   const text = /^[a-z]+:\/\//i.test(website) ? website : `https://${website}`;
   if (!URL.canParse(text)) return null;

@@ -19,7 +19,7 @@ const tags = ["wallet"];
 
 const Signature = Type.String({ minLength: 1, maxLength: 200, description: "65 bytes in hex." });
 
-/** Businesses, for their members: founding, governance, and the way back of one who seemed lost. */
+/** The routes of members: founding, governance, and ending one's own removal. */
 export function businessRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   foundRoute(ctx, scope, getWalletUser);
   abandonRoute(ctx, scope, getWalletUser);

@@ -42,7 +42,7 @@ export async function holdBusiness(tx: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
-/** As {@link holdBusiness}, by a ballot of it. @param of.voter null for anybody; a stranger finds none, and locks none */
+/** As {@link holdBusiness}, by a ballot. @param of.voter if given, anybody but a voter gets null, and locks nothing */
 export async function holdBusinessOfBallot(
   tx: Queryable,
   { id, voter }: { id: string; voter: Address | null },
@@ -63,7 +63,7 @@ export async function lockBusiness(tx: Queryable, address: Address): Promise<Bus
   return row === undefined ? null : toBusiness(row);
 }
 
-/** The position of a business among those of a member. */
+/** The sort key of a business among those of a member. */
 export interface Place {
   readonly isInvited: boolean;
   readonly createdAt: number;
@@ -81,8 +81,8 @@ export interface PlacedBusiness extends Place {
 }
 
 /**
- * Businesses of a member, except lapsed ones; oldest first. Those that the member never agreed to, by accepting an
- * invitation or by a vote, come last, since anybody can make them.
+ * Businesses of a member, except lapsed ones, oldest first. Those to which the member never agreed, by accepting an
+ * invitation or by a vote, come last: anybody can found them with this member.
  */
 export async function listBusinessesOf(
   db: Queryable,
@@ -101,7 +101,7 @@ export async function listBusinessesOf(
   );
 }
 
-/** Records that the member has itself acted as one, and not only been invited. */
+/** Records that the member has acted as such, and was not only made one by others. */
 export async function noteKnown(
   tx: Queryable,
   { business, member }: { business: Address; member: Address },
@@ -121,7 +121,7 @@ export interface MemberRow {
   readonly isCreator: boolean;
 }
 
-/** In the order of their addresses as numbers. Languages have others: Danish sorts "aa" behind "z". */
+/** By address, compared as numbers: hence `collate "C"`, since a Danish database sorts "aa" behind "z". */
 export async function listMemberRows(
   db: Queryable,
   businesses: readonly Address[],

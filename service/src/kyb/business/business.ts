@@ -2,7 +2,7 @@ import { type Address, type Charter, decodeCharter, type Hex, hexOfBytes } from 
 import type { Environment } from "../../accounts/index.ts";
 
 export const businessStatuses = [
-  /** Not everybody on the roster has signed. */
+  /** Not everybody on the roster has signed the invitation. */
   "inviting",
   /** All have signed; the transaction is on its way. */
   "deploying",
@@ -10,14 +10,14 @@ export const businessStatuses = [
   "active",
   /** Stopped by the operator. */
   "suspended",
-  /** It goes on in another wallet. */
+  /** It continues in another wallet. */
   "moved",
-  /** The founding was refused, ran out of time, or failed. */
+  /** Its founding was refused or abandoned, expired, or failed. */
   "lapsed",
 ] as const;
 export type BusinessStatus = (typeof businessStatuses)[number];
 
-/** A company with a contract wallet. */
+/** A company with a wallet contract. */
 export interface Business {
   readonly address: Address;
   readonly environment: Environment;
@@ -37,7 +37,7 @@ export interface Business {
   readonly successor: Address | null;
 }
 
-/** A member by name. */
+/** A member with its name. */
 export interface BusinessMember {
   readonly address: Address;
   readonly name: string;
@@ -45,7 +45,7 @@ export interface BusinessMember {
   readonly isCreator: boolean;
 }
 
-/** Reads a charter as the contract stores it. @throws when they are no charter: the row was never the contract's */
+/** Reads a charter in the contract's form. @throws for bytes that the contract would not accept */
 export function charterOfBytes(bytes: Uint8Array): Charter {
   const hex: Hex = hexOfBytes(bytes);
   const charter = decodeCharter(hex);
@@ -60,8 +60,8 @@ export function mayGoOnIn(next: Business | null, business: Business): next is Bu
 }
 
 /**
- * Whether it may release and sign, which merchants see as `verified`: deployed, vouched for, neither suspended nor
- * moved.
+ * Whether the business may release and sign, which merchants see as `verified`: deployed, vouched for, neither
+ * suspended nor moved.
  */
 export function isGoodStanding({ status, verifiedAt }: Business): boolean {
   return status === "active" && verifiedAt !== null;

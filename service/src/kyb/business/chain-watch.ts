@@ -8,13 +8,13 @@ import {
 import { blocksMax, readLogs } from "./event-logs.ts";
 import * as store from "./roster-store.ts";
 
-/** No event is looked for that lies more blocks back than this: every business is read once instead. */
+/** If more blocks than this were not watched, the older ones are skipped, and every business is read once instead. */
 const behindMax = 100_000;
 
-/** Nodes lag behind one another by fewer blocks than this, unless one has just begun to follow its chain. */
+/** Nodes lag behind one another by fewer blocks than this, unless one has just begun to sync. */
 const aheadMax = 2_000;
 
-/** The events of a wallet when members, rules, nonces, removal or successor change. */
+/** The events with which a wallet reports changes of members, rules, nonce, removal or successor. */
 const events = [
   "CharterChanged(bytes32 indexed charter, uint64 epoch)",
   "Moved(address indexed successor)",
@@ -24,13 +24,12 @@ const events = [
 ] as const;
 
 /**
- * Finds businesses whose contract was called by somebody else, which anybody may do. One call of the chain's node
- * however many businesses there are, and one more if there are new blocks, or several if the node answers for few
- * blocks at a time.
+ * Makes businesses due to be read whose wallet has emitted an event, since anybody may call it directly. The number of
+ * calls to the chain's node depends on the new blocks, not on the number of businesses.
  */
 export async function watchWallets(ctx: ChainContext): Promise<void> {
   const { chain, db } = ctx;
-  // Otherwise blocks of another chain would count as read.
+  // In parallel, because otherwise blocks of another chain would be marked as read.
   const [head] = await Promise.all([readHead(chain), refuseOtherChain(ctx)]);
   const final = head - (chain.confirmations - 1);
   const last = (await store.findWatchedBlock(db)) ?? Math.max(0, final - blocksMax);
@@ -48,7 +47,7 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
     }
   } catch (error) {
     if (!isUnreadable(error)) throw error;
-    // Anybody can fill a block with such events. It is skipped, one in each run.
+    // Anybody can fill a block with such events. The block is skipped; each run skips one at most.
     ctx.log.warn(
       { err: error, block: done + 1 },
       "a block's events cannot be read; all are looked at",
@@ -58,8 +57,8 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
 }
 
 /**
- * A node told of blocks that the chain does not have, and they were marked as read: their events would be missed once they
- * come. Every business is read, and what comes from here on.
+ * Blocks were marked as read that the chain does not have, because of a faulty node: their events would be missed once
+ * they come. So all businesses are read, and events from the present block on.
  */
 async function startOver(
   { db, log }: ChainContext,
@@ -72,10 +71,10 @@ async function startOver(
   await db.transaction(async (tx) => store.returnTo(tx, Math.max(0, final)));
 }
 
-/** How nodes say that there are too many events; there is no error code just for that. */
+/** The messages by which nodes say that there are too many events; there is no error code for that. */
 const tooMuch = /results|response size|too (?:long|large)/i;
 
-/** Whether the node answers, but cannot return the events of a single block because they are too many. */
+/** Whether a node cannot return the events of a single block because they are too many. */
 function isUnreadable(error: unknown): boolean {
   if (error instanceof AnswerTooLong) return true;
   return error instanceof RpcError && tooMuch.test(error.message);

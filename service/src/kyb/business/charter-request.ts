@@ -11,13 +11,13 @@ import {
 import { readAddress } from "../../platform/http/address-input.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 
-/** The contract allows 100; we allow fewer, because all of them are asked at once, and no business has more. */
+/** The contract allows 100. This service allows fewer, because all members are asked at once. */
 const membersMax = 50;
 const nameMax = 100;
 
 const RuleBody = Type.Optional(Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]));
 
-/** Rules as a body names them; strict. @param description what becomes of those that it does not name */
+/** The schema of rules in a body. @param description what happens to rules that are absent */
 export function rulesBody(description: string) {
   return Type.Object(
     { signature_requests: RuleBody, data_requests: RuleBody, governance: RuleBody },
@@ -25,7 +25,7 @@ export function rulesBody(description: string) {
   );
 }
 
-/** Members as a body names them; strict. */
+/** The schema of members in a body. */
 export const MembersBody = Type.Array(
   Type.Object(
     {
@@ -38,7 +38,7 @@ export const MembersBody = Type.Array(
   { minItems: 1, maxItems: membersMax },
 );
 
-/** A member by name, as requests have it. */
+/** A member with its name, as requested. */
 export interface NamedMember {
   readonly address: Address;
   readonly name: string;
@@ -51,13 +51,13 @@ interface RequestedMember {
   readonly votingRights: boolean;
 }
 
-/** Members and rules as a body names them. */
+/** Members and rules in a body. */
 export interface RequestedCharter {
   readonly members: readonly RequestedMember[];
   readonly rules?: Partial<Charter["rules"]>;
 }
 
-/** Members and rules of a business to be, or of one that changes. @throws {Problem} invalid_request */
+/** Checks members and rules of a new business, or of a change. @throws {Problem} invalid_request */
 export function parseCharter(body: RequestedCharter): {
   charter: Charter;
   members: NamedMember[];
@@ -76,7 +76,7 @@ export function parseCharter(body: RequestedCharter): {
   return { charter: { rules, members }, members };
 }
 
-/** A name that others are shown, in the member of a body. @throws {Problem} invalid_request */
+/** Checks a name. @param memberName the body's member, for messages. @throws {Problem} invalid_request */
 export function parseName(memberName: string, text: string): string {
   const name = text.trim();
   if (isBlank(name) || lengthOf(name) > nameMax)
@@ -86,7 +86,7 @@ export function parseName(memberName: string, text: string): string {
   return name;
 }
 
-/** An address in a body, in the member of that name. @throws {Problem} invalid_request */
+/** Checks an address. @param memberName the body's member, for messages. @throws {Problem} invalid_request */
 export function parseMemberAddress(memberName: string, text: string): Address {
   const address = readAddress(memberName, text);
   if (!hasKey(address))

@@ -7,7 +7,7 @@ import * as store from "./standing-store.ts";
 /** Businesses that may get a record: not those still being founded, lapsed or moved. */
 const recordable = new Set(["deploying", "active", "suspended"]);
 
-/** Locks a business until the transaction ends. @returns whether an issuer of this side may issue a record for it */
+/** Locks a business until the transaction ends. @returns whether it may get a record in this environment */
 export async function holdCompany(
   tx: Queryable,
   { business, environment }: RecordedCompany,
@@ -17,9 +17,9 @@ export async function holdCompany(
 }
 
 /**
- * Marks a business, which the caller has locked, as verified or no longer verified. In the latter case nothing may be
- * asked of it from this transaction on, and a running service ends open requests and its logins. The operator's word
- * takes precedence.
+ * Marks a business, which the caller has locked, as verified or no longer verified, unless the operator has declared
+ * the opposite. If it is no longer verified, new requests are refused from this transaction on, and a running service
+ * ends open requests and its logins.
  */
 export async function noteCompanyRecord(
   { clock }: Pick<Ctx, "clock">,

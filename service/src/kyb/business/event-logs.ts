@@ -1,18 +1,18 @@
 import { isRecord } from "@svc/protocol";
 import { type Chain, NodeAway, readHead, RpcError } from "../../chain/index.ts";
 
-/** Most nodes return the events of this many blocks at once. */
+/** The number of blocks for which most nodes return events at once. */
 export const blocksMax = 2_000;
 
 export interface BlockRange {
   readonly first: number;
-  /** Included. */
+  /** Inclusive. */
   readonly last: number;
 }
 
 interface LogFilter {
   readonly address?: string;
-  /** As `eth_getLogs` takes them. */
+  /** In the form of `eth_getLogs`. */
   readonly topics: readonly (string | readonly string[])[];
 }
 
@@ -24,14 +24,14 @@ interface LogPart {
 }
 
 /**
- * Reads events. A part that the node refuses is asked for again by halves, down to one block, and the parts after it
- * are no longer than that: nodes bound blocks or results, each in its own words. Where a call breaks off, or its answer
- * is longer than we read, the next part is a sixteenth, since each try may last as long as a call may. The embedded
- * chain answers for all blocks at once. The range ends early at what is final at the node that answers: one that lags
- * knows of no events in later blocks, and may hold newer blocks that the others have replaced.
+ * Reads events part by part. Nodes limit blocks or results, without a common error. So a part that is refused is
+ * halved, down to one block; one whose call breaks off, or whose answer is too long, is reduced to a sixteenth, since
+ * each try may take as long as the time-out. Later parts keep the reduced size. The embedded chain answers for all
+ * blocks at once. The range ends early at the last final block of the node that answers: a node that lags has no events
+ * of later blocks, and newer blocks of its own may have been replaced by those of the others.
  *
- * @yields what the node serves at once
- * @throws {RpcError} when the node refuses one block; {@link NodeAway} when it does not answer for one
+ * @yields each part as soon as it was read
+ * @throws {RpcError} if the node refuses a single block; {@link NodeAway} if it does not answer for one
  */
 export async function* readLogs(
   chain: Pick<Chain, "node" | "isEmbedded" | "confirmations">,
@@ -45,7 +45,7 @@ export async function* readLogs(
     const range = { ...filter, fromBlock: quantity(next), toBlock: quantity(until) };
     let answer;
     try {
-      // In one turn, so that one node answers both.
+      // In one batch, so that the same node answers both.
       answer = await Promise.all([readHead(chain), chain.node.request("eth_getLogs", [range])]);
     } catch (error) {
       const divisor = divisorFor(error);

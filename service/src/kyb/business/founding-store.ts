@@ -5,7 +5,7 @@ import { columns, type Queryable, sql } from "../../platform/database/db.ts";
 import { bufferOfHex } from "../../platform/hex.ts";
 import type { BusinessStatus } from "./business.ts";
 
-/** A business that is being founded, or was. */
+/** A business with the data of its founding. */
 export interface Founding {
   readonly address: Address;
   readonly environment: Environment;
@@ -16,7 +16,7 @@ export interface Founding {
   /** Unix seconds. */
   readonly deadline: number;
   readonly salt: Hex32;
-  /** As the contract packs it. */
+  /** In the contract's form. */
   readonly charter: Hex;
 }
 
@@ -35,7 +35,7 @@ const toFounding = (row: FoundingRow): Founding => ({
   charter: hexOfBytes(row.charter),
 });
 
-/** False where the address has a business already. */
+/** @returns false if the address has a business already */
 export async function insertFounding(
   tx: Queryable,
   founding: Omit<Founding, "status">,
@@ -51,14 +51,14 @@ export async function insertFounding(
   return rows.length === 1;
 }
 
-/** A member's row; its name sealed under `id`. */
+/** A member's row; its name is sealed for `id`. */
 export interface NewMember {
   readonly id: string;
   readonly member: Address;
   readonly nameSealed: Buffer;
   readonly isVoting: boolean;
   readonly isCreator: boolean;
-  /** Of the invitation; null until it is given, and where there was none. */
+  /** The signature of the invitation; null until it is given, and for members who joined later. */
   readonly signature: Hex | null;
 }
 
@@ -80,8 +80,8 @@ export async function insertMembers(
 }
 
 /**
- * How many foundings by this identity still wait for a signature. Takes a lock, so that concurrent foundings are
- * counted one after the other.
+ * How many foundings by this identity still wait for signatures. Takes a lock, so that concurrent foundings take turns
+ * and cannot exceed the limit together.
  */
 export async function countOpenFoundings(tx: Queryable, creator: Address): Promise<number> {
   await tx.query(
@@ -110,8 +110,8 @@ export async function lockInvitation(
       where invitation_id = ${of.id} for update of business`,
   );
   if (row === undefined) return null;
-  // Read only now: a statement that waited for a lock sees the new version of the locked row, but old versions of all
-  // other rows.
+  // In a second statement: after waiting for a lock, a statement sees the new version of the locked row, but old
+  // versions of all other rows.
   const [invited] = await tx.query<{ hasSigned: boolean }>(
     sql`select invitation_signature is not null as "hasSigned" from business_member
       where business = ${row.address} and member = ${of.member}`,
@@ -119,7 +119,7 @@ export async function lockInvitation(
   return { ...toFounding(row), hasSigned: invited?.hasSigned ?? false };
 }
 
-/** Keeps a signature of the invitation. @returns how many members have not signed yet */
+/** Stores a signature of the invitation. @returns how many members have not signed yet */
 export async function keepInvitationSignature(
   tx: Queryable,
   given: { business: Address; member: Address; signature: Hex },
@@ -142,7 +142,7 @@ export async function setFoundingStatus(
   await tx.query(sql`update business set status = ${status} where address = ${address}`);
 }
 
-/** Marks businesses whose wallets are deployed. @returns those that waited for it */
+/** Marks businesses as deployed. @returns those that were not marked before */
 export async function activate(
   tx: Queryable,
   deployed: readonly { address: string; at: number }[],
@@ -156,10 +156,10 @@ export async function activate(
   );
 }
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const inviting = "inviting";
 
-/** Invitations that wait for this identity, oldest first, after the one of this id. */
+/** Open invitations of this identity, oldest first, after the one with the id `page.after`. */
 export async function listInvitationsTo(
   db: Queryable,
   member: Address,
@@ -174,7 +174,7 @@ export async function listInvitationsTo(
   return rows.map(toFounding);
 }
 
-/** Ends foundings that were not signed by everybody in time. @returns how many */
+/** Lets foundings lapse that were not signed by everybody in time. @returns how many */
 export async function lapseFoundings(db: Queryable, now: number, limit: number): Promise<number> {
   const rows = await db.query(
     sql`update business set status = 'lapsed' where address = any(array(
@@ -185,7 +185,7 @@ export async function lapseFoundings(db: Queryable, now: number, limit: number):
   return rows.length;
 }
 
-/** Forgets foundings that came to nothing, with the names in them. @returns how many went */
+/** Deletes lapsed foundings, with the names in them. @returns how many */
 export async function deleteLapsed(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(
     sql`with old as (

@@ -1,4 +1,4 @@
-// How a business comes to be (decisions section 6, BusinessWallet): everybody on its roster signs, then it is deployed.
+// The founding of a business (decisions section 6, BusinessWallet): everybody on its roster signs, then it is deployed.
 import { type Address, encodeCharter, type Hex, type Hex32, invitationDigest } from "@svc/protocol";
 import type { Environment } from "../../accounts/index.ts";
 import { enqueueTransaction, type FinalHandlers } from "../../chain/index.ts";
@@ -22,31 +22,31 @@ import { wakeRoster } from "./roster-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 
-/** Kind of the transaction that deploys a wallet. */
+/** The kind of the transaction that deploys a wallet. */
 const createKind = "business.create";
 /** Bounds of the deadline, in seconds from now. */
 const deadlineMin = 60;
 const deadlineMax = 30 * 86_400;
-/** Open foundings of one founder, at most: each of them appears in others' inboxes. */
+/** The most open foundings of one founder, since each of them appears in others' inboxes. */
 const openMax = 20;
 const lapsedRetentionSeconds = 30 * 86_400;
-/** Small, because deleting a business checks every table that refers to businesses. */
+/** Small, because the deletion of a business is checked against every table that refers to businesses. */
 const lapsedBatch = 500;
 
-/** A business as its founder asks for it. */
+/** A business to be founded, as its founder requests it. */
 export interface FoundingRequest extends RequestedCharter {
   readonly name: string;
   readonly environment: Environment;
   readonly salt: Hex32;
   /** Unix seconds. */
   readonly deadline: number;
-  /** The founder's, of the invitation. */
+  /** The founder's signature of the invitation. */
   readonly signature: string;
 }
 
 /**
- * Founds a business: invites everybody on its roster. The founder's own signature comes with it, so where nobody else
- * has to sign it is deployed at once. The same call by the same founder changes nothing.
+ * Founds a business: invites everybody on its roster. The request contains the founder's own signature, so a business
+ * without other members is deployed at once. Repeating the call changes nothing.
  *
  * @returns the founding, and whether this call made it
  * @throws {Problem} invalid_request, not_a_member, signature_wrong, too_many, business_exists
@@ -121,10 +121,9 @@ async function keep(
 }
 
 /**
- * Ends a founding that waits for signatures, for its founder: nobody is asked to sign any more. Repeated, it changes
- * nothing.
+ * Ends a founding that waits for signatures, at the request of its founder. Repeating the call changes nothing.
  *
- * @throws {Problem} business_not_found also for one of somebody else, ballot_over once everybody has signed
+ * @throws {Problem} business_not_found, also for one of somebody else; ballot_over once everybody has signed
  */
 export async function abandonFounding(
   ctx: Pick<KybContext, "db" | "audit">,
@@ -132,7 +131,7 @@ export async function abandonFounding(
   address: Address,
 ): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    // First without the lock, so that no stranger waits for members who act, and learns by it that they do.
+    // First without a lock: a stranger who had to wait for one would learn that members are acting.
     const known = await findBusiness(tx, address);
     const business = known?.creator === founder ? await lockBusiness(tx, address) : null;
     if (business === null) throw new Problem("business_not_found");
@@ -144,8 +143,8 @@ export async function abandonFounding(
 }
 
 /**
- * Queues the deployment of the wallet, once everybody on the roster has signed. Whoever calls the factory first, the
- * wallet is the same.
+ * Queues the deployment of the wallet, once everybody on the roster has signed. If somebody else calls the factory
+ * first, the wallet is the same.
  */
 export async function deploy(
   ctx: KybContext,
@@ -163,7 +162,7 @@ export async function deploy(
   });
 }
 
-/** What becomes of a founding once its transaction is final. */
+/** Activates foundings whose transaction is final, or lets them lapse. */
 export function foundingFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     [createKind]: async (tx, done) => {
@@ -192,7 +191,7 @@ export async function lapseFoundings(ctx: Pick<KybContext, "db" | "clock">): Pro
   await workInBatches(lapsedBatch, async (limit) => store.lapseFoundings(ctx.db, now, limit));
 }
 
-/** Forgets foundings that came to nothing, 30 days after the deadline of their invitations. */
+/** Deletes lapsed foundings 30 days after the deadline of their invitations. */
 export async function forgetLapsed(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - lapsedRetentionSeconds;
   await purgeInBatches(async (limit) => store.deleteLapsed(ctx.db, before, limit), lapsedBatch);

@@ -3,12 +3,12 @@ import { callerAddressOf, limitNetworkOf } from "../../platform/http/client-addr
 import { takeOrRefuse } from "../../platform/rate-limit.ts";
 import type { KybContext } from "../kyb-context.ts";
 
-/** Of one network in an hour, foundings and proposals together. */
+/** Foundings and proposals of one network in an hour, together. */
 const perHour = 60;
 
 /**
- * Limits calls that make the service pay for a transaction that nobody is charged for. Counted by network, because
- * anybody can make any number of identities, and a business of one member decides on its own.
+ * Limits calls that make the service pay for a transaction without charging anybody. Per network, because anybody can
+ * make any number of identities, and a business with one member decides on its own.
  *
  * @throws {Problem} rate_limited
  */

@@ -1,4 +1,5 @@
-// What follows from votes of members about their own business (decisions section 6): ballot, transaction, mirror.
+// What follows from votes on governance (decisions section 6): the ballot decides, a transaction carries the act out on
+// chain, and the tables then mirror the chain.
 import { governanceFunctions } from "@svc/protocol";
 import {
   enqueueTransaction,
@@ -19,11 +20,10 @@ import { showProposals } from "./shown-proposal.ts";
 import { restartProposal } from "./stale-proposals.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
-/** Kind of the transaction that does what members decided. */
+/** The kind of the transaction that carries out an act of governance. */
 const governKind = "business.govern";
 const retentionSeconds = 30 * 86_400;
 
-/** What follows from votes on governance. */
 export const governanceRules: BallotRules = {
   show: async (ctx, ids) => {
     const proposals = await store.listProposals(ctx.db, ids);
@@ -38,9 +38,9 @@ export const governanceRules: BallotRules = {
     const relayed = { validUntil: ballot.validUntil, signatures };
     const data = calls.govern(proposal.operation, proposal.arguments, relayed);
     const { id, business: to, nonce } = proposal;
-    // There is only ever one transaction for a subject, so a restarted proposal needs another subject. The first one is
-    // named by the proposal alone, because processes of the previous version, which may see its end, know no other
-    // name.
+    // There is at most one transaction for a subject, so a restarted proposal needs another subject. The first subject
+    // is the proposal's id alone, because processes of an earlier version, which may handle its end, know only that
+    // form.
     const isFirst = (await findTransactionStatus(tx, governKind, id)) === null;
     const subjectId = isFirst ? id : `${id}.${nonce}`;
     await enqueueTransaction(ctx, tx, { kind: governKind, subjectId, to, data });
@@ -56,7 +56,7 @@ export const governanceRules: BallotRules = {
   },
 };
 
-/** Continues a removal that is still open on chain because its member only answered it by votes. */
+/** Renews a removal that is still open on chain since its member only answered by votes. @returns whether it did */
 async function decideRemovalAgain(
   ctx: KybContext,
   tx: Queryable,
@@ -71,7 +71,7 @@ async function decideRemovalAgain(
   return true;
 }
 
-/** Handles the end of a proposal's transaction. The roster is then read from the chain. */
+/** Handles final transactions of proposals. The business is then read from the chain. */
 export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     [governKind]: async (tx, done) => {
@@ -81,7 +81,7 @@ export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
         const [proposal] = await store.listProposals(tx, [id]);
         if (proposal === undefined) continue;
         const outcome = status === "succeeded" ? "executed" : "failed";
-        // The row of a business is always locked before those of its proposals.
+        // First, because the row of a business is always locked before those of its proposals.
         await requestLook(tx, proposal.business);
         if (outcome === "failed") await store.noteRefusedProposal(tx, id, blockNumber);
         else await store.setProposalStatus(tx, [id], { status: outcome, now });
@@ -94,7 +94,7 @@ export function governanceFinalHandlers(ctx: KybContext): FinalHandlers {
   };
 }
 
-/** Forgets proposals 30 days after they ended. */
+/** Deletes proposals 30 days after they ended. */
 export async function purgeProposals(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - retentionSeconds;
   await purgeInBatches(async (limit) => store.deleteProposals(ctx.db, before, limit));

@@ -21,9 +21,9 @@ export interface InboxInvitation {
 }
 
 /**
- * Foundings that wait for this identity's signature, with what it recomputes the invitation from; oldest first.
+ * The open invitations of an identity, with everything from which its wallet recomputes what to sign; oldest first.
  *
- * @param page.after an invitation's id; empty at the beginning
+ * @param page.after the id of the invitation after which the page begins; empty for the first page
  */
 export async function listInvitations(
   ctx: KybContext,
@@ -66,9 +66,10 @@ interface InvitationAnswer {
 }
 
 /**
- * The identity's answer to its invitation; null where the id is none of an invitation to it. The last signature has
- * the wallet deployed, one refusal ends the founding. The same answer again changes nothing.
+ * Processes an identity's answer to its invitation. The last signature has the wallet deployed; one refusal ends the
+ * founding. Repeating an answer changes nothing.
  *
+ * @returns null if the id is none of an invitation to this identity
  * @throws {Problem} ballot_over, already_voted, signature_wrong
  */
 export async function answerInvitation(
@@ -112,7 +113,7 @@ async function refuse(
   { founding, answer }: Answered,
 ): Promise<"refused"> {
   const { address, status } = founding;
-  // Somebody has refused already: the founding has ended, as this member wants too.
+  // Somebody else has refused already, so the founding has ended as this member wants it to.
   const hasEnded = status === "lapsed";
   if ((status !== "inviting" && !hasEnded) || isLate(ctx, founding))
     throw new Problem("ballot_over");

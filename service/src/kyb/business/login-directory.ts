@@ -15,7 +15,7 @@ import { findBusiness, holdBusiness } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { openMemberName } from "./members.ts";
 
-/** The question to the other members when one of them logs in for the business. */
+/** A login for a business, about which the other members are asked. */
 interface LoginQuestion {
   readonly loginId: string;
   readonly business: Address;
@@ -30,7 +30,7 @@ interface LoginQuestion {
   };
 }
 
-/** A member's row as logins read it. */
+/** A member's row, as the login slice reads it. */
 interface Seat {
   readonly member: Address;
   readonly memberId: string;
@@ -39,17 +39,13 @@ interface Seat {
 }
 
 /**
- * The functions that logins need of businesses, passed by `compose.ts`.
+ * The functions that the login slice needs of businesses; passed by `compose.ts`.
  *
- * @param kyb read when asked: logins open first
+ * @param kyb called late, because the login slice is opened before this one
  */
 export function createLoginDirectory(kyb: () => KybContext) {
   return {
-    /**
-     * Opens the ballot with the acting member's approval as the first vote.
-     *
-     * @throws {Problem} as `openBallot` and `castVote`
-     */
+    /** Opens the ballot, with the acting member's vote. @throws {Problem} as `openBallot` and `castVote` */
     async ask(tx: Queryable, question: LoginQuestion): Promise<"open" | "approved"> {
       const ctx = kyb();
       const { loginId: id, actingMember, approval, ...asked } = question;
@@ -85,7 +81,7 @@ export function createLoginDirectory(kyb: () => KybContext) {
   };
 }
 
-/** Whether the member's approval is enough for a login. */
+/** Whether the member alone can approve a login (SOLE), together with others (JOINT), or has no vote (NONE). */
 function authorityOf({ charter, member }: Seat): "SOLE" | "JOINT" | "NONE" {
   const { rules, members } = charterOfBytes(charter);
   const voters = members.filter(({ isVoting }) => isVoting);

@@ -152,14 +152,14 @@ function membersRoute(ctx: KybContext, scope: Http): void {
   );
 }
 
-/** Its wallet was deployed. */
+/** A business whose wallet was deployed. */
 type KnownBusiness = Business & {
   readonly status: "active" | "suspended" | "moved";
   readonly registeredAt: number;
 };
 
 /**
- * A business that was deployed, of the environment of the key: others do not exist for it.
+ * A deployed business in the environment of the key; others do not exist for the caller.
  *
  * @throws {Problem} invalid_request, business_not_found
  */

@@ -7,19 +7,19 @@ import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts"
 import type { BusinessMember } from "./business.ts";
 import * as store from "./business-store.ts";
 
-/** What the others call a member. */
+/** The name by which the other members know a member. */
 export const memberNameColumn: SealedColumn = {
   table: "business_member",
   idColumn: "id",
   column: "name_sealed",
 };
 
-/** Seals the name of a new row. */
+/** Seals a member's name for the row with this id. */
 export function sealMemberName(ctx: Pick<Ctx, "seal">, id: string, name: string): Buffer {
   return ctx.seal.seal(Buffer.from(name), placeIn(memberNameColumn, id));
 }
 
-/** The roster by name, in the order of the addresses. */
+/** The members with their names, in the order of the addresses. */
 export async function listMembers(
   ctx: Pick<Ctx, "seal">,
   db: Queryable,
@@ -46,7 +46,7 @@ export async function listMembersOf(
   return rosters;
 }
 
-/** Refuses an identity that is no member, which learns nothing of the business. @throws {Problem} business_not_found */
+/** Refuses anybody but a member, as if the business did not exist. @throws {Problem} business_not_found */
 export async function requireMember(
   db: Queryable,
   of: { business: Address; member: Address },
@@ -57,7 +57,7 @@ export async function requireMember(
   return found;
 }
 
-/** What the others call a member. */
+/** Opens the name that {@link sealMemberName} has sealed. */
 export function openMemberName(
   ctx: Pick<Ctx, "seal">,
   row: { readonly id: string; readonly nameSealed: Buffer },
@@ -66,8 +66,8 @@ export function openMemberName(
 }
 
 /**
- * Refuses businesses as new members of one: a business has no key to sign with. A founding would wait for it in vain;
- * added later, where all have to approve, nobody could decide any more.
+ * Refuses businesses as new members: they have no key to sign with. A founding would wait for them in vain; added
+ * later, under the rule UNANIMOUS, they would block every decision.
  *
  * @throws {Problem} invalid_request
  */
@@ -86,11 +86,11 @@ export async function refuseBusinesses(
 }
 
 /**
- * Refuses contracts as new voters: the wallet of a business takes the signatures of keys alone, so where all have to
- * approve, nobody could decide any more. An account that is not deployed yet is not recognised.
+ * Refuses contracts as new voters: the wallet of a business only accepts signatures of keys, so under the rule
+ * UNANIMOUS they would block every decision. Cannot recognise a contract account that is not deployed yet.
  *
  * @throws {Problem} invalid_request
- * @throws {NodeAway} where the node tells no code
+ * @throws {NodeAway} if the node's answer is no code
  */
 export async function refuseContracts(
   { chain }: Pick<ChainContext, "chain">,
@@ -105,7 +105,7 @@ export async function refuseContracts(
     throw invalidRequest(`${contract.address} is a contract: it has no key to approve with`);
 }
 
-/** Whether an account with this code has a key: it has no code, or what the key delegates to (EIP-7702). */
+/** Whether an account with this code has a key: it has no code, or a delegation by its key (EIP-7702). */
 export function isCodeOfKey(code: string): boolean {
   return /^0x(?:ef0100[0-9a-f]{40})?$/i.test(code);
 }

@@ -32,8 +32,8 @@ export async function insertProposal(
 }
 
 /**
- * How many proposals are open or on their way to the chain. Takes a lock, so that proposals of one business are counted
- * and made one after the other.
+ * How many proposals are open or on their way to the chain. Takes a lock, so that new proposals of one business take
+ * turns and cannot exceed the limit together.
  */
 export async function countPending(
   tx: Queryable,
@@ -49,10 +49,10 @@ export async function countPending(
   return row ?? { all: 0, own: 0 };
 }
 
-/** A proposal that members are asked about, and what that takes. */
+/** A proposal with an open ballot. */
 export type AskedProposal = Proposal & { readonly expiresAt: number; readonly needed: number };
 
-/** The proposals of a member to do the same that can still be voted on, the oldest first. */
+/** The proposals of a member for the same act that are still open, the oldest first. */
 export async function listSame(
   tx: Queryable,
   of: Pick<Proposal, "business" | "proposer" | "operation" | "arguments"> & { now: number },
@@ -77,8 +77,8 @@ export async function listProposals(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * The last approved change to this charter, which has the names of its members, even if somebody else sent the
- * approvals to the chain. There may be another proposal of the same change, with other names and not approved.
+ * The last approved proposal of this charter, which has the names of its members. Only an approved one: another
+ * proposal of the same charter may have other names.
  */
 export async function findCharterChange(
   db: Queryable,
@@ -107,17 +107,17 @@ export async function setProposalStatus(
   );
 }
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const relaying = "relaying";
 
-/** Records the block in which the chain refused the transaction; the next reading of the wallet decides what follows. */
+/** Records the block in which the transaction was reverted; the next look at the wallet decides what follows. */
 export async function noteRefusedProposal(tx: Queryable, id: string, block: number): Promise<void> {
   await tx.query(
     sql`update business_proposal set refused_block = ${block} where id = ${id} and status = ${relaying}`,
   );
 }
 
-/** Proposals that members approved and the chain refused. @param of.block as of which the wallet is known */
+/** Approved proposals whose transaction was reverted in `block` or before. @param of.block of the last look */
 export async function listRefusedProposals(
   tx: Queryable,
   of: { business: Address; block: number },
@@ -130,10 +130,10 @@ export async function listRefusedProposals(
 }
 
 /**
- * Proposals to withdraw a signature that may have been withdrawn already: the chain refused them, or they wait for
- * votes and their nonce is taken.
+ * Proposals to withdraw a signature that may have been withdrawn already: their transaction was reverted, or they are
+ * open and another act has used their nonce.
  *
- * @param of.nonce of the wallet's next act
+ * @param of.nonce the nonce of the wallet's next act
  */
 export async function listDoubtfulWithdrawals(
   db: Queryable,
@@ -154,7 +154,7 @@ export async function restartProposal(tx: Queryable, id: string, nonce: number):
   );
 }
 
-/** Whether members have withdrawn this signature, which is for good. */
+/** Whether members have withdrawn this signature, which cannot be undone. */
 export async function isWithdrawn(
   tx: Queryable,
   of: { business: Address; arguments: Hex },
@@ -166,17 +166,17 @@ export async function isWithdrawn(
   return rows.length === 1;
 }
 
-/** A chain of moves is followed over this many wallets at most. */
+/** The most wallets over which a chain of moves is followed. */
 const chainMax = 100;
 
-/** Makes moves wait for each other, whichever businesses they name, since each is checked against those before it. */
+/** Lets proposals of moves take turns, for all businesses, since each is checked against the earlier ones. */
 export async function lockMoves(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(${advisoryLocks.businessMoves})`);
 }
 
 /**
- * Whether one business may end up in the other, through moves that were made, are announced, or wait for votes or the
- * chain.
+ * Whether the business `from` may end up in the wallet `to`, by moves that were made, are announced, or wait for votes
+ * or the chain.
  */
 export async function mayMoveOnTo(db: Queryable, from: Address, to: Address): Promise<boolean> {
   const rows = await db.query(
@@ -193,7 +193,7 @@ export async function mayMoveOnTo(db: Queryable, from: Address, to: Address): Pr
   return rows.length === 1;
 }
 
-/** How the vote on a proposal stands. */
+/** The votes on an open proposal. */
 interface Tally {
   readonly expiresAt: number;
   /** How many have to approve. */
@@ -202,12 +202,12 @@ interface Tally {
   readonly refusals: number;
 }
 
-/** A proposal among those of its business; with its tally while it is voted on. */
+/** A proposal in a list, with its tally while it is open. */
 export interface ListedProposal extends Proposal {
   readonly tally: Tally | null;
 }
 
-/** Proposals of businesses that are open, or ended a short time ago; newest first. @param limit of each business */
+/** The newest proposals of businesses, newest first. @param limit for each business */
 export async function listProposalsOf(
   db: Queryable,
   businesses: readonly Address[],
@@ -231,5 +231,5 @@ export async function listProposalsOf(
   return rows.map((row) => Object.assign(toProposal(row), { tally: row.tally }));
 }
 
-/** Forgets proposals that ended before a moment, with the names in them. */
+/** Deletes proposals that ended before a time, with the names in them. */
 export const deleteProposals = purgeOf({ table: "business_proposal", key: "id", time: "ended_at" });

@@ -1,4 +1,4 @@
-// The rules of a proposal (decisions section 6): what an act of governance is, and whose approval it takes.
+// The rules of a proposal (decisions section 6): which act of governance it is, and by which rule members decide it.
 import {
   type Address,
   type BusinessRule,
@@ -30,14 +30,14 @@ export interface Proposal {
   readonly id: string;
   readonly business: Address;
   readonly operation: GovernanceOperation;
-  /** As the contract takes it (ABI). */
+  /** The arguments of the contract's function (ABI). */
   readonly arguments: Hex;
-  /** Of a changed charter: names of its members, sealed. */
+  /** For a changed charter: the names of its members, sealed. */
   readonly namesSealed: Buffer | null;
-  /** Of a removal: whom. */
+  /** For a removal: the member to be removed. */
   readonly member: Address | null;
   readonly proposer: Address;
-  /** Of the wallet: the act counts for this one alone. */
+  /** The nonce of the wallet with which the act is approved; with another one the contract refuses it. */
   readonly nonce: number;
   readonly status: ProposalStatus;
   readonly createdAt: number;
@@ -50,7 +50,7 @@ export type ProposalRequest =
   | { readonly operation: "startRemoval"; readonly member: string }
   | { readonly operation: "withdraw"; readonly hash: string };
 
-/** What is proposed, and who decides it. */
+/** A proposed act, and by which rule it is decided; by default the charter's. */
 export interface Planned {
   readonly operation: GovernanceOperation;
   readonly act: GovernanceAct;
@@ -59,7 +59,7 @@ export interface Planned {
   readonly rule?: BusinessRule;
 }
 
-/** A new charter: the stricter of the old and the new rule of governance decides. @throws {Problem} invalid_request */
+/** Plans a changed charter, by the stricter of its old and new rule. @throws {Problem} invalid_request */
 export function planCharter(
   current: Charter,
   request: Extract<ProposalRequest, { operation: "changeCharter" }>,
@@ -85,7 +85,7 @@ export function parseHash(text: string): Hex32 {
   return hash;
 }
 
-/** The act as approvals name it. */
+/** The act in the form that approvals sign. */
 export function actOf({
   operation,
   arguments: args,
@@ -93,7 +93,7 @@ export function actOf({
   return { operation: governanceFunctions[operation], arguments: args };
 }
 
-/** The rule by which members decide it while the business has this charter. */
+/** The rule by which members decide the proposal while the business has this charter. */
 export function ruleOf(
   proposal: Pick<Proposal, "operation" | "arguments">,
   charter: Charter,
@@ -103,7 +103,7 @@ export function ruleOf(
   return next === null ? charter.rules.governance : stricterRule(charter, next);
 }
 
-/** The charter that is proposed; null where another act is. */
+/** The proposed charter; null for another act. */
 export function charterOf({
   operation,
   arguments: args,

@@ -1,4 +1,4 @@
-// Proposals of members about their own business, and how they are taken back (decisions section 6).
+// Proposals of members about their own business, and their retraction (decisions section 6).
 import { isDeepStrictEqual } from "node:util";
 import {
   governanceFunctions,
@@ -35,24 +35,24 @@ import { loadWalletCalls } from "./wallet-calls.ts";
 /** How long members have to decide. */
 const votingSeconds = 7 * 86_400;
 /**
- * How many proposals may be undecided: of one business, and of one member of it. A member who has none may always make
- * one; otherwise four members could keep the others from ever proposing anything, their removal included.
+ * The most undecided proposals of one business, and of one member of it. A member who has none may always make one:
+ * otherwise four members could keep the others from ever proposing anything, even their removal.
  */
 const pendingMax = { all: 20, own: 5 };
 
-/** A proposal as its proposer is told of it. */
+/** The answer to a proposer. */
 export interface Proposed {
   readonly id: string;
   readonly expiresAt: number;
   readonly nonce: number;
   readonly needed: number;
-  /** False for one that this member made before. */
+  /** False if this member had made the same proposal before. */
   readonly isNew: boolean;
 }
 
 /**
- * Puts an act of governance to the vote of the voting members, the proposer among them. As long as they are asked, the
- * same again of the same member is the same proposal: a wallet whose answer is lost sends it once more.
+ * Puts an act of governance to the vote of the voting members, including the proposer. While that is open, the same
+ * call of the same member returns the same proposal, for a wallet that did not get the answer.
  *
  * @throws {Problem} business_not_found, not_a_member, invalid_request, too_many, removal_refused, not_signed,
  * chain_unavailable
@@ -109,7 +109,7 @@ export async function propose(
   });
 }
 
-/** Of a charter the names count, too: they are shown to the others. */
+/** An open proposal of this member for the same act; for a changed charter also with the same names. */
 async function findSame(
   ctx: KybContext,
   tx: Queryable,
@@ -126,9 +126,9 @@ async function findSame(
 }
 
 /**
- * Takes a proposal back, for the member who made it: nobody is asked any more. Repeated, it changes nothing.
+ * Retracts an open proposal, at the request of the member who made it. Repeating the call changes nothing.
  *
- * @throws {Problem} business_not_found, ballot_not_found also for one of somebody else, ballot_over
+ * @throws {Problem} business_not_found; ballot_not_found, also for a proposal of somebody else; ballot_over
  */
 export async function retractProposal(
   ctx: KybContext,
@@ -137,7 +137,7 @@ export async function retractProposal(
 ): Promise<void> {
   const { business, id } = given;
   await ctx.db.transaction(async (tx) => {
-    // First without the lock, so that nobody else waits for those who vote, and learns by it that they do.
+    // First without a lock: somebody else who had to wait for one would learn that members are voting.
     await getOwnProposal(tx, proposer, given);
     const locked = await lockBallot(tx, id);
     const proposal = await getOwnProposal(tx, proposer, given);
@@ -167,10 +167,11 @@ async function getOwnProposal(
 }
 
 /**
- * Checks that the identity is a member. After a move, members may still withdraw signatures of the old wallet, as its
- * contract allows.
+ * Checks that the identity is a voting member of an active business. After a move, members may still withdraw
+ * signatures of the old wallet, as its contract allows.
  *
- * @throws {Problem} business_not_found also where the identity is no member: whose businesses there are is not told
+ * @throws {Problem} business_not_found, also for anybody but a member, so that strangers do not learn which businesses
+ * there are; not_a_member for a member without a vote
  */
 function checkMember(
   business: Business | null,
@@ -184,7 +185,7 @@ function checkMember(
   if (!found.isVoting) throw new Problem("not_a_member");
 }
 
-/** Checks who would join, and what only the chain knows, so that nobody is asked in vain. */
+/** Checks new members, and what only the chain knows, so that members do not vote on something impossible. */
 async function checkOutside(
   ctx: KybContext,
   { address, charter }: Business,

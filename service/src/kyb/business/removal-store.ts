@@ -8,7 +8,7 @@ export interface Removal {
   /** Unix seconds. */
   readonly endsAt: number;
   readonly keepNonce: number;
-  /** When the member first answered since its notice began, or began again; null before. */
+  /** When the member first answered since its notice began or was renewed, Unix seconds; null if it did not. */
   readonly answeredAt: number | null;
 }
 
@@ -30,7 +30,7 @@ export async function deleteRemoval(tx: Queryable, business: Address): Promise<v
   await tx.query(sql`delete from business_removal where business = ${business}`);
 }
 
-/** Open removals, at most one for each business, as its contract allows. */
+/** Open removals; at most one for each business. */
 export async function listRemovals(
   db: Queryable,
   businesses: readonly Address[],
@@ -42,8 +42,8 @@ export async function listRemovals(
 }
 
 /**
- * Records that the member is not lost. Once the removal was decided a second time, only a signature counts, and a vote
- * does not.
+ * Records that the member has answered its removal. Once the removal was renewed, a vote is no answer any more, only a
+ * signature.
  */
 export async function noteAnswered(
   tx: Queryable,
@@ -56,11 +56,7 @@ export async function noteAnswered(
   );
 }
 
-/**
- * Restarts the notice of an open removal that its member answered at `answeredBy` or before.
- *
- * @returns whether there was one
- */
+/** Restarts the notice of an open removal that was answered by `answeredBy`. @returns whether there was one */
 export async function renewRemoval(
   tx: Queryable,
   given: { business: Address; member: Address; answeredBy: number; endsAt: number },
@@ -73,7 +69,7 @@ export async function renewRemoval(
   return rows.length === 1;
 }
 
-/** The open removal of this member, by a ballot of its business. */
+/** The open removal of this member in the business of a ballot. */
 export async function findRemovalByBallot(
   db: Queryable,
   of: { ballotId: string; member: Address },
@@ -92,13 +88,13 @@ export interface DueRemoval {
   readonly business: Address;
   readonly keepNonce: number;
   readonly epoch: number;
-  /** Transactions of this epoch that were reverted. */
+  /** How many transactions of this epoch were reverted. */
   readonly failures: number;
 }
 
 /**
- * Takes removals that are due and not sent yet. Each is sent once per epoch, and again when {@link putOffRemoval} says
- * so.
+ * Takes removals that are due and not sent yet. Each is sent once per epoch, and again when {@link putOffRemoval} has
+ * made it due.
  */
 export async function takeDueRemovals(
   tx: Queryable,
@@ -117,7 +113,7 @@ export async function takeDueRemovals(
   );
 }
 
-/** Has a removal sent again from `dueAt` on, unless that is said already or it is no longer the one that was sent. */
+/** Makes a removal due again at `dueAt`, unless that was done already or another one was sent since. */
 export async function putOffRemoval(tx: Queryable, sent: DueRemoval, dueAt: number): Promise<void> {
   await tx.query(
     sql`update business_removal set finish_failures = ${sent.failures + 1}, finish_due_at = ${dueAt}

@@ -1,5 +1,5 @@
-// The removal of a member who seems lost (decisions section 6, Lost member), and moves by the operator: a member's
-// signature ends either.
+// The removal of a member who seems lost (decisions section 6, Lost member), and how a member's signature ends it, or a
+// move by the operator.
 import { type Address, type Hex, keepDigest } from "@svc/protocol";
 import {
   type ChainContext,
@@ -20,20 +20,20 @@ import { cancelMove, listMoves } from "./standing-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
 const kinds = { keep: "business.keep", finish: "business.remove" } as const;
-/** As the contract has both (decisions section 6, Lost member). */
+/** Both as in the contract (decisions section 6, Lost member). */
 const noticeSeconds = 30 * 86_400;
 const protectionSeconds = 90 * 86_400;
 const dueBatch = 20;
-/** Blocks of other chains may be stamped a little behind. */
+/** Block times of other chains may lag by this much, and the contract refuses a removal that is too early. */
 const lateSeconds = 120;
-/** A transaction that was reverted is followed by another after this long, times the number of those that were. */
+/** The pause after a reverted transaction, times the number of those that were reverted. */
 const retrySeconds = 600;
-/** Transactions of one epoch: the last goes eleven hours after the first, and what still stands in the way will stay. */
+/** The most transactions in one epoch. The last one is sent eleven hours after the first; later ones would fail too. */
 const triesMax = 12;
 
 /**
- * A member signs that it stays, over the nonce of its removal or of a move of the business. The removal ends on chain,
- * and is not finished from here meanwhile; the move ends at once.
+ * Processes a member's signature against its removal, or against a move of the business by the operator; the nonce that
+ * it signs tells which. A removal ends on chain, and this service does not finish it meanwhile; a move ends at once.
  *
  * @throws {Problem} business_not_found, nothing_to_end, signature_wrong
  */
@@ -44,7 +44,7 @@ export async function keepMember(
 ): Promise<{ ended: "removal" | "move" }> {
   const calls = await loadWalletCalls();
   return ctx.db.transaction(async (tx) => {
-    // First without the lock, so that no stranger waits for members who act, and learns by it that they do.
+    // First without a lock: a stranger who had to wait for one would learn that members are acting.
     await requireMember(tx, { business: given.business, member });
     const business = await lockBusiness(tx, given.business);
     if (!business?.charter.members.some(({ address }) => address === member))
@@ -65,7 +65,8 @@ export async function keepMember(
       const answer = { business: address, member, by: "signature", now: ctx.clock.now() } as const;
       await store.noteAnswered(tx, answer);
       const subjectId = `${address}:${removal.keepNonce}`;
-      // A wallet that did not get the answer may sign again, and signatures may differ; one transaction is enough.
+      // A wallet that did not get the answer may sign again, with another signature. One transaction is enough, and
+      // enqueueTransaction would throw for other data.
       if ((await findTransactionStatus(tx, kinds.keep, subjectId)) === null) {
         const data = calls.keep(given.signature.toLowerCase() as Hex);
         await enqueueTransaction(ctx, tx, { kind: kinds.keep, subjectId, to: address, data });
@@ -87,14 +88,14 @@ export async function keepMember(
   });
 }
 
-/** Until when a member that answered its removal is safe; null where it did not answer. */
+/** Until when a member that answered its removal is protected, Unix seconds; null if it did not answer. */
 export function protectedUntil({ answeredAt }: store.Removal): number | null {
   return answeredAt === null ? null : answeredAt + protectionSeconds;
 }
 
 /**
- * Whether the open removal of the wallet, of which there is only one, rules out a vote on the removal of this member:
- * it is of somebody else, or its member may still answer it or is still protected by its answer.
+ * Whether the open removal of a wallet, which has at most one, rules out a vote on the removal of this member: it
+ * concerns somebody else, or its member may still answer, or is still protected by an answer.
  */
 export function standsInTheWayOf(
   member: Address | null,
@@ -103,17 +104,17 @@ export function standsInTheWayOf(
   return open.member !== member || !isRenewable(open, now);
 }
 
-/** Whether the others may decide on a removal again: its member answered long ago, and did not end it on the chain. */
+/** Whether members may decide on a removal again: its member answered long ago, but did not end it on chain. */
 export function isRenewable(removal: store.Removal, now: number): boolean {
   const until = protectedUntil(removal);
   return until !== null && until <= now;
 }
 
 /**
- * Restarts the notice of a removal that its member only answered by votes, and has everybody told again. The chain has
- * one removal at a time: without this, a member who votes and never signs would block all other removals for good.
+ * Restarts the notice of an open removal that its member has only answered by votes. A wallet has one removal at a
+ * time: without this, a member who votes but never signs would block all other removals for good.
  *
- * @returns whether that is what the members decided; else the removal is for the chain to begin
+ * @returns false if there is no such removal, so that one has to be started on chain
  */
 export async function renewRemoval(
   { clock }: Pick<KybContext, "clock">,
@@ -125,10 +126,7 @@ export async function renewRemoval(
   return store.renewRemoval(tx, { ...of, ...times });
 }
 
-/**
- * Removes members who did not answer within the notice. A member who has voted since is not lost, and is never removed
- * from here.
- */
+/** Removes members who did not answer within the notice. A vote is an answer too, though the contract knows none. */
 export async function finishRemovals(ctx: ChainContext): Promise<void> {
   const now = ctx.clock.now();
   const before = now - (ctx.chain.isEmbedded ? 0 : lateSeconds);
@@ -144,7 +142,7 @@ export async function finishRemovals(ctx: ChainContext): Promise<void> {
   });
 }
 
-/** Tries after the first are numbered, since a subject has one transaction for ever. */
+/** Tries after the first are numbered, because there is only one transaction for a subject. */
 function subjectOf({ business, keepNonce, epoch, failures }: store.DueRemoval): string {
   return [business, keepNonce, epoch, ...(failures === 0 ? [] : [failures + 1])].join(":");
 }
@@ -159,12 +157,12 @@ function removalOf(subjectId: string): store.DueRemoval {
   };
 }
 
-/** The roster follows what the chain says afterwards, whether it did as asked or not. */
+/** Has the business read from the chain after a final transaction, and retries reverted removals. */
 export function removalFinalHandlers(ctx: Pick<KybContext, "clock">): FinalHandlers {
   return {
     [kinds.keep]: lookAgain,
     [kinds.finish]: async (tx, done) => {
-      // The row of a business is always locked before that of its removal.
+      // First, because the row of a business is always locked before that of its removal.
       await lookAgain(tx, done);
       for (const { subjectId, status } of done)
         if (status === "reverted") {

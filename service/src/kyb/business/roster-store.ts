@@ -7,14 +7,14 @@ import type { BusinessStatus } from "./business.ts";
 /** The channel that wakes the jobs that follow the chain. */
 export const rosterChannel = "kyb_roster";
 
-/** Wakes those jobs once this transaction commits. */
+/** Wakes these jobs once this transaction commits. */
 export async function wakeRoster(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify(${rosterChannel}, '')`);
 }
 
 /**
- * Has a business read from the chain once this transaction commits, because a transaction of it was mined, or refused
- * as the business is no longer what the tables say.
+ * Has a business read from the chain once this transaction commits, because one of its transactions was mined, or was
+ * reverted because the tables are outdated.
  */
 export async function requestLook(tx: Queryable, business: Address): Promise<void> {
   await tx.query(
@@ -29,7 +29,7 @@ export interface ClaimedLook {
   readonly claim: number;
 }
 
-/** Takes businesses that are due and that nobody holds. @param given.until when others may take them again */
+/** Claims businesses that are due and not locked. @param given.until when others may claim them again */
 export async function claimLooks(
   db: Queryable,
   given: { now: number; until: number; limit: number },
@@ -42,7 +42,7 @@ export async function claimLooks(
   );
 }
 
-/** Ends a claim whose business could not be read; it is due again then, or at once if it was requested meanwhile. */
+/** Ends a claim whose business could not be read: it is due at `until`, or at once if that was requested meanwhile. */
 export async function putOffLook(
   db: Queryable,
   { address, claim }: ClaimedLook,
@@ -53,12 +53,12 @@ export async function putOffLook(
   );
 }
 
-/** Whether a business is due that is not one of `except`, held by somebody or not. */
+/** Whether a business that is not one of `except` is due, locked or not. */
 export async function isLookDue(
   db: Queryable,
   { now, except }: { now: number; except: readonly Address[] },
 ): Promise<boolean> {
-  // Without the order, PostgreSQL expects one of any three businesses to be due, and reads all of them to find none.
+  // Without `order by`, PostgreSQL expects a third of all businesses to be due, and scans the table.
   const [due] = await db.query(
     sql`select from business where look_due_at <= ${now} and address <> all(${[...except]}::text[])
       order by look_due_at limit 1`,
@@ -67,7 +67,7 @@ export async function isLookDue(
 }
 
 /**
- * Waits for whoever holds the business that has been due for longest, as {@link waitForRow} does.
+ * Waits for the lock on the business that has been due for longest; see {@link waitForRow}.
  *
  * @returns whether {@link claimLooks} can take it
  */
@@ -84,7 +84,7 @@ export async function waitForLook(
 }
 
 /**
- * Has all businesses read of which something is open, since others may have called the contracts directly. Those of
+ * Makes businesses due that have anything open, since others may have called their contracts directly. Those of
  * {@link requestLook} come first.
  */
 export async function requestOpenLooks(db: Queryable, now: number): Promise<void> {
@@ -106,8 +106,8 @@ export async function findChainBlock(tx: Queryable, business: Address): Promise<
 }
 
 /**
- * Stores what the chain says. The business stays due if it was requested again meanwhile, or if an event or refusal is
- * known from a later block than the node had.
+ * Stores the state of a wallet. The business stays due if it was requested again meanwhile, or if events were read or a
+ * transaction was reverted in a later block than the node had.
  */
 export async function saveMirror(
   tx: Queryable,
@@ -133,7 +133,7 @@ export async function saveMirror(
   );
 }
 
-/** Deletes those who are no longer on the roster. */
+/** Deletes members who are no longer on the roster. */
 export async function deleteMembers(
   tx: Queryable,
   business: Address,
@@ -154,13 +154,13 @@ export async function setVotingRights(
   );
 }
 
-/** Up to which block events were looked for; null before the first time. */
+/** The block up to which events were read; null before the first time. */
 export async function findWatchedBlock(db: Queryable): Promise<number | null> {
   const [row] = await db.query<{ block: number }>(sql`select block from business_watch`);
   return row?.block ?? null;
 }
 
-/** Has those of the addresses read that are businesses, and marks the blocks up to `block` as done. */
+/** Makes those of the addresses due that are businesses, and marks the blocks up to `block` as done. */
 export async function saveWatched(
   db: Queryable,
   watched: { addresses: readonly string[]; block: number },
@@ -177,7 +177,7 @@ export async function saveWatched(
   );
 }
 
-/** Has every business read, since the events of this block cannot be; the block is marked as done. */
+/** Makes every business due, because the events of this block cannot be read; marks the block as done. */
 export async function saveUnread(tx: Queryable, block: number): Promise<void> {
   await tx.query(
     sql`update business set look_due_at = 0 where status in ('active', 'suspended', 'moved')`,
@@ -186,8 +186,8 @@ export async function saveUnread(tx: Queryable, block: number): Promise<void> {
 }
 
 /**
- * Has every business read, and no block after this one counts as done. What a business was read at stays: a node that has
- * just begun to follow the chain must not take a roster back.
+ * Makes every business due, and marks blocks after this one as not done. The block as of which a business was read
+ * stays: otherwise a node that has just begun to sync could set a roster back.
  */
 export async function returnTo(tx: Queryable, block: number): Promise<void> {
   await tx.query(sql`update business_watch set block = ${block} where block > ${block}`);

@@ -1,5 +1,5 @@
-// Mirrors business wallets from the chain: members, rules, epoch, nonce, removal and successor change in the tables
-// once they are final there, whoever called the contract.
+// Mirrors business wallets from the chain. Members, rules, epoch, nonce, removal and successor change in the tables
+// only when that is final on chain, no matter who called the contract.
 import {
   type Address,
   type Charter,
@@ -25,22 +25,18 @@ import { stopBusiness } from "./standing.ts";
 import { loadWalletCalls, type WalletState } from "./wallet-calls.ts";
 
 /**
- * Each asks six things in one turn, and one exchange with the chain's node holds 50 calls: what one look asks must not be
- * parted, for another node may answer the rest.
+ * How many businesses are read at once. Each read makes six calls, and one batch to the chain's node holds 50: the
+ * calls of one read must not be split over two batches, which different nodes may answer.
  */
 const looksMax = 8;
-/** After this long, another process takes over from one that died. */
+/** After this long, another process may read a business whose reader has died. */
 const claimSeconds = 30;
-/** After a look that failed. */
+/** The pause after a read that failed. */
 const retrySeconds = 5;
 
-/**
- * Reads every business that is due from the chain. Any number of processes may do so at once.
- *
- * @throws what failed; that the node is away only where nothing else failed
- */
+/** Reads every due business from the chain; any number of processes may do so. @throws as {@link throwGravest} */
 export async function followChain(ctx: KybContext): Promise<void> {
-  // Asked every second, and mostly none is due.
+  // A cheap check first: this runs every second, and mostly none is due.
   if (!(await store.isLookDue(ctx.db, { now: ctx.clock.now(), except: [] }))) return;
   const looked = new Set<Address>();
   for (;;) {
@@ -55,12 +51,12 @@ export async function followChain(ctx: KybContext): Promise<void> {
     );
     for (const { address } of looks) looked.add(address);
     if (looks.length === looksMax) continue;
-    // Whoever votes or asks holds a business for a moment, and wakes nobody for it afterwards.
+    // Votes and requests lock a business for a moment, and nothing wakes this job when they end.
     if (!(await store.waitForLook(ctx.db, { now, except: [...looked] }))) return;
   }
 }
 
-/** Has all businesses read of which something is open, since anybody may call the contracts directly. */
+/** Makes businesses due that have anything open, since anybody may call their contracts directly. */
 export async function lookAtOpen({ db, clock }: Pick<KybContext, "db" | "clock">): Promise<void> {
   await store.requestOpenLooks(db, clock.now());
 }
@@ -111,13 +107,13 @@ async function mirror(
     charter: state.charter,
     epoch,
     nonce,
-    // Merchants were told the first successor, and that stays, whatever is done with the old wallet.
+    // The first successor stays, because merchants were told of it; the old wallet may name another one later.
     successor: before.successor ?? successor,
     status,
     block: state.block,
     claim,
   });
-  // Removals in a wallet that the business has left mean nothing.
+  // Removals in a wallet that the business has left have no meaning.
   if (state.removal === null || status === "moved") await deleteRemoval(tx, address);
   else await saveRemoval(tx, { business: address, ...state.removal });
   if (epoch !== before.epoch) await beginEpoch(ctx, tx, { before, charter, epoch });
@@ -129,7 +125,7 @@ async function mirror(
     await stopBusiness(ctx, tx, { business: address, reason: "business_wallet_rotated" });
 }
 
-/** Another charter counts from now on: members and open ballots follow it, and logins end if the roster is another. */
+/** Follows a changed charter: updates members, restarts open ballots, and ends logins if the roster changed. */
 async function beginEpoch(
   ctx: KybContext,
   tx: Queryable,
@@ -138,7 +134,7 @@ async function beginEpoch(
   const { address } = before;
   const removed = await replaceRoster(ctx, tx, { before, charter });
   await restartBallots(ctx, tx, address);
-  // After several changes the roster may be the same as before.
+  // Only after a single change: after several, the roster may have been another one in between.
   const isSameRoster = epoch === before.epoch + 1 && rosterOf(charter) === rosterOf(before.charter);
   if (!isSameRoster) await ctx.endBusinessLogins(tx, address);
   const details = { epoch, removed: removed.length, members: charter.members.length };
@@ -146,13 +142,13 @@ async function beginEpoch(
   await ctx.audit.record(tx, entry);
 }
 
-/** Who is a member, and who of them votes: the same text for the same roster, whatever the rules. */
+/** A text that is equal for charters with the same members and voting rights, whatever their rules. */
 function rosterOf({ members }: Charter): string {
   const seats = members.map(({ address, isVoting }) => `${address} ${isVoting}`);
   return seats.toSorted().join(", ");
 }
 
-/** @returns who is no longer on the roster */
+/** @returns the members who are no longer on the roster */
 async function replaceRoster(
   ctx: KybContext,
   tx: Queryable,
@@ -185,7 +181,7 @@ async function replaceRoster(
   return removed;
 }
 
-/** The names of members as the proposer of this charter gave them; none if the contract was called directly. */
+/** The names of members given by the proposer of this charter; none if it was not proposed here. */
 async function readNames(
   ctx: KybContext,
   tx: Queryable,

@@ -17,11 +17,11 @@ import { shownCharter } from "./shown-charter.ts";
 import { showProposal } from "./shown-proposal.ts";
 import { listMoves, type Move } from "./standing-store.ts";
 
-/** Of one page. */
+/** The most businesses of a page. */
 const businessesMax = 100;
 /**
- * What a page holds before its last business. Anybody can invite anybody into a large roster of long names: a page
- * that grew with them would at last be too long for the wallet that asks.
+ * A page ends with the business that exceeds this size. Anybody can invite anybody into a large roster with long names:
+ * without a limit, they could make the page too long for the wallet.
  */
 const pageBytesMax = 1024 * 1024;
 const proposalsShownMax = 20;
@@ -33,10 +33,10 @@ export type ShownBusiness = { address: string; name: string; status: string } & 
 >;
 
 /**
- * A page of the businesses of a member, with members, rules, and what is under way.
+ * A page of the businesses of a member, with members, rules, and open proposals, removals and moves.
  *
- * @param cursor the `nextCursor` of the page before; undefined begins
- * @throws {Problem} invalid_request for a cursor that is none of ours
+ * @param cursor the `nextCursor` of the previous page; undefined for the first page
+ * @throws {Problem} invalid_request for a malformed cursor
  */
 export async function showBusinesses(
   ctx: Pick<KybContext, "seal" | "chain"> & { readonly db: Queryable },
@@ -76,7 +76,7 @@ function placeOf(cursor: string): Place {
 const cursorOf = ({ isInvited, createdAt, address }: Place): string =>
   `${isInvited ? 1 : 0}.${createdAt}.${address}`;
 
-/** Read at once for all businesses of a page, each kind in one statement. */
+/** Reads everything that a page shows, with one statement for each kind. */
 async function readParts(
   { db, seal }: Pick<KybContext, "seal"> & { readonly db: Queryable },
   addresses: readonly Address[],
@@ -106,7 +106,7 @@ interface Parts {
   readonly proposals: readonly ListedProposal[];
 }
 
-/** Null for a founding that was forgotten meanwhile. */
+/** Null for a founding that was deleted meanwhile. */
 function partsOf(
   parts: Awaited<ReturnType<typeof readParts>>,
   place: PlacedBusiness,

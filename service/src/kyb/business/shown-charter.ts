@@ -5,13 +5,13 @@ export interface ShownCharter {
   readonly rules: Charter["rules"];
   readonly members: readonly {
     readonly address: Address;
-    /** Empty where nobody told. */
+    /** Empty if it is not known. */
     readonly name: string;
     readonly votingRights: boolean;
   }[];
 }
 
-/** A charter with the names of its members, from which a wallet packs it again. */
+/** A charter with the names of its members; wallets encode it again to check the hash. */
 export function shownCharter(
   { rules, members }: Charter,
   names: readonly { readonly address: Address; readonly name: string }[],

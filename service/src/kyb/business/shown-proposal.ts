@@ -7,24 +7,24 @@ import { listMembersOf } from "./members.ts";
 import { charterOf, type Proposal } from "./proposal.ts";
 import { shownCharter } from "./shown-charter.ts";
 
-/** Names of members to be. */
+/** The names of the members of a proposed charter. */
 export const proposalNamesColumn: SealedColumn = {
   table: "business_proposal",
   idColumn: "id",
   column: "names_sealed",
 };
 
-/** An address with what it is called. */
+/** An address with its name. */
 interface Named {
   readonly address: Address;
   readonly name: string;
 }
 
 /**
- * A proposal as wallets show it, with what they recompute the approval from. Whoever is a member already is called as
- * before, whatever the proposer calls it: nobody is taken for somebody else, and no name changes with the charter.
+ * A proposal as wallets show it, with everything from which they recompute what to sign. Present members keep their
+ * names, whatever names the proposer gave them: otherwise a proposer could pass one member off as another.
  *
- * @param members of its business, as they are called now
+ * @param members the present members of the business
  */
 export function showProposal(
   ctx: Pick<KybContext, "seal">,
@@ -48,7 +48,7 @@ export function showProposal(
   };
 }
 
-/** The same for voters, by id, with the charter as it is: from it a wallet tells what would change. */
+/** The same by proposal id, with the present charter, so that wallets can show what would change. */
 export async function showProposals(
   ctx: Pick<KybContext, "db" | "seal">,
   proposals: readonly Proposal[],
@@ -69,7 +69,7 @@ export async function showProposals(
   );
 }
 
-/** What the proposer called the members of a new charter. */
+/** The names that the proposer gave the members of a new charter. */
 export function namesOf(
   ctx: Pick<KybContext, "seal">,
   { id, namesSealed }: Proposal,

@@ -1,4 +1,4 @@
-// What becomes of proposals when another act of governance reached the chain first (decisions section 6).
+// What happens to proposals when another act of governance has reached the chain first (decisions section 6).
 import {
   businessCategory,
   encodeCharter,
@@ -23,7 +23,7 @@ import { isRenewable, standsInTheWayOf } from "./removal.ts";
 import { listRemovals } from "./removal-store.ts";
 import { loadWalletCalls } from "./wallet-calls.ts";
 
-/** Restarts open proposals after an act of governance that left members and rules as they were. */
+/** Restarts open proposals after an act of governance that has not changed members or rules. */
 export async function restartProposals(
   ctx: KybContext,
   tx: Queryable,
@@ -33,10 +33,10 @@ export async function restartProposals(
     if (ballot.kind === "governance") await restartProposal(ctx, tx, { business, ballot });
 }
 
-/** Proposals to take back a signature that may be done already, each with whether the wallet still has the signature. */
+/** For proposals to withdraw a signature, by id: whether the wallet still has that signature. */
 export type Withdrawals = ReadonlyMap<string, "recorded" | "gone">;
 
-/** @throws when the chain's node cannot be asked */
+/** Asks the chain about those proposals that may be obsolete. @throws if the chain's node cannot be asked */
 export async function findWithdrawals(
   ctx: KybContext,
   of: { business: Address; block: number; nonce: number },
@@ -54,11 +54,11 @@ export async function findWithdrawals(
 }
 
 /**
- * Settles acts that members approved and the chain refused, and ends ballots on taking back a signature that is gone
- * already.
+ * Settles acts that members approved and whose transaction was reverted, and ends ballots on withdrawing a signature
+ * that is gone already.
  *
- * @param given.business as the chain has it in `block`
- * @param given.withdrawals as found before: one that is missing is left to the next look
+ * @param given.business its state as of `block`
+ * @param given.withdrawals what {@link findWithdrawals} has found; a proposal that is missing is left to the next look
  */
 export async function mendProposals(
   ctx: KybContext,
@@ -78,9 +78,9 @@ export async function mendProposals(
 }
 
 /**
- * Settles an act that the chain refused. If its nonce is still free, the wallet refused the act itself. Otherwise
- * somebody else may have handed the approvals to the wallet, and the act is done; or another act came first, and the
- * members are asked again.
+ * Settles an act whose transaction was reverted. If its nonce is still unused, the wallet refused the act itself, so it
+ * has failed. Otherwise somebody else may have submitted the same approvals, and the act is executed; or another act
+ * came first, and the members are asked again.
  */
 async function settleRefused(ctx: KybContext, tx: Queryable, given: Judged): Promise<void> {
   const { business, proposal } = given;
@@ -100,8 +100,8 @@ async function settleRefused(ctx: KybContext, tx: Queryable, given: Judged): Pro
 }
 
 /**
- * Asks the members again: the act has another nonce now, and others may have the vote. If it is done already, or can no
- * longer be done, nobody is asked.
+ * Restarts the ballot of a proposal with the wallet's next nonce and the present electorate. If the act is executed
+ * already, or has become impossible, the proposal ends instead.
  */
 export async function restartProposal(
   ctx: KybContext,
@@ -139,14 +139,14 @@ async function end(
   await store.setProposalStatus(tx, [id], { status, now });
 }
 
-/** A proposal, and what it is held against. */
+/** A proposal, and the state to compare it with. */
 interface Judged {
   readonly business: Business;
   readonly proposal: Proposal;
   readonly withdrawals: Withdrawals;
 }
 
-/** Whether the wallet is as the act would make it. */
+/** Whether the wallet is already in the state to which the act leads. */
 async function isExecuted(
   { clock }: Pick<KybContext, "clock">,
   tx: Queryable,
@@ -166,7 +166,7 @@ async function isExecuted(
   return open?.member === member && !isRenewable(open, clock.now());
 }
 
-/** Whether the wallet would refuse it as it is now. */
+/** Whether the wallet would refuse the act in its present state. */
 async function wouldFail(
   { clock }: Pick<KybContext, "clock">,
   tx: Queryable,

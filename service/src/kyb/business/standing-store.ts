@@ -5,7 +5,7 @@ import { waitForRow } from "../../platform/database/held-row-store.ts";
 import type { BusinessStatus } from "./business.ts";
 import { rosterChannel } from "./roster-store.ts";
 
-/** Why everything asked of a business ends; also the reason that requests fail with. */
+/** Why all requests to a business end; also the reason with which they fail. */
 export type StopReason = "business_not_verified" | "business_wallet_rotated";
 
 /** A business as the operator lists it. */
@@ -33,7 +33,7 @@ export async function listBusinesses(
   );
 }
 
-/** Since when somebody vouches for its record; a time that is set already stays. @returns whether that is news */
+/** Marks a business as verified since then, or with null as not verified. @returns whether that is a change */
 export async function setVerified(
   tx: Queryable,
   address: Address,
@@ -46,7 +46,7 @@ export async function setVerified(
   return rows.length === 1;
 }
 
-/** The operator's word on its record; null for none. @returns whether that is news */
+/** Stores the operator's declaration about a business's record; null for none. @returns whether that is a change */
 export async function setOperatorWord(
   tx: Queryable,
   address: Address,
@@ -59,7 +59,7 @@ export async function setOperatorWord(
   return rows.length === 1;
 }
 
-/** Null where the operator said nothing. */
+/** What the operator has declared about the record of a business; null for nothing. */
 export async function findOperatorWord(tx: Queryable, address: Address): Promise<boolean | null> {
   const [row] = await tx.query<{ word: boolean | null }>(
     sql`select operator_word as word from business where address = ${address}`,
@@ -67,7 +67,7 @@ export async function findOperatorWord(tx: Queryable, address: Address): Promise
   return row?.word ?? null;
 }
 
-/** @returns false where the business does not have the status that the change begins with */
+/** @returns false if the business does not have the status `from` */
 export async function setStatus(
   tx: Queryable,
   address: Address,
@@ -80,10 +80,7 @@ export async function setStatus(
   return rows.length === 1;
 }
 
-/**
- * Has a running service end what is asked of a business that is no longer in good standing, once this transaction
- * commits.
- */
+/** Has a running service end the requests to a business without good standing, once this transaction commits. */
 export async function requestStop(tx: Queryable, address: Address): Promise<void> {
   await tx.query(
     sql`with marked as (update business set stop_reason = 'business_not_verified' where address = ${address})
@@ -97,7 +94,7 @@ export async function hasStop(db: Queryable): Promise<boolean> {
   return rows.length === 1;
 }
 
-/** Locks one business that has to be stopped and that nobody holds; null if there is none. */
+/** Takes and locks a business that has to be stopped, if there is one that is not locked. */
 export async function takeStop(
   tx: Queryable,
 ): Promise<{ business: Address; reason: StopReason } | null> {
@@ -111,7 +108,7 @@ export async function takeStop(
   return row ?? null;
 }
 
-/** Waits for whoever holds a business that has to be stopped. @returns whether {@link takeStop} can take it */
+/** Waits for the lock on a business that has to be stopped. @returns whether {@link takeStop} can take it */
 export async function waitForStop(db: Db): Promise<boolean> {
   return waitForRow(
     db,
@@ -123,12 +120,12 @@ export async function waitForStop(db: Db): Promise<boolean> {
 export interface Move {
   readonly business: Address;
   readonly successor: Address;
-  /** When the business goes on there, Unix seconds. */
+  /** When it takes effect, Unix seconds. */
   readonly endsAt: number;
   readonly keepNonce: number;
 }
 
-/** False where one is announced already. */
+/** @returns false if one is announced already */
 export async function insertMove(tx: Queryable, move: Move, now: number): Promise<boolean> {
   const rows = await tx.query(
     sql`insert into business_move (business, successor, ends_at, keep_nonce, created_at)
@@ -145,7 +142,7 @@ export async function listMoves(db: Queryable, businesses: readonly Address[]): 
   );
 }
 
-/** False where there was none. */
+/** @returns false if there was none */
 export async function cancelMove(tx: Queryable, business: Address): Promise<boolean> {
   const rows = await tx.query(
     sql`delete from business_move where business = ${business} returning 1 as gone`,
@@ -153,10 +150,10 @@ export async function cancelMove(tx: Queryable, business: Address): Promise<bool
   return rows.length === 1;
 }
 
-/** Each is a transaction of its own; the rest follow in the next run, seconds later. */
+/** The most moves in one run; the others follow in the next one, seconds later. */
 const movesMax = 50;
 
-/** Without those that wait for the end of a suspension of the successor. */
+/** Businesses whose move is due, without those whose successor is suspended. */
 export async function listDueMoves(db: Queryable, now: number): Promise<Address[]> {
   const rows = await db.query<{ business: Address }>(
     sql`select business from business_move join business next on next.address = business_move.successor

@@ -1,5 +1,5 @@
-// The operator's decisions on a business: verified, suspended, moved. The command line changes the database; from then
-// on new requests are refused, and a running service ends those that are open.
+// The operator's decisions on a business: verified, suspended, moved. The command line only changes the database, from
+// when on new requests are refused; a running service then ends open ones.
 import { type Address, parseAddress } from "@svc/protocol";
 import { parseEnvironment } from "../../accounts/index.ts";
 import { isVouchedFor } from "../../credentials/index.ts";
@@ -21,7 +21,7 @@ const pageMax = 100;
 
 type StandingContext = Pick<Ctx, "db" | "clock" | "audit">;
 
-/** Businesses by address, at most 100 from after the cursor. @throws {Problem} invalid_request */
+/** At most 100 businesses by address, after the cursor. @throws {Problem} invalid_request */
 export async function listBusinesses(
   ctx: Pick<Ctx, "db">,
   of: {
@@ -46,7 +46,7 @@ export async function listBusinesses(
   return { items, ...(rows.length > pageMax && last !== undefined ? { nextCursor: last } : {}) };
 }
 
-/** Everything about a business, the names of its members included. @throws {Problem} business_not_found */
+/** Everything about a business, including the names of its members. @throws {Problem} business_not_found */
 export async function showBusiness(
   ctx: Pick<Ctx, "db" | "seal">,
   text: string,
@@ -65,10 +65,10 @@ export async function showBusiness(
 }
 
 /**
- * Declares the record of a business verified or not verified; in the latter case nothing may be asked of it, and open
- * requests end. Either way, records of issuers change nothing until the operator decides otherwise.
+ * Declares a business verified or not verified; in the latter case it gets no requests, and open ones end. The
+ * declaration overrides the records of issuers until the operator withdraws it.
  *
- * @param given.isVerified null to leave it to the records of issuers again
+ * @param given.isVerified null to withdraw the declaration
  * @throws {Problem} business_not_found
  */
 export async function setBusinessVerified(
@@ -90,9 +90,9 @@ export async function setBusinessVerified(
 }
 
 /**
- * Suspends a business: nothing may be asked of it, its logins and what was asked of it end. What it signed stays.
+ * Suspends a business: it gets no requests, and its logins and open requests end. Its signatures stay valid.
  *
- * @throws {Problem} business_not_found where there is no active one
+ * @throws {Problem} business_not_found if there is none, or it is not active
  */
 export async function suspendBusiness(
   ctx: StandingContext,
@@ -108,7 +108,11 @@ export async function suspendBusiness(
   });
 }
 
-/** Ends a suspension; what it ended stays ended. @throws {Problem} business_not_found where there is no suspended one */
+/**
+ * Ends a suspension; requests that it ended stay ended.
+ *
+ * @throws {Problem} business_not_found if there is none, or it is not suspended
+ */
 export async function reinstateBusiness(
   ctx: StandingContext,
   text: string,
@@ -123,11 +127,10 @@ export async function reinstateBusiness(
 }
 
 /**
- * Announces that a business goes on in another wallet, where its own members cannot decide it any more: 30 days'
- * notice, in which any member can cancel it by a signature (decisions section 6, Wallet move). The same again is the
- * move that was announced before.
+ * Announces that a business continues in another wallet, for a business whose members cannot decide that any more.
+ * During the notice of 30 days any member can cancel the move by a signature (decisions section 6, Wallet move).
+ * Announcing the same move again returns the first one.
  *
- * @returns when it takes effect
  * @throws {Problem} business_not_found, invalid_request, too_many
  */
 export async function announceMove(
@@ -156,7 +159,7 @@ export async function announceMove(
   });
 }
 
-/** Takes an announced move back. @throws {Problem} business_not_found, nothing_to_end */
+/** Cancels an announced move. @throws {Problem} business_not_found, nothing_to_end */
 export async function withdrawMove(
   ctx: StandingContext,
   text: string,
@@ -169,7 +172,7 @@ export async function withdrawMove(
   });
 }
 
-/** Ends what is asked of businesses that were suspended or lost their verification. */
+/** Ends requests to, and logins of, businesses that were suspended or lost their verification. */
 export async function stopBusinesses(ctx: KybContext): Promise<void> {
   while (await store.hasStop(ctx.db)) {
     const isStopped = await ctx.db.transaction(async (tx) => {
@@ -177,14 +180,14 @@ export async function stopBusinesses(ctx: KybContext): Promise<void> {
       if (stop !== null) await stopBusiness(ctx, tx, stop);
       return stop !== null;
     });
-    // Whoever asks something of a business holds it for a moment, and wakes nobody for it afterwards.
+    // Requests lock a business for a moment, and nothing wakes this job when they end.
     if (!isStopped && !(await store.waitForStop(ctx.db))) return;
   }
 }
 
 /**
- * Carries out the moves whose notice is over. If the successor is suspended, the move waits until that ends; a move
- * that has become impossible is cancelled.
+ * Carries out the moves whose notice is over. While the successor is suspended, a move waits; one that has become
+ * impossible is cancelled.
  */
 export async function finishMoves(ctx: KybContext): Promise<void> {
   for (const address of await store.listDueMoves(ctx.db, ctx.clock.now()))
@@ -197,7 +200,8 @@ async function finishMove(ctx: KybContext, tx: Queryable, address: Address): Pro
   // A member may have cancelled it meanwhile.
   if (business === null || move === undefined) return;
   const { successor } = move;
-  // Held: of two that move on to each other at this moment, the second finds that the first has left.
+  // With a lock: of two businesses that move to each other at the same time, the second then sees that the first has
+  // moved.
   const next = await holdBusiness(tx, successor);
   if (next?.status === "suspended") return;
   const hasLeft = business.status === "moved";
@@ -215,10 +219,7 @@ async function finishMove(ctx: KybContext, tx: Queryable, address: Address): Pro
   await ctx.audit.record(tx, { ...entry, details: { successor } });
 }
 
-/**
- * Ends the open ballots of a business and tells the requesters, and ends its logins. The caller has locked the
- * business.
- */
+/** Ends open ballots of a business, with their requests, and its logins. The caller has locked the business. */
 export async function stopBusiness(
   ctx: KybContext,
   tx: Queryable,
@@ -226,7 +227,8 @@ export async function stopBusiness(
 ): Promise<void> {
   const now = ctx.clock.now();
   for (const ballot of await lockOpenBallots(tx, business)) {
-    // Members may decide about their own business while it is not verified, and again once a suspension has ended.
+    // Votes on governance go on: members may decide about a business that is not verified, and about a suspended one
+    // once that has ended.
     if (ballot.kind === "governance" && reason === "business_not_verified") continue;
     await endBallot(tx, { id: ballot.id, status: "cancelled", now });
     const stopped = { ballot: { ...ballot, status: "cancelled" as const }, reason };
@@ -236,7 +238,7 @@ export async function stopBusiness(
   if (reason === "business_wallet_rotated") await announceWalletChanged(ctx, tx, business);
 }
 
-/** The refusal for the operator, who may know about every business, whatever its status. */
+/** The refusal for the operator says the status, unlike those for everybody else. */
 function notOne(wanted: BusinessStatus, status: BusinessStatus): Problem {
   const message = `business_not_found: this one is ${status}, not ${wanted}`;
   return new Problem("business_not_found", { message });

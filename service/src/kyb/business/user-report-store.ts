@@ -1,10 +1,10 @@
 import type { Address } from "@svc/protocol";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-/** A seat of a member in a business, also one that somebody invited the member to without being asked. */
+/** A user's seat in a business, even if the user never agreed to it. */
 export interface Seat {
   readonly address: Address;
-  /** Of the business. */
+  /** The status of the business. */
   readonly status: string;
   readonly isVoting: boolean;
   /** Unix seconds. */

@@ -14,7 +14,7 @@ import { type BlockRange, readLogs } from "./event-logs.ts";
 
 /** The state of a business wallet. */
 export interface WalletState {
-  /** Read as of this block, or a later one. */
+  /** The state is that of this block, or of a later one. */
   readonly block: number;
   readonly charter: Hex;
   readonly epoch: number;
@@ -28,56 +28,56 @@ export interface WalletState {
   readonly successor: Address | null;
 }
 
-/** Approvals as the contract takes them. */
+/** Approvals in the contract's form. */
 interface RelayedApprovals {
   readonly validUntil: number;
   /** Joined, in the order of the signers' addresses. */
   readonly signatures: Hex;
 }
 
-/** The calls of factory and wallet that this slice makes, encoded (Solidity ABI). */
+/** The calls of factory and wallet that this slice needs (Solidity ABI). */
 export interface WalletCalls {
-  /** The address at which the factory makes the wallet of a charter. */
+  /** The address at which the factory deploys the wallet of a charter. */
   addressOf(given: { factory: Address; charter: Hex; salt: Hex32 }): Address;
   create(charter: Hex, salt: Hex32): Hex;
-  /** @param args as `abi.encode` writes them, which is what was approved */
+  /** @param args the arguments encoded by `abi.encode`, as they were approved */
   govern(operation: GovernanceOperation, args: Hex, approvals: RelayedApprovals): Hex;
   keep(signature: Hex): Hex;
   finishRemoval(): Hex;
   record(hash: Hex32, approvals: RelayedApprovals): Hex;
-  /** What is final of a deployed wallet. @throws when the chain's node cannot be asked */
+  /** The final state of a deployed wallet. @throws if the chain's node cannot be asked */
   read(ctx: ChainContext, wallet: Address): Promise<WalletState>;
-  /** Whether the business signed the hash and has not taken it back, as far as that is final. */
+  /** Whether the business has signed the hash and not withdrawn it, according to final blocks. */
   isRecorded(ctx: ChainContext, wallet: Address, hash: Hex32): Promise<boolean>;
   /**
-   * The transaction that recorded a hash, and when, Unix seconds; null while none has.
+   * The transaction that recorded a hash, and its time in Unix seconds; null if there is none.
    *
-   * @param asked.since a block: of a node that does not have it the answer is `behind`
-   * @throws while it is not final
+   * @param asked.since a block number: `behind` if that is not final at the node that answers
+   * @throws while the transaction is not final
    */
   findRecording(
     ctx: ChainContext,
     wallet: Address,
     asked: { hash: Hex32; since: number },
   ): Promise<{ transactionHash: Hex32; at: number } | "behind" | null>;
-  /** Until when a member is safe from removal, Unix seconds. */
+  /** Until when a member is protected from removal, Unix seconds. */
   protectedUntil(ctx: ChainContext, wallet: Address, member: Address): Promise<number>;
 }
 
-/** What members decide on. */
+/** The contract's functions for acts of governance. */
 export type GovernanceOperation = "changeCharter" | "moveTo" | "startRemoval" | "withdraw";
 
-/** A wallet that changes while it is being read is read again, at most this often. */
+/** How often a wallet of the embedded chain is read again because blocks were mined meanwhile. */
 const readsMax = 10;
 
-/** Loaded when first needed: verbs of the command line do without the library. */
+/** Loads the library when it is first needed; most verbs of the command line do not need it. */
 export async function loadWalletCalls(): Promise<WalletCalls> {
   const [viem, readContract] = await Promise.all([import("viem/utils"), loadContractRead()]);
   const abi = viem.parseAbi(callTexts);
   const views: Views = { abi: viem.parseAbi(viewTexts), readContract };
   return {
     addressOf: ({ factory, charter, salt }) => {
-      // The factory makes one contract of its own, in its constructor: what its wallets run.
+      // The code that all wallets of a factory share is the only contract that its constructor creates: hence nonce 1.
       const implementation = viem.getContractAddress({ from: factory, nonce: 1n });
       const bytecodeHash = viem.keccak256(cloneCode(implementation, charter));
       const given = { from: factory, salt, bytecodeHash, opcode: "CREATE2" } as const;
@@ -99,9 +99,9 @@ export async function loadWalletCalls(): Promise<WalletCalls> {
       }),
     findRecording: async ({ chain }, address, { hash, since }) => {
       const call = { abi: views.abi, address, functionName: "recordedAt", args: [hash] } as const;
-      // In one turn, so that one node answers both.
+      // In one batch, so that the same node answers both.
       const [at, head] = await Promise.all([readContract(chain, call), readHead(chain)]);
-      // A node that lags may hold another block in place of the one asked for.
+      // A node that lags may not have the block yet, or may have another one in its place.
       if (at === 0) return head - (chain.confirmations - 1) < since ? "behind" : null;
       if (!(await isFinallyRecorded(chain, views, { address, hash })))
         throw new Error(`what ${address} recorded is not final yet`);
@@ -155,13 +155,13 @@ const argumentOf = {
   withdraw: [{ type: "bytes32" }],
 } as const;
 
-/** What is needed to ask a wallet. */
+/** What is needed to call a wallet's view functions. */
 interface Views {
   readonly abi: ParseAbi<typeof viewTexts>;
   readonly readContract: Awaited<ReturnType<typeof loadContractRead>>;
 }
 
-/** As of the newest final block, since anything later may be undone by a reorganisation. */
+/** Asks as of the newest final block, since a reorganisation may undo anything later. */
 async function isFinallyRecorded(
   chain: Chain,
   { abi, readContract }: Views,
@@ -175,7 +175,7 @@ async function isFinallyRecorded(
   return at !== 0;
 }
 
-/** Of a wallet that is there: a node that is behind, and does not have it yet, answers with nothing, or too little. */
+/** For wallets that are known to be deployed: a node that lags may not have the wallet yet, and answer with no data. */
 function undecodableAsAway(cause: unknown): never {
   if (!(cause instanceof Error) || !cause.name.startsWith("AbiDecoding")) throw cause;
   throw new NodeAway("the chain's node does not have the wallet of a business yet", { cause });
@@ -188,7 +188,7 @@ async function readWallet(chain: Chain, views: Views, address: Address): Promise
     const { block, answer } = await readFinal(chain, read);
     return { block, ...answer };
   }
-  // This chain keeps no state but the newest; that is read again when a block came between.
+  // The embedded chain has only the newest state, so it is read again if a block was mined meanwhile.
   for (let tries = 0; tries < readsMax; tries += 1) {
     const block = await readHead(chain);
     const state = await read();
@@ -197,7 +197,7 @@ async function readWallet(chain: Chain, views: Views, address: Address): Promise
   throw new Error(`the chain went on whenever the wallet ${address} was read`);
 }
 
-/** As of the block, or else the newest; all calls are made in one turn. */
+/** Reads as of a block, or by default the newest one. All calls are in one batch. */
 async function readState(
   chain: Chain,
   { abi, readContract }: Views,
@@ -222,8 +222,8 @@ async function readState(
 }
 
 /**
- * The blocks of one second, where a contract that notes its block's time has its event. The embedded chain answers for all
- * of its blocks, and need not know when each of them was.
+ * The blocks with this time, to look for the event of a contract that has stored its block's time. On the embedded
+ * chain all blocks, since it returns events of any number of blocks at once.
  */
 async function blocksAt(chain: Chain, at: number): Promise<BlockRange> {
   const head = await readHead(chain);
@@ -237,7 +237,7 @@ async function blocksAt(chain: Chain, at: number): Promise<BlockRange> {
     }
     return first;
   };
-  // Back from the newest block in ever longer steps: nodes forget blocks of long ago.
+  // Backwards from the newest block in steps that double, since nodes may have pruned old blocks.
   let [before, step] = [head, 1];
   while (before > 0 && (await readTime(chain, before)) >= at) {
     before = Math.max(0, before - step);
@@ -247,7 +247,7 @@ async function blocksAt(chain: Chain, at: number): Promise<BlockRange> {
   return { first, last: (await firstAfter(at, first)) - 1 };
 }
 
-/** As OpenZeppelin's Clones writes it: an ERC-1167 proxy with the charter behind its code. */
+/** The creation code of OpenZeppelin's Clones: an ERC-1167 proxy with the charter appended to its code. */
 function cloneCode(implementation: string, charter: Hex): Hex {
   const length = (charter.length / 2 - 1 + 0x2d).toString(16).padStart(4, "0");
   const target = implementation.slice(2).toLowerCase();

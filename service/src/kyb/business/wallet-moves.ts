@@ -1,4 +1,4 @@
-// Tells the organizations that know a business where it has moved (decisions section 6, Webhook events).
+// Announces moves to the organizations that know the business (decisions section 6, Webhook events).
 import type { Address } from "@svc/protocol";
 import { ulid } from "../../platform/ids.ts";
 import type { Queryable } from "../../platform/database/db.ts";
@@ -12,10 +12,10 @@ import type { KybContext } from "../kyb-context.ts";
 const event = "kyb.business.wallet_address_changed";
 
 /**
- * Tells every organization that the business has logged in to, released to or signed for, at each of its client domains
- * of the same environment with an endpoint, in the transaction of the move. Organizations that know it by a wallet that
- * it left earlier are told of every further move. Each gets a stream and an attestation of its own: receivers rely on
- * the attestation, since future votes are checked against the new address.
+ * Announces a move to every organization that is acquainted with the business, also by an earlier wallet, in the
+ * transaction of the move: to each of its client domains in the same environment that has an endpoint. Each
+ * announcement has its own stream, and an attestation, because receivers will verify future votes against the new
+ * address.
  */
 export async function announceWalletChanged(
   ctx: KybContext,

@@ -39,8 +39,8 @@ const recordWithSecret = Type.Object(
 );
 
 /**
- * Records who changed where events go or how they are signed: a key that is in other hands leaves the address that it
- * set, also once it is revoked. The address may carry a secret, so its host alone is recorded.
+ * Records in the audit trail who changed the endpoint: a URL that was set with a stolen key stays after the key was
+ * revoked, and must be found. Only its host is recorded, since the URL may contain a secret.
  */
 async function recordChange(
   ctx: KybContext,

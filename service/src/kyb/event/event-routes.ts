@@ -20,7 +20,7 @@ import { listedDelivery, listedEvent, numbered, redelivered } from "./stream-rou
 
 const path = "/api/v1/kyb/events";
 
-/** The events of a client domain, including those that belong to no request: a list, and of each the attempts and resending. */
+/** The events of a client domain, including those without a request: the list, attempts, and resending. */
 export async function eventRoutes(ctx: KybContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:read");
@@ -30,9 +30,7 @@ export async function eventRoutes(ctx: KybContext, http: Http): Promise<void> {
   });
 }
 
-/**
- * Events of requests are listed only for keys that may make such requests, as the routes of each request require too.
- */
+/** The kinds of events that a key may see: those of requests only if it may make such requests. */
 function kindsOf({ entitlements }: ApiKey): KybEventKind[] {
   return kybEventKinds.filter((kind) => {
     if (kind.startsWith("kyb.data_request.")) return entitlements.has("kyb:data-request");

@@ -60,7 +60,7 @@ const moved = {
 
 type Members = Readonly<Record<string, TSchema>>;
 
-/** The members of `data`, and those beside it that only this kind has. */
+/** The members of `data`, and further members of the event that only this kind has. */
 function membersOf(kind: KybEventKind): { data: Members; beside?: Members } {
   if (kind === "kyb.data_request.released") return { data: released, beside: { attestation } };
   if (kind === "kyb.signature_request.signed") return { data: signed };
@@ -86,7 +86,7 @@ function eventBody(kind: KybEventKind): TObject {
   });
 }
 
-/** The events that the endpoint of a client domain gets, as the document of the API tells them. */
+/** The events of KYB endpoints, for the OpenAPI document. */
 export const businessWebhooks: readonly WebhookAbout[] = kybEventKinds.map((kind) => ({
   name: kind,
   summary: `Sent to the endpoint as \`${kind}\``,

@@ -4,7 +4,7 @@ import type { Queryable } from "../../platform/database/db.ts";
 import { enqueueEvents } from "../../webhooks/index.ts";
 import type { KybContext } from "../kyb-context.ts";
 
-/** Every kind of event that a KYB endpoint gets (decisions section 6, Webhook events). */
+/** All kinds of events for KYB endpoints (decisions section 6, Webhook events). */
 export const kybEventKinds = [
   "kyb.data_request.pending_approval",
   "kyb.data_request.released",
@@ -27,14 +27,14 @@ export type KybEventKind = (typeof kybEventKinds)[number];
 export interface KybAnnouncement {
   readonly clientDomainId: string;
   readonly environment: Environment;
-  /** The id of the request, or of whatever else the event is about. */
+  /** The id of the request; for tests and moves an id of their own. */
   readonly streamId: string;
-  /** From 1 without a gap: the caller stores it in the row that it changes. */
+  /** From 1 without a gap; the caller keeps the count in the row that has changed. */
   readonly sequence: number;
   readonly event: KybEventKind;
   /** In snake_case; without personal data, which only an attestation carries. */
   readonly data: Readonly<Record<string, unknown>>;
-  /** Present if the id was made earlier, because an attestation names it. */
+  /** Given if the id was made before, because an attestation contains it. */
   readonly eventId?: string;
   /** The signed attestation; the body is then stored only sealed. */
   readonly attestation?: string;

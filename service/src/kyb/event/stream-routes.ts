@@ -21,13 +21,13 @@ import { kybBodyReasons } from "../entitlement.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
 
-/** The events of one kind of request. */
+/** What the routes of events need to know of a kind of request. */
 export interface Stream {
   /** The path of the requests, such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
-  /** What its routes may answer before they examine the request. */
+  /** The refusals of its routes before they examine the request. */
   readonly reasons: readonly Reason[];
-  /** Whether the caller has that request. @throws {Problem} request_not_found */
+  /** Checks that the request is the caller's. @throws {Problem} request_not_found */
   readonly check: (key: ApiKey, id: string) => Promise<void>;
 }
 
@@ -44,7 +44,7 @@ const deliveryPage = {
   ),
 };
 
-/** The members of an event as merchants see it in a list. */
+/** The members of an event in a list. */
 export const listedEvent = { seq: Type.Integer(), ...eventMembers };
 
 export const listedDelivery = Type.Object(
@@ -52,7 +52,7 @@ export const listedDelivery = Type.Object(
   { title: "RequestDelivery" },
 );
 
-/** Adds the routes that every kind of request has for its events: the list, the attempts, and resending. */
+/** Adds the routes for the events of a kind of request: the list, attempts, and resending. */
 export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void {
   eventsRoute(ctx, scope, stream);
   deliveriesRoute(ctx, scope, stream);
@@ -90,7 +90,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
   );
 }
 
-/** As {@link listedEvent} says. */
+/** An event in the form of {@link listedEvent}. */
 export const numbered = (event: ListedEvent) => ({ seq: event.sequence, ...shownEvent(event) });
 
 function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
@@ -120,7 +120,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
   );
 }
 
-/** What a resend answers. */
+/** The answer to a resend. */
 export const redelivered = Type.Object(
   { count: Type.Integer() },
   { description: "They are on their way." },

@@ -138,7 +138,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
   );
 }
 
-/** Which entitlement is needed is known only once the offer has been read. */
+/** Both entitlement refusals: which entitlement is needed is known only once the offer has been read. */
 const readReasons = [...callerReasons, "kyb_signature_not_entitled", "offer_not_found"] as const;
 function readRoutes(ctx: KybContext, scope: Http): void {
   scope.get(

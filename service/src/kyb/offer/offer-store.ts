@@ -9,7 +9,7 @@ const offerColumns = columns`
   business, claimant, request_id as "requestId", '0x' || encode(digest, 'hex') as digest,
   request_sealed as "requestSealed"`;
 
-/** An offer with its sealed request; null once that has been purged. */
+/** An offer with its sealed request, which is null once it has been purged. */
 export interface StoredOffer {
   readonly offer: Offer;
   readonly requestSealed: Buffer | null;
@@ -95,9 +95,10 @@ export async function findRequestEnd(tx: Queryable, requestId: string): Promise<
 }
 
 /**
- * Deletes, a day after the offer is over, what was asked and who took it; the request has its own copy.
+ * Deletes what was requested, and who took it, of offers that expired before a time. A request that was made has its
+ * own copy.
  *
- * @returns for how many offers
+ * @returns of how many offers
  */
 export async function purgeOffered(db: Queryable, before: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
@@ -108,7 +109,7 @@ export async function purgeOffered(db: Queryable, before: number, limit: number)
   return rows.length;
 }
 
-/** Deletes which offers a user has taken; the requests that came of them stay. */
+/** Deletes the information which offers a user has taken; the requests that were made stay. */
 export async function forgetClaims(tx: Queryable, user: Address): Promise<void> {
   await tx.query(sql`update kyb_offer set claimant = null where claimant = ${user}`);
 }

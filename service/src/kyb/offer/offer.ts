@@ -8,7 +8,7 @@ import type { ReadDocument } from "../request/document.ts";
 type OfferKind = "data_request" | "signature_request";
 export type OfferStatus = "OPEN" | "CLAIMED" | "CANCELLED" | "EXPIRED";
 
-/** A request that the person who scans it can take for a business of theirs. */
+/** A request in a QR code, which a member who scans it can take for a business. */
 export interface Offer {
   readonly id: string;
   readonly clientDomainId: string;
@@ -22,7 +22,7 @@ export interface Offer {
   readonly cancelledAt: number | null;
   readonly claimedAt: number | null;
   readonly business: string | null;
-  /** The member who took it; null again once that has been purged. */
+  /** The member who took it; purged later. */
   readonly claimant: string | null;
   readonly requestId: string | null;
   /** The digest of an offered document, which stays when the document is purged; null for a data request. */
@@ -41,7 +41,7 @@ export type OfferedRequest =
 const windowSeconds = { min: 300, default: 1800, max: 3600 };
 const macBytes = 16;
 
-/** How long an offer is open: 30 minutes, at most an hour. */
+/** How long an offer is open, in seconds: as requested within 5 minutes to an hour, by default 30 minutes. */
 export function clampOfferWindow(asked: number | undefined): number {
   return Math.min(Math.max(asked ?? windowSeconds.default, windowSeconds.min), windowSeconds.max);
 }
@@ -55,13 +55,13 @@ export function offerStatusOf(
   return offer.expiresAt < now ? "EXPIRED" : "OPEN";
 }
 
-/** The token in the link: it cannot be derived from the id without our key, and need not be stored. */
+/** The token in the link. It is derived from the id by a secret key, so it need not be stored. */
 function offerTokenOf(ctx: Pick<KybContext, "keys">, id: string): string {
   const mac = ctx.keys.mac("kyb-offer", id).subarray(0, macBytes);
   return `${id}.${mac.toString("base64url")}`;
 }
 
-/** The offer's id in a token of ours; null for any other text. */
+/** The offer's id in a genuine token; null for any other text. */
 export function offerIdOf(ctx: Pick<KybContext, "keys">, token: string): string | null {
   const [id = ""] = token.split(".", 1);
   return equalBytes(Buffer.from(token), Buffer.from(offerTokenOf(ctx, id))) ? id : null;
@@ -72,7 +72,7 @@ function connectionOfOffer(ctx: Pick<KybContext, "keys" | "config">, id: string)
   return `${ctx.config.baseUrl}/w/f/${offerTokenOf(ctx, id)}`;
 }
 
-/** The links of an offer, the same whenever they are asked for. */
+/** The links of an offer, always the same. */
 export function linksOf(
   ctx: Pick<KybContext, "keys" | "config">,
   offer: Offer,

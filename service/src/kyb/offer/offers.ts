@@ -28,7 +28,7 @@ export const offeredRequestColumn: SealedColumn = {
   column: "request_sealed",
 };
 
-/** An offer with what it asks for; null once that has been purged. */
+/** An offer with its request, which is null once it has been purged. */
 export interface OpenedOffer {
   readonly offer: Offer;
   readonly request: OfferedRequest | null;
@@ -37,8 +37,8 @@ export interface OpenedOffer {
 const offeredKeptSeconds = 86_400;
 
 /**
- * Makes an offer, in the caller's transaction. There is no business yet to be checked first, so an offer that nobody
- * could take is refused now.
+ * Makes an offer, in the caller's transaction. Checks already now what does not depend on a business, so that there are
+ * no offers that nobody can take.
  *
  * @throws {Problem} no_webhook_endpoint, unknown_field, document_refused
  */
@@ -105,8 +105,8 @@ export async function cancelOffer(
 
 /**
  * The signed request object behind an offer's link, which says who offers what; it is made once and stored (decisions
- * section 3, Request object). Until it would have expired it is also shown for an offer that was taken: a member who
- * took the offer and lost the answer can get as far as the claim, where others are refused.
+ * section 3, Request object). Until the offer expires it is also shown after it was taken, so that a member who took it
+ * but did not get the answer can repeat the claim; others are refused there.
  *
  * @throws {Problem} offer_not_found, offer_not_open
  */
@@ -157,8 +157,8 @@ export interface ClaimedOffer {
 }
 
 /**
- * Takes an offer for a business: the request begins, and its members find it in their inbox. The same claim again gets
- * the same answer; for anybody else an offer that was taken is over.
+ * Takes an offer for a business: makes the request, which members then find in their inbox. The same claim gets the
+ * same answer again; for anybody else an offer that was taken is over.
  *
  * @throws {Problem} offer_not_found, offer_not_open, not_a_member, and the refusals of a request of that kind
  */
@@ -189,9 +189,7 @@ export async function claimOffer(ctx: KybContext, claim: Claim): Promise<Claimed
   });
 }
 
-/**
- * Refuses a user who may not take this offer for the business: only its voting members may, in the offer's environment.
- */
+/** Refuses anybody but a voting member of the business, and a business of the other environment. */
 async function refuseStranger(
   tx: Queryable,
   { business: address, member }: Claim,
@@ -206,8 +204,8 @@ async function refuseStranger(
 }
 
 /**
- * Starts the request that was offered. The requester must still be entitled to it. The member who claims must not learn
- * about the requester's credit.
+ * Makes the offered request. The requester must still be entitled to it. Details of a 402 are dropped, because the
+ * claiming member must not learn about the requester's credit.
  */
 async function begin(
   ctx: KybContext,
@@ -228,7 +226,7 @@ async function begin(
   }
 }
 
-/** Deletes what was asked a day after an offer is over. */
+/** Deletes the requests of offers a day after they expired. */
 export async function purgeOffers(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const before = ctx.clock.now() - offeredKeptSeconds;
   await purgeInBatches(async (limit) => store.purgeOffered(ctx.db, before, limit));

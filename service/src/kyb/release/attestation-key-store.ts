@@ -1,7 +1,7 @@
 import type { ScheduledKey } from "../../platform/cryptography/key-schedule.ts";
 import { type Queryable, sql } from "../../platform/database/db.ts";
 
-/** Notified when a key was made, started or revoked. */
+/** The channel that notifies processes when a key was made, started or revoked. */
 export const attestationKeyChannel = "attestation-key";
 
 export interface AttestationKeyRow extends ScheduledKey {
@@ -30,7 +30,7 @@ export async function insertKey(db: Queryable, key: AttestationKeyRow): Promise<
   );
 }
 
-/** Lets a key that was meant for later sign from the given time on. @returns false if it does already */
+/** Lets a key sign from an earlier time on than planned. @returns false if it does so already, or is revoked */
 export async function startKey(db: Queryable, kid: string, startsAt: number): Promise<boolean> {
   const rows = await db.query(
     sql`with started as (

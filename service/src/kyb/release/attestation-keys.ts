@@ -20,19 +20,16 @@ import { type PublishedDocument, serialiseKeySet } from "../../platform/http/pub
 import { placeIn, type SealedColumn } from "../../platform/cryptography/seal.ts";
 import * as store from "./attestation-key-store.ts";
 
-/** The keys that sign attestations: none of them signs anything else (decisions section 6, Attestation). */
+/** The keys that sign attestations, and nothing else (decisions section 6, Attestation). */
 export interface AttestationKeys {
   /**
-   * Signs claims as a JWT with the key of this moment, off the main thread: a signature takes milliseconds. The key cannot
-   * be revoked before the caller's transaction ends.
+   * Signs claims as a JWT with the current key, off the main thread, since a signature takes milliseconds. Locks the
+   * key, so that it cannot be revoked before the caller's transaction ends.
    */
   sign(tx: Queryable, claims: object): Promise<string>;
-  /** The key set as it is published now. */
+  /** The key set to publish now. */
   keySet(): Promise<PublishedDocument>;
-  /**
-   * Makes successors and deletes keys that nobody can need any more; called by a job. Does nothing before the first
-   * use.
-   */
+  /** Makes successors, and deletes keys that are no longer needed; for a job. Nothing before the first use. */
   rotate(): Promise<void>;
 }
 
@@ -46,15 +43,15 @@ type KeyContext = Pick<Ctx, "config" | "db" | "clock" | "random" | "seal">;
 
 /** `typ` of attestations, so that no other token of this service can be mistaken for one. */
 const attestationTyp = "kyb-attestation+jwt";
-/** For how long an attestation is valid, and stored. */
+/** How long an attestation is valid, and stored. */
 export const attestationSeconds = 30 * 86_400;
 /** Slack for verifiers whose clock is slow. */
 const retentionSlackSeconds = 900;
 const modulusBits = 3072;
 const kidBytes = 16;
 /**
- * A change by another process is seen this much later at most; that is enough, since a successor is published days
- * before it signs.
+ * Keys are read again after this time. A change by another process may be seen that much later, since a successor is
+ * published days before it signs.
  */
 const freshSeconds = 15;
 
@@ -67,7 +64,7 @@ export const attestationKeyColumn: SealedColumn = {
   column: "private_sealed",
 };
 
-/** The keys of this installation. Making one takes a second of one core, so the first use makes them, not the start. */
+/** The keys of this installation. The first use makes them, not the start, because that takes a second of one core. */
 export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
   let keys: readonly AttestationKey[] = [];
   let readAt = Number.NEGATIVE_INFINITY;
@@ -95,8 +92,8 @@ export function createAttestationKeys(ctx: KeyContext): AttestationKeys {
   };
   return {
     async sign(tx, claims) {
-      // The caller holds a connection for its transaction. If all connections are held that way, none is left to read
-      // keys, so this only reads them when there is none to sign with. Otherwise the job reads them in time.
+      // Keys are only read here if there is none to sign with; otherwise the job reads them in time. The caller holds a
+      // connection for its transaction: if all of the pool are held that way, none is left to read keys, a deadlock.
       if (currentOf(keys, ctx.clock.now()) === null) await refresh();
       const known = currentOf(keys, ctx.clock.now());
       if (known !== null && (await store.holdKey(tx, known.kid))) return signJwt(known, claims);
@@ -151,7 +148,7 @@ async function addKey(ctx: KeyContext, startsAt: number): Promise<void> {
   await store.insertKey(ctx.db, { kid, publicJwk, privateSealed, createdAt, startsAt });
 }
 
-/** Keys that are open already are kept, since opening one costs a decryption; their start may have changed. */
+/** Reads all keys. Opened ones are reused, since opening one takes a decryption; only their start may be new. */
 async function loadKeys(
   ctx: KeyContext,
   db: Queryable,

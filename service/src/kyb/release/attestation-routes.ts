@@ -2,7 +2,7 @@ import type { Http } from "../../platform/http/http.ts";
 import { publish } from "../../platform/http/published-document.ts";
 import type { KybContext } from "../kyb-context.ts";
 
-/** Publishes the keys of attestations, for everybody. */
+/** Publishes the public keys of attestations. */
 export function attestationRoutes(ctx: KybContext, http: Http): void {
   publish(http, {
     name: "kyb-jwks.json",

@@ -9,7 +9,7 @@ import { Problem } from "../../platform/http/problems.ts";
 import { createAttestationKeys } from "./attestation-keys.ts";
 import * as store from "./attestation-key-store.ts";
 
-/** What operators call the purpose of these keys, beside those that sign tokens. */
+/** The purpose of these keys in the operator's key list, beside those that sign tokens. */
 export const attestationKeyPurpose = "kyb-attestation";
 
 /** Every attestation key that has not been revoked, by its start; none before the first attestation. */
@@ -26,8 +26,8 @@ export async function listAttestationKeys(
 }
 
 /**
- * Lets the published successor sign attestations from now on, and makes the one after it. What the old key signed stays
- * valid.
+ * Lets the published successor sign attestations from now on, and makes the next successor. Attestations of the old key
+ * stay valid.
  *
  * @returns the kid that signs now
  */
@@ -50,8 +50,8 @@ export async function rotateAttestationKey(ctx: Ctx, actor: string): Promise<str
 }
 
 /**
- * Revokes a key at once, after it has been stolen: it is no longer published, so what it signed verifies nowhere, and
- * its published successor takes over.
+ * Revokes a stolen key at once: it is no longer published, so its attestations can no longer be verified, and its
+ * published successor takes over.
  *
  * @throws {Problem} key_not_found
  */

@@ -21,7 +21,7 @@ const PastRelease = Type.Object({
   releasedAt: Type.Integer({ description: "Unix seconds." }),
 });
 
-/** What a business released, for its members: names of fields without a time limit, but no values. */
+/** The releases of a business, for its members: names of fields without a time limit, but no values. */
 export function releaseHistoryRoutes(
   ctx: KybContext,
   scope: Http,

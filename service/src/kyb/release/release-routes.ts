@@ -42,7 +42,7 @@ const proof = Type.Object(
   { title: "FieldProof" },
 );
 
-/** What was released, for as long as it is stored. @param path of the requests */
+/** The contents of a release, as long as they are stored. @param path the path of data requests */
 export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void {
   scope.get(
     `${path}/:id/release`,

@@ -13,7 +13,7 @@ export interface ReleasedLeaf {
   readonly leaf: Hex32;
 }
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const pending = "pending_approval";
 
 /**
@@ -73,7 +73,7 @@ export async function findRelease(db: Queryable, requestId: string): Promise<Rel
   return row ?? null;
 }
 
-/** One of the releases of a business, without what was in it. */
+/** A release of a business, without its values. */
 export interface PastRelease extends StoredRequester {
   /** The id of its charge. */
   readonly id: string;
@@ -83,7 +83,7 @@ export interface PastRelease extends StoredRequester {
   readonly releasedAt: number;
 }
 
-/** Newest first, purged releases included: the charge stays. @param page.before lists releases before this charge */
+/** Newest first, including purged releases, whose charge stays. @param page.before lists releases before this charge */
 export async function listReleasesOf(
   db: Queryable,
   business: Address,
@@ -101,7 +101,7 @@ export async function listReleasesOf(
   );
 }
 
-/** Purges what was released; the record of the release stays. @returns how many were purged */
+/** Purges the contents of expired releases; the record that there was one stays. @returns how many were purged */
 export async function purgeReleases(db: Queryable, now: number, limit: number): Promise<number> {
   const rows = await db.query(sql`
     update data_release set attestation_sealed = null, leaves = null where request_id = any(array(

@@ -19,16 +19,16 @@ export type ReleaseDecision =
   | { readonly kind: "failed"; readonly reason: DataRequestReason };
 
 /**
- * Checks everything that a release depends on once more. A required field that can no longer be released ends the
+ * Checks once more everything on which a release depends. A required field that can no longer be released fails the
  * request; an optional one is left out, and not charged.
  */
 export function decideRelease(
   request: DataRequest,
   of: {
     readonly business: Business;
-    /** The entitlements of the organization at this moment. */
+    /** The present entitlements of the organization. */
     readonly entitlements: ReadonlySet<Entitlement>;
-    /** The agreed fields that count at this moment. */
+    /** The agreed fields that are valid now. */
     readonly live: readonly CompanyField[];
     readonly isSoleProprietor: boolean;
   },
@@ -50,7 +50,7 @@ function failed(reason: DataRequestReason): ReleaseDecision {
   return { kind: "failed", reason };
 }
 
-/** What an attestation says (decisions section 6, Attestation). */
+/** The claims of an attestation (decisions section 6, Attestation). */
 export function attestationClaims(
   request: DataRequest,
   of: {
@@ -92,7 +92,7 @@ export function attestationClaims(
   };
 }
 
-/** What the event of a release says in addition to the attestation: names and prices, but no values. */
+/** The members of a release's event beside the attestation: names and prices, but no values. */
 export function releasedData(fields: readonly RequestedField[], now: number) {
   const lines = linesOf(fields);
   return {

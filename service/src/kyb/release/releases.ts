@@ -33,9 +33,8 @@ export const attestationColumn: SealedColumn = {
 };
 
 /**
- * Releases what members have approved. Runs in every process whenever an approval commits, and periodically: a process
- * that dies leaves its request approved and unpaid for the next. A request that fails is left to the next run; the
- * others continue.
+ * Releases all approved requests. Runs in every process whenever an approval commits, and periodically, since a process
+ * may die before it has released. A request that fails is left to the next run, and does not stop the others.
  *
  * @param deferred requests whose values this process cannot open for now
  */
@@ -55,7 +54,7 @@ export async function releaseApproved(ctx: KybContext, deferred: Deferred): Prom
     });
 }
 
-/** @returns the request that was tried, and what prevented its release; null if there is none to release */
+/** @returns the request that was tried, and the error that prevented its release; null if there was none to release */
 async function releaseNext(
   ctx: KybContext,
   except: readonly string[],
@@ -110,14 +109,13 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
     subject: id,
     details: { clientDomainId, fields: fields.map(({ name }) => name), cents: totalOf(lines) },
   });
-  // Last: every request of the organization waits for its ledger rows.
+  // Last, because all requests of the organization contend for its ledger rows.
   await capture(ctx, tx, { ...holdOf(request), amountRappen: BigInt(totalOf(lines)) });
 }
 
 /**
- * Whether the approvals are still valid. Once members or rules have changed they are void, and are collected again.
- * They also end at the time that was signed, no matter how long the release was impossible (decisions section 6,
- * Approval).
+ * Whether the approvals are still valid. If members or rules have changed, they are void and are collected again. They
+ * also end at the signed time, even if the release was impossible until then (decisions section 6, Approval).
  */
 async function isStillApproved(
   ctx: KybContext,
@@ -139,8 +137,10 @@ interface LiveFields {
 }
 
 /**
- * @throws {SealBroken} if only another process may have the master key of a value; the approvals end before such a key
- * counts as lost
+ * The fields to release; `broken` if a value cannot be opened by any process.
+ *
+ * @throws {SealBroken} if another process may have the master key of a value; then that one can release, until the
+ * approvals end
  */
 async function openLive(
   ctx: KybContext,
@@ -155,7 +155,7 @@ async function openLive(
   }
 }
 
-/** The agreed fields that count now, and whether they are a person's. */
+/** The agreed fields that are valid now, and whether the business is a single person. */
 async function readLive(ctx: KybContext, tx: Queryable, request: DataRequest): Promise<LiveFields> {
   const { business, environment } = request;
   const agreed = agreedFields(request).map(({ name }) => name);
@@ -166,7 +166,7 @@ async function readLive(ctx: KybContext, tx: Queryable, request: DataRequest): P
   };
 }
 
-/** Signs and stores the attestation, with its charge. @returns its event */
+/** Signs the attestation, and stores it with its charge. @returns the event that announces it */
 async function attest(
   ctx: KybContext,
   tx: Queryable,
@@ -217,8 +217,9 @@ export interface Release {
 }
 
 /**
- * @throws {Problem} not_released before the release; payload_expired from 30 days after it, whether or not it has been
- * purged
+ * The release of a request.
+ *
+ * @throws {Problem} not_released before the release; payload_expired from 30 days after it, purged already or not
  */
 export async function getRelease(
   ctx: Pick<KybContext, "db" | "clock" | "seal">,
@@ -235,7 +236,7 @@ export async function getRelease(
   return { attestation, leaves, releasedAt, expiresAt };
 }
 
-/** Deletes what was released 30 days ago. */
+/** Deletes the contents of releases 30 days after they were made. */
 export async function purgeReleases(ctx: Pick<KybContext, "db" | "clock">): Promise<void> {
   const now = ctx.clock.now();
   await purgeInBatches(async (limit) => store.purgeReleases(ctx.db, now, limit));

@@ -57,7 +57,7 @@ const Validity = Type.Object(
   { description: "Both lists in the order of the call." },
 );
 
-/** Whether what a business released still holds (decisions section 6, Attestation). It costs nothing. */
+/** Whether released fields are still valid (decisions section 6, Attestation). Free of charge. */
 export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
   await http.register(async (scope: Http) => {
     requireEntitlement(ctx, scope, "kyb:data-request");
@@ -100,7 +100,7 @@ function readClaims(body: Static<typeof ValidBody>): Asked {
   return { business, claims: body.fields.map(readClaim) };
 }
 
-/** For a business that has never released anything to the caller all leaves are unknown, after the same calls. */
+/** If the business has never released anything to the caller, all leaves are unknown, after the same database calls. */
 async function checkClaims(
   ctx: KybContext,
   tx: Queryable,

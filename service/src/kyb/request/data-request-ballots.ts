@@ -25,8 +25,8 @@ export const dataRequestBallots: BallotRules = {
     const request = await store.findRequest(tx, ballot.id);
     if (request?.status !== "pending_approval") throw new Problem("ballot_over");
     const available = await findAvailable(ctx, tx, [request]);
-    // In the order of the request, whatever the order of the wallet; repeated names and names that were not asked for
-    // are ignored.
+    // In the order of the request. Repeated names and names that cannot be chosen drop out here, and are then refused
+    // by the comparison of lengths.
     const chosen = optionalNames(request).filter(
       (name) => optional.includes(name) && available.has(name),
     );
@@ -39,7 +39,8 @@ export const dataRequestBallots: BallotRules = {
     return approvalHashOf(request, chosen);
   },
 
-  // The signature takes milliseconds, so it is made after this transaction, by a process that this wakes (releases.ts).
+  // Signing the attestation takes milliseconds, so it is done after this transaction, in a process that this wakes
+  // (releases.ts).
   onApproved: async (ctx, tx, { ballot }) => store.markApproved(tx, ballot.id, ctx.clock.now()),
 
   onEnded: async (ctx, tx, { ballot, outcome }) => {
@@ -62,7 +63,7 @@ export const dataRequestBallots: BallotRules = {
 const optionalNames = ({ fields }: DataRequest): BusinessFieldName[] =>
   fields.filter(({ optional }) => optional).map(({ name }) => name);
 
-/** Which of the optional fields the business has at this moment; one statement, or none if nothing is optional. */
+/** Which optional fields of these requests the business has now; one statement, or none if nothing is optional. */
 async function findAvailable(
   { clock }: Pick<KybContext, "clock">,
   db: Queryable,
@@ -76,8 +77,8 @@ async function findAvailable(
 }
 
 /**
- * What a voter's wallet recomputes the approval from. Fields that the business does not have cannot be released, so
- * they are not offered.
+ * What a voter's wallet needs to recompute the approval. Fields that the business does not have are not offered, since
+ * they cannot be released.
  */
 function shownOf(request: DataRequest, available: ReadonlySet<string>) {
   const { fields, fixedOptional } = request;

@@ -8,10 +8,10 @@ const requestColumns = columns`
   reference, fields, quoted_rappen as "quotedRappen", status, reason, sequence, created_at as "createdAt",
   expires_at as "expiresAt", fixed_optional as "fixedOptional", approved_at as "approvedAt"`;
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const pending = "pending_approval";
 
-/** Opens a request unless the client domain already has one open to that business. @returns false if it has */
+/** Inserts a request unless the client domain has an open one to that business. @returns false if it has */
 export async function insertRequest(tx: Queryable, request: DataRequest): Promise<boolean> {
   const rows = await tx.query(
     sql`insert into data_request (id, client_domain_id, organization_id, environment, business, purpose, reference,
@@ -87,7 +87,7 @@ export async function endRequest(
   return row ?? null;
 }
 
-/** Sets which optional fields are released; null opens the question again. */
+/** Fixes which optional fields are released; null makes that open again. */
 export async function fixOptional(
   tx: Queryable,
   id: string,
@@ -125,12 +125,12 @@ export async function markApproved(tx: Queryable, id: string, now: number): Prom
   );
 }
 
-/** Opens an approved request again. */
+/** Makes an approved request wait for approval again. */
 export async function clearApproval(tx: Queryable, id: string): Promise<void> {
   await tx.query(sql`update data_request set approved_at = null where id = ${id}`);
 }
 
-/** Locks the open request that was approved first. @param except requests to leave out */
+/** Locks the request that was approved first and is not released yet. @param except ids of requests to skip */
 export async function lockApproved(
   tx: Queryable,
   except: readonly string[],

@@ -1,4 +1,4 @@
-// What is asked of a business, read from the body of a call, without looking up the business.
+// Reads from a body what is asked of a business, without looking up the business.
 import type { FastifyRequest } from "fastify";
 import { Type } from "../../platform/http/schema.ts";
 import {
@@ -14,14 +14,14 @@ import { priceOf } from "../billing/pricing.ts";
 import { readPurpose, readShown } from "./purpose.ts";
 import { apiKeyOf } from "../../accounts/index.ts";
 
-/** Required and optional together. */
+/** The most fields, required and optional together. */
 const fieldsMax = 40;
 const referenceMax = 280;
 
 const FieldNames = (description: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { maxItems: fieldsMax, description });
 
-/** Members that name fields, of a request and a quote. */
+/** The members of a request or quote that name fields. */
 export const fieldMembers = {
   fields: FieldNames("Names of the catalogue, or keccak256 of them; at least one."),
   optionalFields: Type.Optional(
@@ -29,7 +29,7 @@ export const fieldMembers = {
   ),
 };
 
-/** Members of a request that an offer has as well. */
+/** The members that requests and offers have in common. */
 export const dataMembers = {
   ...fieldMembers,
   purpose: Type.String({ description: "Shown to the members, 8 to 280 characters." }),
@@ -38,10 +38,7 @@ export const dataMembers = {
   ),
 };
 
-/**
- * Names as they were asked for, with hashes replaced by the names that they stand for; some may not be in the
- * catalogue.
- */
+/** The requested names, with hashes replaced by the names for which they stand. Some may not be in the catalogue. */
 export interface AskedFields {
   readonly fields: readonly string[];
   readonly optionalFields: readonly string[];
@@ -53,8 +50,8 @@ export interface DataTerms extends AskedFields {
 }
 
 /**
- * Guards every route whose body names fields, before anything else in the body is examined: a field that a key may not
- * name is refused before malformed ones (decisions section 1, Errors).
+ * Guards every route whose body names fields, before anything else in the body is examined: 403 for a field that the
+ * key may not name comes before 400 (decisions section 1, Errors).
  *
  * @throws {Problem} pii_not_entitled, by the catalogue's flags
  */
@@ -67,9 +64,8 @@ export async function gatePersonalFields(request: FastifyRequest): Promise<void>
 }
 
 /**
- * Reads which fields are asked for. As in an order of a person's fields, a repeated name counts once, and one in both
- * lists is required. Names that are not in the catalogue are let through: they are refused only after the check that
- * the business exists.
+ * Reads which fields are requested. As in a KYC order, a repeated name counts once, and a name in both lists is
+ * required. Unknown names pass: {@link knownFields} refuses them, after the check that the business exists.
  *
  * @throws {Problem} invalid_request, field_not_priced
  */
@@ -90,12 +86,12 @@ export function readAskedFields(body: {
   return { fields, optionalFields };
 }
 
-/** A field may be named by its hash. */
+/** Fields may be named by their hash. */
 function nameOf(text: string): string {
   return businessFieldOfHash(text) ?? text;
 }
 
-/** The same with the other members of a request. @throws {Problem} as {@link readAskedFields} */
+/** The same with the other members of a request. @throws {Problem} invalid_request, field_not_priced */
 export function readTerms(body: {
   fields: readonly string[];
   optionalFields?: readonly string[];
@@ -112,7 +108,7 @@ export function readTerms(body: {
   };
 }
 
-/** The fields, all of them of the catalogue. @throws {Problem} unknown_field, naming them in the details */
+/** Refuses names that are not in the catalogue. @throws {Problem} unknown_field, naming them in the details */
 export function knownFields({ fields, optionalFields }: AskedFields): {
   fields: BusinessFieldName[];
   optionalFields: BusinessFieldName[];

@@ -17,7 +17,7 @@ export type DataRequestStatus =
   | "cancelled"
   | "failed";
 
-/** Why a request ended without a release (decisions section 6, States): the first two are refusals, the others failures. */
+/** Why a request ended unreleased (decisions section 6, States): the first two are refusals, the others failures. */
 export type DataRequestReason =
   | "declined"
   | "expired"
@@ -25,7 +25,7 @@ export type DataRequestReason =
   | "business_wallet_rotated"
   | "unavailable";
 
-/** One field that is asked for, with its price when it was asked for. */
+/** A requested field, with its price at the time of the request. */
 export interface RequestedField {
   readonly name: BusinessFieldName;
   readonly optional: boolean;
@@ -46,7 +46,7 @@ export interface DataRequest {
   readonly reference: string | null;
   /** Required ones first. */
   readonly fields: readonly RequestedField[];
-  /** The money that is held until the request ends. */
+  /** The price of all fields, which is held until the request ends. */
   readonly quotedRappen: number;
   readonly status: DataRequestStatus;
   readonly reason: DataRequestReason | null;
@@ -60,7 +60,7 @@ export interface DataRequest {
   readonly approvedAt: number | null;
 }
 
-/** The window of a data request is fixed (service document, Limits). */
+/** How long members may vote on a data request; fixed (service document, Limits). */
 export const dataRequestSeconds = 86_400;
 
 /**
@@ -72,9 +72,9 @@ export function isPersonal(name: BusinessFieldName, isSoleProprietor: boolean): 
 }
 
 /**
- * What is asked for, with today's prices.
+ * The requested fields, with their present prices.
  *
- * @throws for a field without a price, since such fields were refused before
+ * @throws {Error} for a field without a price, which the caller has to refuse before
  */
 export function requestedFields(
   asked: {
@@ -96,12 +96,12 @@ export function requestedFields(
   ];
 }
 
-/** What each field costs. */
+/** The price line of each field. */
 export function linesOf(fields: readonly RequestedField[]): PriceLine[] {
   return fields.map(({ name, tier, cents }) => ({ field: name, tier, cents }));
 }
 
-/** The fields that the members released, or will: the required ones and the optional ones that the first approval fixed. */
+/** The fields that the members release: the required ones, and the optional ones that the first approval fixed. */
 export function agreedFields({
   fields,
   fixedOptional,
@@ -114,7 +114,7 @@ export function requiredNames(fields: readonly RequestedField[]): BusinessFieldN
   return fields.filter(({ optional }) => !optional).map(({ name }) => name);
 }
 
-/** What an approval names. @param optional the optional names that are released */
+/** The hash that approvals sign. @param optional the optional names that are released */
 export function approvalHashOf(request: DataRequest, optional: readonly string[]): Hex32 {
   return releaseHash({
     requestId: request.id,

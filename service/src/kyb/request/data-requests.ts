@@ -27,8 +27,8 @@ import { checkKnown, refuseStanding, refuseUnheard } from "./request-checks.ts";
 import { checkRequestLimits } from "./request-limits.ts";
 
 /**
- * Asks a business for data, in the caller's transaction, and holds the most that it may cost. The checks come in the
- * documented order: first what does not exist, then what does not fit, and money last.
+ * Asks a business for data, in the caller's transaction, and holds the most that it may cost. The order of the checks
+ * is the documented one.
  *
  * @throws {Problem} business_not_found, unknown_field, pii_not_entitled, no_webhook_endpoint, business_not_verified,
  * field_not_available, requester_blocked, rate_limited, request_already_open, no_credit_account, insufficient_credit
@@ -77,7 +77,7 @@ export async function requestData(
     expiresAt: made.expiresAt,
   });
   await announce(ctx, tx, [announcementOf(made)]);
-  // Last: every request of the organization waits for the row of its available credit.
+  // Last, because all requests of the organization contend for the row of its available credit.
   await expireAmong(ctx, tx, overdue);
   await hold(ctx, tx, { ...holdOf(made), amountRappen: BigInt(made.quotedRappen) });
   return made;
@@ -89,7 +89,7 @@ async function insertAlone(ctx: KybContext, tx: Queryable, made: DataRequest): P
     const openRequestId = await store.findOpenRequest(tx, made);
     // It may have ended in the meantime.
     if (openRequestId === null) continue;
-    // Its time may be over, and nobody has said so yet.
+    // It may have expired without having been ended yet.
     await expireAmong(ctx, tx, [openRequestId]);
     if ((await store.findOpenRequest(tx, made)) === openRequestId)
       throw new Problem("request_already_open", { details: { openRequestId } });
@@ -97,7 +97,8 @@ async function insertAlone(ctx: KybContext, tx: Queryable, made: DataRequest): P
 }
 
 /**
- * What fields cost, and whether they are about a person: by the catalogue, and by what is known of the business.
+ * The prices of fields, and whether they are personal: according to the catalogue, and for a given business also
+ * because it is a single person.
  *
  * @throws {Problem} business_not_found, unknown_field, pii_not_entitled
  */
@@ -139,7 +140,7 @@ async function refuseUnavailable(
     throw new Problem("field_not_available", { details: { fields: missing } });
 }
 
-/** The hold of the ledger for a request. */
+/** The ledger's hold for a request. */
 export function holdOf(request: DataRequest): Pick<Hold, "purse" | "subject"> {
   const { organizationId, environment, id } = request;
   return { purse: { organizationId, environment }, subject: id };
@@ -191,8 +192,8 @@ export async function endDataRequest(
 }
 
 /**
- * Announces refusals whose delay is over, and frees their money only then, so that neither reveals when members voted.
- * Each in a transaction of its own, as the end of a ballot is.
+ * Announces refusals whose delay is over, and releases their money only then, so that neither reveals when members
+ * voted. Each in a transaction of its own, for the same reason as in `expireBallots`.
  */
 export async function announceDataRefusals(ctx: KybContext): Promise<void> {
   await workInTransactions(ctx.db, 1, async (tx, limit) => {

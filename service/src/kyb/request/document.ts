@@ -19,7 +19,7 @@ export type SignedDocument =
   | { readonly messageKind: "TEXT"; readonly message: string }
   | { readonly messageKind: "TYPED_DATA"; readonly typedData: TypedDataDocument };
 
-/** What is signed, with its digest: EIP-191 of a text, EIP-712 of typed data. */
+/** A document with the digest that is signed: EIP-191 for a text, EIP-712 for typed data. */
 export interface ReadDocument {
   readonly document: SignedDocument;
   readonly digest: Hex32;
@@ -73,7 +73,7 @@ function readTypedData(given: unknown): ReadDocument {
   }
 }
 
-/** Whether every text in a value can be shown, at any depth. Names of members can: they are identifiers, or have no hash. */
+/** Whether all texts in a value can be shown. Names of members are identifiers or not hashed, so need no check. */
 function areTextsShowable(value: unknown): boolean {
   if (typeof value === "string") return isShowable(value);
   if (Array.isArray(value)) return value.every((each) => areTextsShowable(each));
@@ -96,8 +96,8 @@ function isTypedData(value: unknown): value is TypedDataDocument {
  * Refuses what nobody should sign at the request of others (decisions sections 3 and 6): our own types and domain name,
  * signing in to another domain, permits and operations of accounts, another chain.
  *
- * @param requester.domain that of the client domain; empty if it is not verified, since nobody can tell then whose
- * sign-in it is
+ * @param requester.domain the verified domain of the requester, to which alone a text may sign in; empty if none is
+ *   verified
  * @throws {Problem} document_refused
  */
 export function refuseDocument(
@@ -127,10 +127,7 @@ function refusalOfData(typedData: TypedDataDocument, chainId: number): string | 
   return named === undefined || isChain(named, chainId) ? null : "its domain names another chain";
 }
 
-/**
- * Whether it is the id of this chain. The domain may declare `chainId` with any type; with another type than a number
- * it does not count.
- */
+/** Whether a domain's `chainId` is the id of this chain. It may have any type; only numbers and texts are compared. */
 function isChain(named: unknown, chainId: number): boolean {
   const isNumber = typeof named === "number" || typeof named === "string";
   return isNumber && named !== "" && Number(named) === chainId;

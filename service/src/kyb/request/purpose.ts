@@ -4,8 +4,8 @@ import { invalidRequest } from "../../platform/http/problems.ts";
 const purposeLength = { min: 8, max: 280 };
 
 /**
- * The reason why a business is asked, as its members are shown it: 8 to 280 characters, not counting surrounding blanks
- * among the 8, and not only characters that nobody can see.
+ * Checks the purpose of a request, which members are shown: 8 to 280 characters, surrounding blanks not counted among
+ * the 8, and not only invisible ones.
  *
  * @throws {Problem} invalid_request
  */
@@ -17,7 +17,7 @@ export function readPurpose(text: string): string {
   return readShown("purpose", text);
 }
 
-/** Reads a text that people are shown. @throws {Problem} invalid_request */
+/** Checks a text that people are shown; line breaks are allowed. @throws {Problem} invalid_request */
 export function readShown(name: string, text: string): string {
   if (!isShowable(text.replaceAll("\n", "")))
     throw invalidRequest(`${name} holds characters that cannot be shown`);

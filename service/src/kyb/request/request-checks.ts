@@ -1,4 +1,4 @@
-// The checks of every request to a business, of either kind, before anything else is examined.
+// Checks that data requests and signature requests have in common.
 import type { Requester } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
@@ -21,13 +21,13 @@ export function checkKnown(
 /** Refuses a business that may neither release nor sign. @throws {Problem} business_not_verified */
 export function refuseStanding(business: Business): void {
   if (isGoodStanding(business)) return;
-  // Nobody has to wait for it to be verified again.
+  // Says so if it has moved: waiting for it to be verified again would be in vain.
   const hasMoved = business.status === "moved";
   const message = "business_not_verified: the business has moved to another wallet";
   throw new Problem("business_not_verified", hasMoved ? { message } : {});
 }
 
-/** @throws {Problem} no_webhook_endpoint, because nobody would learn of the end of a request */
+/** Without an endpoint nobody would learn how a request ends. @throws {Problem} no_webhook_endpoint */
 export async function refuseUnheard(
   tx: Queryable,
   requester: Pick<Requester, "clientDomainId">,

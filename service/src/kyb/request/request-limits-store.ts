@@ -8,7 +8,7 @@ export interface Pair {
   readonly business: Address;
 }
 
-/** The requests of the organization to the business, both kinds together. */
+/** The requests of an organization to a business, of both kinds together. */
 interface Asked {
   readonly open: number;
   /** When the first of the last `count` requests was made; null if there were fewer. */
@@ -17,10 +17,10 @@ interface Asked {
 }
 
 /**
- * Counts the requests of one pair. Counting and creating take turns: others wait until the transaction ends.
+ * Counts the requests of one pair. Takes a lock until the end of the transaction, so that concurrent requests of the
+ * pair take turns and cannot exceed the limit together.
  *
- * A data request that is open is found by its client domain, which has one at most: so those that have ended over the
- * years are not read.
+ * Open data requests are found by client domain, which has one at most per business, so that ended ones are not read.
  */
 export async function countRequests(
   tx: Queryable,

@@ -5,7 +5,7 @@ import { lockDueAmong } from "../ballot/ballot-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./request-limits-store.ts";
 
-/** Requests of one organization to one business, data and signatures together (decisions section 6, Limits). */
+/** The limits of one organization's requests to one business, of both kinds together (decisions section 6, Limits). */
 const openMax = 5;
 const perDayMax = 20;
 const daySeconds = 86_400;
@@ -13,12 +13,12 @@ const daySeconds = 86_400;
 const openRetrySeconds = 60;
 
 /**
- * Refuses a request beyond the limits of its organization and business, in the transaction that makes it. Requests whose
- * time is over do not count, although nobody has ended them yet. The caller ends those that are in the way once it has
- * stored its own, and not before: that may wait for somebody who ends another request and then frees its money, as
- * the caller does.
+ * Refuses a request beyond the limits of its organization and business, in the transaction that makes it. Expired
+ * requests that were not ended yet do not count. The caller has to end those that are returned, but only after it has
+ * stored its own request: ending one locks the organization's ledger, which has to come last, or two such transactions
+ * could deadlock.
  *
- * @returns the ballots to end, locked
+ * @returns the ids of expired ballots, locked, which the caller has to end
  * @throws {Problem} requester_blocked, rate_limited
  */
 export async function checkRequestLimits(

@@ -7,8 +7,8 @@ import { recordOf as signatureRecordOf } from "./signature-request.ts";
 import { findRequest as findSignatureRequest } from "./signature-request-store.ts";
 
 /**
- * A data or signature request for the operator: whose it is, its record as the merchant sees it, and what became of its
- * events.
+ * A data or signature request for the operator: whose it is, its record as the merchant sees it, and the delivery of
+ * its events.
  *
  * @param options as of {@link reportStream}
  * @throws {Problem} request_not_found

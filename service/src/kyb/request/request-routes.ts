@@ -18,16 +18,16 @@ interface RequestRow {
   readonly expiresAt: number;
 }
 
-/** What data requests and signature requests have in common, from the merchant's point of view. */
+/** What the common routes need to know of data requests or of signature requests. */
 export interface RequestKind<Row extends RequestRow> {
   /** Such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
   /** The name in summaries: `data request`. */
   readonly name: string;
-  /** What any of its routes may answer before it examines the request. */
+  /** The refusals of its routes before they examine the request. */
   readonly reasons: readonly Reason[];
   readonly record: TSchema;
-  /** Every status there is. */
+  /** The schema of its statuses. */
   readonly status: TSchema;
   readonly show: (row: Row) => object;
   readonly list: (
@@ -40,7 +40,7 @@ export interface RequestKind<Row extends RequestRow> {
   readonly cancel: (tx: Queryable, of: { key: ApiKey; id: string }) => Promise<Row>;
 }
 
-/** Adds the list, the record, its cancellation and its events. */
+/** Adds the routes that list, read and cancel requests, and those of their events. */
 export function requestRoutes<Row extends RequestRow>(
   ctx: KybContext,
   scope: Http,
@@ -56,8 +56,8 @@ export function requestRoutes<Row extends RequestRow>(
 }
 
 /**
- * The request as it is by now: one whose time is over is ended first where no job has come to it yet, so that nobody is
- * told that it waits, or cancels it.
+ * Reads a request, after ending it if it has expired and no job has reached it yet: otherwise the merchant would see it
+ * as open, or could cancel it.
  *
  * @throws {Problem} request_not_found
  */

@@ -4,7 +4,7 @@ import { lastUuid } from "../../platform/ids.ts";
 import type { Pair } from "./request-limits-store.ts";
 import type { StoredRequester } from "./shown-requester.ts";
 
-/** The organization that made a request to this business, of either kind and however old. */
+/** The organization that made a request to this business, of either kind. */
 export async function findRequestingOrganization(
   db: Queryable,
   request: { id: string; business: Address },
@@ -34,7 +34,7 @@ export async function deleteBlock(tx: Queryable, pair: Pair): Promise<void> {
 export interface Block extends StoredRequester {
   /** The id of the organization. */
   readonly id: string;
-  /** Its last request to the business. */
+  /** The id of its last request to the business. */
   readonly requestId: string;
   readonly blockedAt: number;
 }

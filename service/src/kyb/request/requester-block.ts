@@ -5,8 +5,8 @@ import type { KybContext } from "../kyb-context.ts";
 import * as store from "./requester-block-store.ts";
 
 /**
- * Has a business block an organization, or accept its requests again; open requests are not affected. A voting member
- * does this, and it is recorded who.
+ * Lets a voting member block further requests of an organization to the business, or allow them again, with an audit
+ * entry. Open requests are not affected.
  *
  * @param given.requestId any request of the organization to this business, since members know no other id of the
  * organization

@@ -1,7 +1,7 @@
 import { isVerifiedNow } from "../../accounts/index.ts";
 import type { KybContext } from "../kyb-context.ts";
 
-/** Who asks a business, as read from the organization and the client domain. */
+/** The organization and the client domain of a request. */
 export interface StoredRequester {
   readonly organizationName: string;
   readonly domain: string;
@@ -9,7 +9,7 @@ export interface StoredRequester {
   readonly provedAt: number | null;
 }
 
-/** The requester as members see it: with a domain only while it is verified. */
+/** The requester as members see it, with its domain only while that is verified. */
 export function shownRequester(
   ctx: Pick<KybContext, "config" | "clock">,
   requester: StoredRequester,

@@ -1,4 +1,4 @@
-// What follows from the votes on a signature: its recording on chain, and how that ends.
+// What follows from the votes on a signature request: the recording of the signature on chain, and its outcome.
 import { type Hex32, hexOfBytes } from "@svc/protocol";
 import { enqueueTransaction, type FinalHandlers, throwGravest } from "../../chain/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
@@ -58,7 +58,7 @@ export const signatureRequestBallots: BallotRules = {
   },
 };
 
-/** What follows when a recording is final. */
+/** Handles final transactions of recordings. */
 export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
   return {
     [recordKind]: async (tx, done) => {
@@ -71,7 +71,7 @@ export function signatureFinalHandlers(ctx: KybContext): FinalHandlers {
       }));
       const failed = recordings.filter(({ status }) => status === "reverted");
       const ids = failed.map(({ id }) => id);
-      // Locks businesses before their requests, in the same order as the code that resolves failed recordings.
+      // Businesses are locked before their requests, in the same order as by mend(), so that the two cannot deadlock.
       for (const business of await store.listBusinessesOf(tx, ids)) await requestLook(tx, business);
       await store.noteFailedRecordings(tx, failed);
       for (const signed of recordings)
@@ -94,9 +94,9 @@ async function finishSigned(
 }
 
 /**
- * Resolves recordings that the chain refused. If somebody else has recorded the same document, it is signed. If the
- * members have changed meanwhile, they are asked again. Otherwise it cannot be signed. A recording that cannot be
- * resolved now does not hold up the others.
+ * Resolves recordings whose transaction was reverted. If somebody else has recorded the same document, it is signed. If
+ * members or rules have changed meanwhile, members are asked again. Otherwise it cannot be signed. A recording that
+ * cannot be resolved now does not delay the others.
  */
 export async function mendRecordings(ctx: KybContext): Promise<void> {
   const faults: unknown[] = [];
@@ -120,15 +120,15 @@ async function mend(
   const recorded = await calls.findRecording(ctx, wallet, { hash: digest, since: failedBlock });
   if (recorded === "behind") return;
   const { block, epoch, successor } = await calls.read(ctx, wallet);
-  // The node asked here may lag behind the one that refused, and still have the former members.
+  // This node may lag behind the one that reverted the transaction, and still have the former members.
   if (recorded === null && block < failedBlock) return;
   await ctx.db.transaction(async (tx) => {
     const business = await lockBusiness(tx, wallet);
     if (recorded !== null) return finishSigned(ctx, tx, { id, ...recorded });
-    // Changes on chain have not been read into the tables yet.
+    // The tables do not have the changes on chain yet: try again later.
     const isBehind = business !== null && business.epoch < epoch;
     if (isBehind || (successor !== null && business?.status === "active")) return;
-    // If two processes do this at the same time, the second finds the ballot open again, and leaves it so.
+    // False if another process has resolved it at the same time.
     if (!(await store.takeFailedRecording(tx, request))) return;
     const reason = endingOf(request, business, ctx.clock.now());
     if (reason === "unavailable" && (await reopenBallot(ctx, tx, id))) return;
@@ -137,7 +137,7 @@ async function mend(
   });
 }
 
-/** Why a recording that failed ends its request; `unavailable` if the members may be asked again. */
+/** The reason with which a failed recording ends its request; with `unavailable` members may still be asked again. */
 function endingOf(
   { expiresAt }: SignatureRequest,
   business: Business | null,

@@ -19,11 +19,11 @@ import { listRequests } from "./signature-request-store.ts";
 import { apiKeyOf } from "../../accounts/index.ts";
 
 const path = "/api/v1/kyb/signature-requests";
-/** The document in JSON may be twice its size in bytes. */
+/** Room for a document, whose JSON may have twice its size. */
 const bodyLimit = 160 * 1024;
 const signatureReasons = [...callerReasons, "kyb_signature_not_entitled"] as const;
 
-/** Members of a request that an offer has as well. */
+/** The members that requests and offers have in common. */
 export const documentMembers = {
   messageKind: Type.Union([Type.Literal("TEXT"), Type.Literal("TYPED_DATA")]),
   message: Type.Optional(Type.String({ description: "For a TEXT: at most 4,096 bytes." })),

@@ -10,7 +10,7 @@ const requestColumns = columns`
   created_at as "createdAt", expires_at as "expiresAt", recordings,
   '0x' || encode(transaction_hash, 'hex') as "transactionHash", signed_at as "signedAt"`;
 
-/** Passed as a value where another column finds the row: {@link sql} tells why. */
+/** A parameter in statements that find the row by another column, not a literal: {@link sql} says why. */
 const pending = "pending_approval";
 
 export async function insertRequest(
@@ -53,7 +53,7 @@ export async function listRequests(
   );
 }
 
-/** The documents that are still stored, in their sealed form. */
+/** Those of the documents that were not purged, sealed. */
 export async function listDocuments(
   db: Queryable,
   ids: readonly string[],
@@ -65,8 +65,8 @@ export async function listDocuments(
 }
 
 /**
- * Ends an open request and advances the sequence of its events. A request that members have approved is not cancelled
- * while the chain records it, because it would be signed all the same.
+ * Ends an open request and advances the sequence of its events. Does not cancel a request that members have approved:
+ * its transaction is under way, and would record the signature nevertheless.
  *
  * @returns null if it has ended already
  */
@@ -107,7 +107,7 @@ export async function lockRefused(tx: Queryable, now: number, limit: number): Pr
 }
 
 /**
- * Records that enough members have approved.
+ * Records that enough members have approved, and counts a recording.
  *
  * @returns how many recordings there are, including this one; null if the request has ended
  */
@@ -150,7 +150,7 @@ export async function markSigned(
   return row ?? null;
 }
 
-/** The businesses whose documents these are, in order. */
+/** The businesses of these requests, by address. */
 export async function listBusinessesOf(tx: Queryable, ids: readonly string[]): Promise<Address[]> {
   const rows = await tx.query<{ business: Address }>(
     sql`select distinct business from signature_request where id = any(${ids}::text[]) order by business`,
@@ -170,7 +170,7 @@ export async function noteFailedRecordings(
   );
 }
 
-/** By id, with the block in which the chain refused the last recording. */
+/** Requests whose last recording was reverted, by id, with the block in which that happened. */
 export async function listFailedRecordings(
   db: Queryable,
   { after, limit }: { after: string; limit: number },
@@ -182,7 +182,7 @@ export async function listFailedRecordings(
 }
 
 /**
- * Deletes documents 30 days after their request has ended; the digest still says what was signed.
+ * Deletes documents of requests that ended before a time; the digest still says what was signed.
  *
  * @returns how many were deleted
  */

@@ -18,7 +18,7 @@ export type SignatureReason =
   | "business_wallet_rotated"
   | "unavailable";
 
-/** A document that a business is asked to sign, without the document. */
+/** What a merchant asks a business to sign, without the document itself. */
 export interface SignatureRequest {
   readonly id: string;
   readonly clientDomainId: string;
@@ -40,7 +40,7 @@ export interface SignatureRequest {
   readonly signedAt: number | null;
 }
 
-/** A request whose signature the chain has recorded. */
+/** A request whose signature is recorded on chain. */
 export interface SignedRequest extends SignatureRequest {
   readonly transactionHash: Hex32;
   readonly signedAt: number;
@@ -52,7 +52,7 @@ export function isSigned(request: SignatureRequest): request is SignedRequest {
 
 const windowSeconds = { min: 300, max: 86_400 };
 
-/** How long members may vote: as requested, but clamped (service document, Limits). */
+/** How long members may vote, in seconds: as requested, within bounds (service document, Limits). */
 export function clampWindow(asked: number | null): number {
   return Math.min(Math.max(asked ?? windowSeconds.max, windowSeconds.min), windowSeconds.max);
 }
@@ -72,7 +72,7 @@ export function recordOf(request: SignatureRequest) {
   };
 }
 
-/** A signature as any ERC-1271 verifier accepts it: it holds the digest and names nobody. */
+/** The signature for any ERC-1271 verifier: it consists of the digest, and names no member. */
 export function signatureOf(request: SignedRequest, chainId: number) {
   return {
     requestId: request.id,

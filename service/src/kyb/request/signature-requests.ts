@@ -27,7 +27,7 @@ export const documentColumn: SealedColumn = {
   column: "document_sealed",
 };
 
-/** A request to be made. */
+/** A signature request to be made. */
 export interface NewSignatureRequest extends ReadDocument {
   readonly business: Address;
   readonly purpose: string;
@@ -40,7 +40,8 @@ const dueBatch = 100;
 /**
  * Asks a business for a signature, in the caller's transaction.
  *
- * @throws {Problem} business_not_found, no_webhook_endpoint, document_refused, business_not_verified, rate_limited, requester_blocked
+ * @throws {Problem} business_not_found, no_webhook_endpoint, document_refused, business_not_verified, rate_limited,
+ * requester_blocked
  */
 export async function requestSignature(
   ctx: KybContext,
@@ -87,12 +88,12 @@ export async function requestSignature(
     expiresAt: made.expiresAt,
   });
   await announce(ctx, tx, [announcementOf(made, ctx.chain.chainId)]);
-  // Last: it frees money, for whose row every request of the organization waits.
+  // Last, because it may release money, and all requests of the organization contend for that row.
   await expireAmong(ctx, tx, overdue);
   return made;
 }
 
-/** The facts about the requester that decide what may be signed: its domain counts only while it is verified. */
+/** What {@link refuseDocument} needs to know: the requester's domain, only while it is verified, and the chain. */
 export function signingRequesterOf(
   ctx: Pick<KybContext, "chain">,
   requester: Pick<Requester, "domain" | "verified">,
