@@ -47,9 +47,7 @@ export interface ChainTotals {
 const quietMs = 60_000;
 const weiPerCoin = 1e18;
 
-/**
- * @param readTotals called once at each scrape; if it does not answer in time, the gauges have no value
- */
+/** @param readTotals called once at each scrape; if it does not answer in time, the gauges have no value */
 export function openChainMetrics(
   ctx: Pick<Ctx, "metrics" | "log" | "clock">,
   readTotals: () => Promise<ChainTotals>,

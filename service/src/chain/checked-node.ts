@@ -2,9 +2,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { ChainContext } from "./context.ts";
 import { type ChainNode, NodeAway, refusedAsAway } from "./node.ts";
 
-/**
- * How long the result of a check is relied on. In this time the check costs one call, in a batch with another.
- */
+/** How long the result of a check is relied on. In this time the check costs one call, in a batch with another. */
 const believedMs = 3_000;
 
 /**

@@ -8,9 +8,7 @@ import { workOutbox } from "./outbox.ts";
 import * as store from "./transaction-store.ts";
 import { ownKinds } from "./transaction.ts";
 
-/**
- * The common CREATE2 deployer, which exists on most chains and on the embedded one: addresses depend on salt and code.
- */
+/** The common CREATE2 deployer, present on most chains and the embedded one: addresses depend on salt and code. */
 const deployer: Address = "0x4e59b44847b379578588920ca78fbf26c0b4956c";
 
 /** A contract that has to be deployed before anything else is sent. */

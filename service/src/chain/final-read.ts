@@ -2,10 +2,7 @@ import { readHead } from "./chain-view.ts";
 import type { Chain } from "./context.ts";
 import { NodeAway } from "./node.ts";
 
-/**
- * The most tries: behind one address there may be several nodes, some of them behind, and each request may go to
- * another.
- */
+/** The most tries: behind one URL there may be several nodes, some of them lagging, and each may answer a request. */
 const readsMax = 10;
 /** The first tries ask for the newest block of any node; the later ones for a block that the last node had as well. */
 const freshMax = 5;

@@ -160,9 +160,7 @@ function settleLine(waiting: Map<number, Waiting>, line: string): void {
 
 const overtakenTriesMax = 5;
 
-/**
- * Retries a call that fails because a block was mined meanwhile: anvil looks up its newest block in two steps.
- */
+/** Retries a call that fails because a block was mined meanwhile: anvil looks up its newest block in two steps. */
 async function againWhenOvertaken(ask: () => Promise<unknown>): Promise<unknown> {
   for (let tries = 1; ; tries += 1) {
     try {

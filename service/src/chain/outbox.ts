@@ -75,11 +75,7 @@ export async function workOutbox(
   }
 }
 
-/**
- * Runs the steps one after the other, even if earlier ones fail.
- *
- * @throws as {@link throwGravest}
- */
+/** Runs the steps one after the other, even if earlier ones fail. @throws as {@link throwGravest} */
 async function doEach(steps: readonly (() => Promise<void>)[]): Promise<void> {
   const faults: unknown[] = [];
   for (const step of steps) await step().catch((error: unknown) => faults.push(error));

@@ -227,9 +227,7 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   return hash;
 }
 
-/**
- * Passes a transaction on to the node once. A refusal is the sender's to handle; that the node has it already is none.
- */
+/** Passes a transaction on to the node. A refusal is thrown to the sender; that the node has it already is none. */
 async function hand(node: ChainNode, { raw, hash }: { raw: Hex; hash: Hex }): Promise<void> {
   try {
     await node.request("eth_sendRawTransaction", [raw]);

@@ -277,9 +277,7 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
 /** What the node did with the bytes: `underpaid` if only the fee was too low. */
 export type Reception = "taken" | "underpaid" | "refused";
 
-/**
- * Sends signed bytes to the node. If it refuses some, this raises an alarm; they are stored, and are sent again later.
- */
+/** Sends signed bytes to the node. If it refuses some, raises an alarm; they are stored and sent again later. */
 export async function broadcast(ctx: ChainContext, raws: readonly Hex[]): Promise<Reception> {
   try {
     await submitInTurn(ctx, raws);

@@ -37,9 +37,7 @@ export const unpaidKinds: readonly string[] = [
   "credential.revoke",
 ];
 
-/**
- * The part of the cap that is available to transactions of this kind.
- */
+/** The part of the cap that is available to transactions of this kind. */
 export function shareOfCap(kind: string, capWei: bigint): bigint {
   return unpaidKinds.includes(kind) ? capWei / 2n : capWei;
 }

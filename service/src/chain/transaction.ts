@@ -156,9 +156,7 @@ export function noncesFrom(
   return { nonces: [...fromHoles, ...fresh], nextNonce: start + fresh.length };
 }
 
-/**
- * After the node has said this often that a transaction would revert, it is sent nevertheless, and its receipt decides.
- */
+/** After this many estimates that a transaction would revert, it is sent nevertheless, and its receipt decides. */
 export const refusalsMax = 5;
 
 /**

@@ -12,9 +12,7 @@ import * as store from "./batch-store.ts";
 import * as issuers from "./issuer-store.ts";
 import { loadRegistryCalls, type RegistryCalls } from "./registry-calls.ts";
 
-/**
- * The most roots in one transaction: at 25,000 gas each, well below the limit of a transaction (2^24, EIP-7825).
- */
+/** The most roots in one transaction: at 25,000 gas each, well below the limit of a transaction (2^24, EIP-7825). */
 const rootsMax = 500;
 /**
  * Seconds from a revert to the next attempt, by the number of reverts. The attempts never stop: the cause, such as a

@@ -17,9 +17,7 @@ import * as store from "./check-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";
 
-/**
- * Who asks. What an organization sees depends on the environment of its key and on {@link CredentialsContext.mayAsk}.
- */
+/** Who asks. What it sees depends on the environment of its key and on {@link CredentialsContext.mayAsk}. */
 type Requester = Pick<ApiKey, "organizationId" | "environment"> & {
   /** The id of the API key; null if the service itself asks. */
   readonly id: string | null;

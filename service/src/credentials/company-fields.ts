@@ -55,10 +55,7 @@ export async function listCompanyFields(
   });
 }
 
-/**
- * Those of the names that have a valid value, for a field of persons at least for one person. One statement, which
- * unseals nothing.
- */
+/** Those of the names that have a valid value, of any person. One statement, which unseals nothing. */
 export async function findCompanyNames(
   db: Queryable,
   question: store.CompanyQuestion,
@@ -104,9 +101,7 @@ export interface CompanyProof extends Omit<FieldProof, "field"> {
   readonly subject: string;
 }
 
-/**
- * Proofs of attested leaves of a business, newest record first. One statement. Does not check who may have them.
- */
+/** Proofs of attested leaves of a business, newest record first. One statement. Does not check who may have them. */
 export async function proveCompanyLeaves(
   ctx: Pick<Ctx, "db">,
   given: { business: Address; environment: Environment; leaves: readonly Hex32[] },

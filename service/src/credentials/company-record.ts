@@ -54,11 +54,7 @@ export interface CheckedCompanyRecord {
   readonly expiresAt: number;
 }
 
-/**
- * Checks a record. Messages name the field, never its value, because callers log them.
- *
- * @throws {Problem} invalid_request
- */
+/** Checks a record. Messages never contain values, because callers log them. @throws {Problem} invalid_request */
 export function checkCompanyRecord(given: GivenCompanyRecord, now: number): CheckedCompanyRecord {
   const business = readAddress("business", given.business);
   const { expiresAt, asOf = now } = given;

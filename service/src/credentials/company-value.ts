@@ -62,9 +62,7 @@ const checks: Readonly<Record<string, (data: string, about: About) => string | n
   json: (data, { name, today }) => faultOfJson(data, { field: name, today }),
 };
 
-/**
- * Texts of a particular form, by the end of the field's name; fields that the business declares itself are free text.
- */
+/** Texts of a particular form, by the end of the field's name; what the business itself declares is free text. */
 const forms: readonly { ending: string; form: (data: string) => boolean; words: string }[] = [
   { ending: "_LEI", form: isLei, words: "an LEI of ISO 17442" },
   {
@@ -108,9 +106,7 @@ function faultOfText(data: string, { name, basis }: About): string | null {
   return known === undefined || known.form(data) ? null : `must be ${known.words}`;
 }
 
-/**
- * ISO 17442: with letters read as 10 to 35, the number modulo 97 is 1; the last two digits are chosen so.
- */
+/** ISO 17442: with letters read as 10 to 35, the number modulo 97 is 1; the last two digits are chosen so. */
 function isLei(data: string): boolean {
   if (!/^[0-9A-Z]{18}\d\d$/.test(data)) return false;
   const digits = Array.from(data, (character) => Number.parseInt(character, 36)).join("");
@@ -127,9 +123,7 @@ function isBand(data: string): boolean {
 /** Dates of events that lie in the past when a record is made. */
 const pastDates = ["_DOB", "_INCORPORATION_DATE", "_ISSUED_ON", "_NOTIFIED_ON"];
 
-/**
- * Companies may be centuries old, persons may not. Of a date of birth, some registers publish only the month.
- */
+/** Companies may be centuries old, persons may not. Of a date of birth, some registers publish only the month. */
 function faultOfDate(data: string, { name, today }: About): string | null {
   const isBirth = name.endsWith("_DOB");
   const isMonth = isBirth && /^\d{4}-\d\d$/.test(data);

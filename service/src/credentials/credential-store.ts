@@ -267,11 +267,7 @@ export async function noteInvalidated(
   );
 }
 
-/**
- * Deletes everything of a user, and requests the revocation of roots that may be on chain.
- *
- * @returns how many credentials
- */
+/** Deletes everything of a user, and has roots that may be on chain revoked. @returns how many credentials */
 export async function deleteOfUser(tx: Queryable, user: Address, now: number): Promise<number> {
   await tx.query(sql`delete from email_verification where user_address = ${user}`);
   // One statement, so that a root that is being attested at the same time is seen in its final state.

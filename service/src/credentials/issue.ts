@@ -128,11 +128,7 @@ class Repeated extends Error {
   }
 }
 
-/**
- * Checks, derives, hashes and seals: everything that needs no database.
- *
- * @throws {Problem} invalid_request, issuer_distrusted
- */
+/** Does everything that needs no database. @throws {Problem} invalid_request, issuer_distrusted */
 export function prepareCredential(
   ctx: Pick<Ctx, "clock" | "random" | "seal">,
   issuer: Issuer,

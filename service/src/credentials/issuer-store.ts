@@ -126,9 +126,7 @@ export async function listDistrustDue(
   );
 }
 
-/**
- * Records that the chain has a distrust as of `from`, no matter who wrote it, if that covers the time stored here.
- */
+/** Records that the chain has a distrust as of `from`, no matter who wrote it, if that covers the time stored here. */
 export async function noteDistrustKnown(
   db: Queryable,
   { id, from }: { id: string; from: number },
@@ -220,9 +218,7 @@ export async function putOffRole(tx: Queryable, reverted: RevertedIssuer): Promi
   );
 }
 
-/**
- * Makes the distrust due again after a pause, unless this revert was recorded already, or an earlier time replaced it.
- */
+/** Makes the distrust due again after a pause, unless this revert was recorded, or an earlier time replaced it. */
 export async function putOffDistrust(
   tx: Queryable,
   reverted: RevertedIssuer & { readonly from: number },

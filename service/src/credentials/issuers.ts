@@ -178,11 +178,7 @@ export async function distrustIssuer(
   });
 }
 
-/**
- * The dry run of {@link distrustIssuer}: what it would invalidate now.
- *
- * @throws {Problem} as `distrustIssuer` does
- */
+/** The dry run of {@link distrustIssuer}: what it would invalidate now. @throws {Problem} as `distrustIssuer` does */
 export async function foreseeDistrust(
   ctx: Ctx,
   given: { issuerId: string; from: number },

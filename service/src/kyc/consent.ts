@@ -350,9 +350,7 @@ function isDeclined({ order, attempt }: store.OrderLink): boolean {
   return order.failureReason === steps.declined.failureReason && order.attempt === attempt;
 }
 
-/**
- * Whether the user signed. Anybody who has the link can send signatures, so calls of a contract are limited per link.
- */
+/** Whether the user signed. Anybody with the link can send signatures, so calls of a contract are limited per link. */
 async function isSignedByUser(
   ctx: KycContext,
   { tokenSha256, order }: store.OrderLink,

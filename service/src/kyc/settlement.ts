@@ -54,10 +54,7 @@ function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart:
   return unbatched >= batchMax || (oldestApprovedAt !== null && oldestApprovedAt <= windowStart);
 }
 
-/**
- * Puts all waiting orders into batches, though only the first is due: a further batch costs less than letting them
- * wait.
- */
+/** Puts all waiting orders into batches, though only the first is due: that costs less than letting them wait. */
 async function closeBatches(ctx: KycContext): Promise<void> {
   await workInTransactions(ctx.db, batchMax, async (tx, limit) => {
     if (!(await store.tryLockBatches(tx))) return 0;
@@ -67,9 +64,7 @@ async function closeBatches(ctx: KycContext): Promise<void> {
   });
 }
 
-/**
- * Puts orders into one batch of a phase and queues its blockchain transaction, in the caller's database transaction.
- */
+/** Puts orders into a batch of a phase and queues its transaction on chain, in the caller's database transaction. */
 async function anchor(
   ctx: KycContext,
   tx: Queryable,

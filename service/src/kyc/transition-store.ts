@@ -71,11 +71,7 @@ export async function moveRows(tx: Queryable, move: Move): Promise<Order[]> {
   );
 }
 
-/**
- * Counts one more event of these orders, without a change of status.
- *
- * @returns the orders with the new sequence number
- */
+/** Counts one more event of these orders, without a change of status. @returns the orders as they are now */
 export async function addSequence(tx: Queryable, orderIds: readonly string[]): Promise<Order[]> {
   return tx.query<Order>(
     sql`with held as (select id from kyc_order where id = any(${orderIds}::uuid[]) order by id for update)

@@ -112,9 +112,7 @@ export async function wakeReconciling(tx: Queryable): Promise<void> {
   await tx.query(sql`select pg_notify(${heldChannel}, '')`);
 }
 
-/**
- * Ids of endpoints in quarantine with deliveries that are not held yet, and of active ones with deliveries still held.
- */
+/** Ids of endpoints in quarantine with deliveries not held yet, and of active ones with deliveries still held. */
 export async function listUnreconciled(db: Queryable): Promise<string[]> {
   const rows = await db.query<{ id: string }>(sql`
     with recursive holding as (

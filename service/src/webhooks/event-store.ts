@@ -60,9 +60,7 @@ export interface ListedRow {
   readonly found: number;
 }
 
-/**
- * The next events that fit into `bytesMax`, at least one. `octet_length` does not read the bodies that are left out.
- */
+/** The next events that fit into `bytesMax`, at least one. `octet_length` does not read the other bodies. */
 export async function listEvents(
   db: Queryable,
   streamId: string,
@@ -151,9 +149,7 @@ export interface AttemptRow {
   readonly status: number | null;
 }
 
-/**
- * Attempts at a stream's events, by sequence and number. With `afterAttempt` null, none at the event `after` itself.
- */
+/** Attempts at a stream's events, by sequence and number; without `afterAttempt`, none at the event `after`. */
 export async function listAttempts(
   db: Queryable,
   streamId: string,
@@ -194,9 +190,7 @@ export async function lockDeliveries(
     order by event_id for update`);
 }
 
-/**
- * The events to send again, locked so that their bodies are not purged meanwhile; by id, so that no two calls deadlock.
- */
+/** The events to send again, locked so that their bodies are not purged; by id, so that no two calls deadlock. */
 export async function listResendable(
   tx: Queryable,
   of: { streamId: string; eventId: string | null; now: number },

@@ -27,9 +27,7 @@ export interface KycEvent extends AnnouncedEvent {
   readonly url: string;
 }
 
-/**
- * An event for the endpoint of its client domain: sent to the URL it has at that time, held while it is in quarantine.
- */
+/** An event for its client domain's endpoint: sent to the URL it then has, held while it is in quarantine. */
 export interface KybEvent extends AnnouncedEvent {
   readonly channel: "kyb";
 }

@@ -70,9 +70,7 @@ export interface ListedEvent {
   readonly body: string | null;
 }
 
-/**
- * Bytes of the stored bodies on one page: an event with images has up to 8 MiB, and 100 of them would fill the memory.
- */
+/** Bytes of the bodies on one page: an event with images has up to 8 MiB, and 100 of them would fill the memory. */
 export const pageBytesMax = 8 * 1024 * 1024;
 
 /** Description of lists of a stream's events, for the OpenAPI document. */
@@ -176,9 +174,7 @@ export interface ListedDelivery {
   readonly attempt: number;
   /** When it began, Unix seconds. */
   readonly at: number;
-  /**
-   * `refused` is any answer but a 2xx. All attempts without an answer are `failed`: details would reveal our network.
-   */
+  /** `refused`: any answer but a 2xx. `failed`: no answer; details would reveal our network. */
   readonly outcome: "delivered" | "refused" | "failed";
   /** HTTP status of the answer; absent without one, like the duration. */
   readonly status?: number;

@@ -2,9 +2,7 @@ import { didHang, type Outcome } from "./schedule.ts";
 
 const slowMax = 1024;
 
-/**
- * The endpoints that timed out when this process last called them: they get one delivery at a time until they answer.
- */
+/** Endpoints that timed out when this process last called them: they get one delivery at a time until they answer. */
 export class SlowEndpoints {
   readonly #ids = new Set<string>();
 

@@ -12,9 +12,7 @@ export interface Target {
   readonly secrets: readonly Secret[];
 }
 
-/**
- * The target of a delivery; `held` if its endpoint is in quarantine or missing, null if there is no key to sign with.
- */
+/** Finds a target: `held` if the endpoint is in quarantine or missing, null if there is no key to sign with. */
 export type FindTarget = (delivery: Delivery) => Target | "held" | null;
 
 /** Reads the targets of all these deliveries at once. */
