@@ -1,9 +1,9 @@
 import { type Input, type Option, wholeNumber } from "./verb.ts";
 
-/** Far longer than the embedded chain takes, and short enough where no service runs. */
+/** Far longer than the embedded chain takes, but tolerable if no service is running. */
 const patienceSeconds = 20;
 
-/** What verbs note that end only when what they made counts. */
+/** A note for the help of verbs that wait until what they issued is attested. */
 export const attestationNote =
   "Its fields count as soon as a running service has attested them: the verb waits for that, and `attested` says whether it came.";
 

@@ -1,4 +1,4 @@
-/** What the examples of the help and of the reference name: one of each thing, the same everywhere. */
+/** The ids in the examples of the help and the reference page, the same everywhere. */
 export const exampleIds = {
   organization: "0199c3a0-5c1e-7d4f-9a61-2b7c8e5d4f10",
   domain: "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5",

@@ -25,7 +25,7 @@ export function helpOf(verb: Verb): string {
   ].join("\n");
 }
 
-/** The list of verbs, all of them or those that begin with certain words. */
+/** The help for several verbs, all or those that begin with certain words. */
 export function listVerbs(verbs: readonly Verb[]): string {
   return [
     "Usage: svc <verb> [options]",

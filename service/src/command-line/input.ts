@@ -7,13 +7,13 @@ export const commonOptions = {
   help: { description: "Print this help." },
 } as const;
 
-/** What follows the verb's words, before anything of it is checked. */
+/** The arguments after the verb's words, parsed but unchecked. */
 interface Given {
   readonly values: Record<string, string | boolean | (string | boolean)[] | undefined>;
   readonly positionals: readonly string[];
 }
 
-/** Reads what follows the verb's words. @throws {UsageError} saying what is wrong */
+/** Parses and checks the arguments after the verb's words. @throws {UsageError} */
 export function parseInput(verb: Verb, args: readonly string[]): Input {
   const given = split(verb, args);
   if (given.values["help"] !== true) refuseMissing(verb, given);
@@ -47,7 +47,7 @@ function refuseMissing({ parameters = [], options = {} }: Verb, given: Given): v
     if (required && given.values[name] === undefined) throw new UsageError(`--${name} is missing`);
 }
 
-/** Refuses what is none of the choices of its option, and what the verb has no parameter for. */
+/** Refuses values outside an option's choices, and arguments for which the verb has no parameter. */
 function refuseUnfit({ parameters = [], options = {} }: Verb, given: Given): void {
   for (const [name, { choices }] of Object.entries(options)) {
     const value = given.values[name];
@@ -81,7 +81,7 @@ function split(verb: Verb, args: readonly string[]): Given {
   }
 }
 
-/** Node's message without its advice on values that begin with a dash: no verb takes such a value without a name. */
+/** Node's message without its advice on positional values that begin with a dash: no verb takes such a value. */
 function sayFault(error: unknown): string {
   const message = error instanceof Error ? error.message : "unreadable options";
   return message.replace(/\. To specify a positional argument .*$/s, "");

@@ -30,8 +30,8 @@ export const installationVerbs: readonly Verb[] = [
       tellUnhandledFault(shell.config);
       await using service = await compose(shell.config);
       const stopped = started();
-      // Node would write the cache when the process ends, but a killed process writes nothing, and the next start would
-      // be half as fast.
+      // Node writes the cache when the process ends, but not if it is killed: then the next start would take twice as
+      // long.
       flushCompileCache();
       shell.say(`ready ${service.baseUrl}`);
       await stopped;
@@ -45,7 +45,7 @@ export const installationVerbs: readonly Verb[] = [
     example: "migrate --dry-run",
     run: async (shell, input) => {
       const isDryRun = input.flag("dry-run");
-      // An embedded database that has yet to be made stays so.
+      // A dry run must not create the embedded database.
       if (isDryRun && !(await hasDatabase(shell.config)))
         return { pending: listMigrations().map((each) => each.name) };
       await using database = await openDatabase(shell.config);
@@ -124,7 +124,8 @@ export const installationVerbs: readonly Verb[] = [
       return shell.withContext(async (ctx) => {
         await refuseProduction(ctx.db);
         const offsetSeconds = await ctx.db.transaction(async (tx) => {
-          // A deletion may be due now although the job that looks for it, once an hour, is not.
+          // Makes all jobs due too: an hourly job would otherwise notice only later that, for example, a deletion is
+          // due.
           const moved = await advanceClock(tx, seconds, { everyJob: true });
           const details = { seconds, offsetSeconds: moved };
           const entry = { actor, action: "clock.advance", subject: "installation", details };
@@ -137,12 +138,12 @@ export const installationVerbs: readonly Verb[] = [
   },
 ];
 
-/** An address or a UUID in whichever case it was copied; anything else as it is. */
+/** Normalises an address or a UUID, which may have been copied in any case; leaves anything else as it is. */
 function spelledAsStored(id: string): string {
   return parseAddress(id) ?? parseUuid(id) ?? id;
 }
 
-/** Opens the chain only if something was anchored: otherwise a first start of the chain would happen for nothing. */
+/** Opens the chain only if something was anchored: opening it for the first time deploys the contracts. */
 async function compareAnchors(ctx: Ctx): Promise<AnchorReport> {
   if (ctx.config.chain === "off" || !(await hasAnchors(ctx)))
     return { isIntact: true, checked: 0, faults: [] };

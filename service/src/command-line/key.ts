@@ -23,8 +23,8 @@ import { webhookSealedColumns } from "../webhooks/index.ts";
 import { actor, choiceOf, inContext, type Verb } from "./verb.ts";
 
 /**
- * Everything that is sealed under the master key; a slice that seals adds its columns here. A start opens what is first and
- * what is last: with the old or the new key alone, it is refused from the beginning of a rewrap to its end.
+ * All columns that are sealed under the master key; a slice that seals adds its own here. A start opens a value of the
+ * first and of the last column: so during a rewrap, a process that has only the old or only the new key is refused.
  */
 const sealedColumns: readonly SealedColumn[] = [
   signingKeyColumn,

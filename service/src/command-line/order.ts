@@ -11,7 +11,7 @@ const answers = {
 const notes =
   "`events` and `attempts` are the newest 100 of each, newest first. `outcome` says why an attempt had no answer, which merchants are not told: `blocked` by the rules for addresses, `unreachable`, `timeout`, `too_large`, or `error` for a fault of the service's own.";
 
-/** What became of what merchants asked for. */
+/** The verbs that show orders and requests with the delivery of their events. */
 export const orderVerbs: readonly Verb[] = [
   {
     name: "order show",

@@ -60,15 +60,15 @@ function cell(name: string, value: unknown): string {
   return shownText(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** A text of which somebody else may have chosen a part, as it can be shown within one line. */
+/** Makes a text safe to show within one line, since somebody else may have chosen a part of it. */
 export function shownText(text: string): string {
   return text.replaceAll(misleading, nameOfCharacter);
 }
 
-/** What steers a terminal, breaks a line or changes the reading direction. */
+/** Characters that control a terminal, break a line or change the reading direction. */
 const misleading = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-/** Merchants and their servers choose some of the texts: none may look like another line, or like nothing. */
+/** The code of a character in place of it. */
 function nameOfCharacter(character: string): string {
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
   return `<U+${code}>`;

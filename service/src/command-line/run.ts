@@ -11,14 +11,14 @@ import { Problem } from "../platform/http/problems.ts";
 import { BadNews, type Option, type Shell, UsageError, type Verb } from "./verb.ts";
 import { verbs } from "./verbs.ts";
 
-/** What a call of the command line reads and writes in addition to its arguments. */
+/** The input and output of a call of the command line, beside its arguments. */
 export interface Terminal {
-  /** @param isToldOnce true for a text that cannot be shown again, so that its loss must be reported */
+  /** @param isToldOnce true for a text that cannot be shown again: then a failure to write it has to be reported */
   out(text: string, isToldOnce?: boolean): void;
   err(text: string): void;
-  /** Where progress is shown; absent where no person watches. */
+  /** Shows progress; absent if no person watches. */
   readonly watched?: (text: string) => void;
-  /** Settings that win over the environment of the process, by variable name. */
+  /** Settings that override the environment of the process, by variable name. */
   readonly environment?: NodeJS.ProcessEnv;
 }
 
@@ -63,7 +63,7 @@ export async function runCommandLine(
   }
 }
 
-/** The numbers that belong to a refusal and that its message, unlike its details, does not tell. */
+/** The numbers in the details of a refusal, which its message does not contain. */
 function amountsOf(error: unknown): string {
   if (!(error instanceof Problem)) return "";
   const details = Object.entries(error.options.details ?? {});
@@ -71,7 +71,9 @@ function amountsOf(error: unknown): string {
   return amounts.length === 0 ? "" : ` (${amounts.map((amount) => amount.join(" ")).join(", ")})`;
 }
 
-/** `svc help client` and `svc client -h` are `svc client --help`, `svc --json client list` is `svc client list --json`. */
+/**
+ * `svc help client` and `svc client -h` are `svc client --help`, `svc --json client list` is `svc client list --json`.
+ */
 function spellOut(args: readonly string[]): string[] {
   const [first, ...rest] = args.map((arg) => (arg === "-h" ? "--help" : arg));
   if (first === undefined) return [];
@@ -111,14 +113,14 @@ function answerWithoutVerb(args: readonly string[], terminal: Terminal): number 
   return 2;
 }
 
-/** Whether it is an option of some verb that takes a value: the next argument is that value, and no word. */
+/** Whether the argument is an option of any verb that takes a value: then the next argument is that value. */
 function takesValue(arg: string | undefined): boolean {
   const isIt = ([name, { value, choices }]: [string, Option]): boolean =>
     arg === `--${name}` && (value !== undefined || choices !== undefined);
   return verbs.some(({ options = {} }) => Object.entries<Option>(options).some(isIt));
 }
 
-/** The first word and a blank, if verbs begin with it: their list is shorter than that of all. */
+/** The first word and a blank, if verbs begin with it, so that a hint leads to their help instead of the whole. */
 function groupOf([first = ""]: readonly string[]): string {
   return verbs.some((verb) => wordsOf(verb)[0] === first) ? `${first} ` : "";
 }
@@ -129,7 +131,8 @@ function readVersion(): string {
 }
 
 function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolean }): Shell {
-  // The log of a verb would be mixed with its result, so verbs log nothing; a running service logs as configured.
+  // Verbs log nothing, since that would be mixed with their results; only `serve` logs as configured, and `settings`
+  // shows what is configured.
   const isAsConfigured = verb.name === "serve" || verb.name === "settings";
   const config: Config = parseConfig({
     ...terminal.environment,
@@ -144,7 +147,7 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
         return await work(ctx);
       } catch (error) {
         if (!isOutage(error) || ctx.db.commitsTotal === commitsTotal) throw error;
-        // The same call again would make a second one of what it makes, or pay a second time.
+        // Something was committed, so a repetition might create or pay a second time.
         const fault = describeStartFault(error) ?? "the database is away";
         throw new Error(`${fault}; it may be done all the same: look before you repeat it`, {
           cause: error,

@@ -1,6 +1,6 @@
 import { runCommandLine } from "./index.ts";
 
-/** How a call of the command line ended, and what it printed. */
+/** The exit status and the output of a call of the command line. */
 export interface Called {
   readonly status: number;
   readonly out: string;

@@ -7,14 +7,14 @@ import { reportLogins } from "../login/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { reportWallets } from "../wallets/index.ts";
 
-/** Of each list. Retention keeps the lists of anybody but a machine far below it. */
+/** The length of each list. Retention keeps the lists of a human user far shorter. */
 const most = 1000;
 
 /**
- * What is stored about a user, from all slices: names and times, never a value or a secret.
+ * What all slices store about a user: names and times, never a value or a secret.
  *
- * @returns lists by name, each cut after {@link most}; `cutOff` names those that go on
- * @throws for an identity about which nothing is stored
+ * @returns lists by name, each cut off after {@link most}; `cutOff` names those that are longer
+ * @throws {Error} if nothing is stored about the identity
  */
 export async function reportUser(ctx: Ctx, user: Address): Promise<Record<string, unknown>> {
   const limit = most + 1;

@@ -93,7 +93,7 @@ const endOf = (ctx: Ctx, tx: Queryable) => ({
   withdraw: async (loginId: string) => cancelBallot(ctx, tx, loginId),
 });
 
-/** What a user was logged in to. */
+/** How many sessions and logins were ended. */
 interface LoggedOut {
   readonly sessions: number;
   readonly offline: number;
@@ -101,11 +101,11 @@ interface LoggedOut {
   readonly walletSessions: number;
 }
 
-/** @returns null for somebody who never logged in and has no wallet session */
+/** @returns null for a user who never logged in and has no wallet session */
 async function logOutEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<LoggedOut | null> {
   const ended = await logOutUser(tx, user, endOf(ctx, tx));
   const walletSessions = await endSessionsOf(tx, user, ctx.clock.now());
-  // Somebody who never logged in may have wallet sessions.
+  // A user who never logged in may still have wallet sessions.
   if (ended === null && walletSessions === 0) return null;
   await ctx.audit.record(tx, { actor, action: "user.logout", subject: user });
   return { sessions: 0, offline: 0, unfinished: 0, ...ended, walletSessions };
@@ -119,7 +119,7 @@ async function logOutKnown(ctx: Ctx, tx: Queryable, user: Address): Promise<Logg
 
 const pageUsers = 100;
 
-/** @yields everybody who is logged in anywhere, once each */
+/** @yields every user who is logged in anywhere, once */
 async function* everybody(ctx: Ctx): AsyncGenerator<Address> {
   const seen = new Set<Address>();
   for (const list of [listLoggedIn, listSessionUsers]) {
@@ -142,7 +142,7 @@ async function logOutAll(
   for await (const user of everybody(ctx)) {
     const run = async (tx: Queryable) => logOutEverywhere(ctx, tx, user);
     const ended = await (isDry ? rehearse(ctx.db, run) : ctx.db.transaction(run));
-    // Listed a moment ago, and over or deleted since.
+    // Logged out or deleted since the page was read.
     if (ended === null) continue;
     all.users += 1;
     all.sessions += ended.sessions;
@@ -161,8 +161,8 @@ interface Deleted {
 }
 
 async function deleteEverywhere(ctx: Ctx, tx: Queryable, user: Address): Promise<Deleted> {
-  // This comes first: a process that redeems a code of the user either waits for the session's row, or has already
-  // committed what is deleted below.
+  // First, so that a process that redeems a code of the user at the same time either waits for the session's row, or
+  // has committed already what is deleted below.
   const isKnown = await deleteUser(tx, user, endOf(ctx, tx));
   const ofWallet =
     (await forgetSessionsOf(tx, user, ctx.clock.now())) +

@@ -6,7 +6,7 @@ export interface Option {
   readonly description: string;
   /** Placeholder of its value in the help, such as `uuid`. */
   readonly value?: string;
-  /** Instead of `value`: the words that the value may be. Any other is wrong use. */
+  /** Instead of `value`: the permitted values. Any other is wrong use. */
   readonly choices?: readonly string[];
   readonly required?: true;
   /** May be given several times. */
@@ -29,7 +29,7 @@ export interface Verb {
   readonly notes?: string;
   /** True if the result holds a secret that cannot be shown again. */
   readonly isToldOnce?: true;
-  /** True if it has no result: `--json` is taken as by every verb, but changes nothing. */
+  /** True if it has no result, so that `--json` has no effect. */
   readonly hasNoResult?: true;
   readonly parameters?: readonly Parameter[];
   readonly options?: Readonly<Record<string, Option>>;
@@ -39,14 +39,14 @@ export interface Verb {
   run(shell: Shell, input: Input): Promise<unknown>;
 }
 
-/** What a verb has to work with in addition to its input. */
+/** The environment of a verb, beside its input. */
 export interface Shell {
   readonly config: Config;
   /** Runs against the database of the configuration, and closes it afterwards. */
   withContext<T>(work: (ctx: Ctx) => Promise<T>): Promise<T>;
-  /** Writes one line to standard output at once; for verbs that run on. */
+  /** Writes a line to standard output at once, for verbs that keep running. */
   say(line: string): void;
-  /** Tells a person who watches how far a long verb is, at most once a second; scripts see nothing of it. */
+  /** Shows the progress of a long verb to a person who watches, at most once a second; scripts do not get it. */
   progress(text: string): void;
 }
 
@@ -61,7 +61,8 @@ export interface Input {
 }
 
 /**
- * The verb found something wrong: the value is printed like any result, the message is the refusal, the status is 1.
+ * The verb has a result that says that something is wrong: the value is printed as any result, the message as a
+ * refusal, and the status is 1.
  */
 export class BadNews extends Error {
   readonly value: unknown;
@@ -75,18 +76,22 @@ export class BadNews extends Error {
 /** The command line was used wrongly; it ends with status 2. */
 export class UsageError extends Error {}
 
-/** The option of verbs that cannot be undone: such a verb then prints what it would do. */
+/** The option by which a verb that cannot be undone only prints what it would do. */
 export const dryRun = { description: "Say what would happen, and change nothing." } as const;
 
-/** The name in the audit trail for anyone who uses the command line. */
+/** The actor in the audit trail for everybody who uses the command line. */
 export const actor = "cli";
 
-/** How a verb runs whose whole work is on the database. */
+/** Makes the `run` of a verb that only needs the database. */
 export function inContext(work: (ctx: Ctx, input: Input) => Promise<unknown>): Verb["run"] {
   return async (shell, input) => shell.withContext(async (ctx) => work(ctx, input));
 }
 
-/** Reads the id of a key. Whoever has found a key that leaked has all of its text. @throws {UsageError} */
+/**
+ * Reads the id of a key; says how to get it from the whole key, which is what finders of leaked keys have.
+ *
+ * @throws {UsageError}
+ */
 export function keyIdOf(input: Input): string {
   const id = input.text("key");
   if (id.startsWith("svc_"))
