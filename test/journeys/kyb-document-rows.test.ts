@@ -39,7 +39,7 @@ const endpointRows: readonly Row[] = [
       [endpoint, "PUT answers the record with its secret, once; GET shows the rest"],
       [
         endpoints,
-        "PUT ends a quarantine: what was held goes to the new address, under the new secret alone",
+        "PUT ends a quarantine: held events go to the new URL, signed only by the new secret",
       ],
       [
         endpoints,
@@ -70,7 +70,7 @@ const endpointRows: readonly Row[] = [
       [endpoints, "a 410 holds everything; reactivated, all of it goes out, the oldest first"],
       [
         endpoints,
-        "after a quarantine an endpoint that takes nothing gets five deliveries in a second at most",
+        "after a quarantine an endpoint gets at most five deliveries in a second until its first 2xx",
       ],
     ],
   },
@@ -312,7 +312,7 @@ const memberRows: readonly Row[] = [
     shownBy: [
       [
         "kyb/ballot/ballot.test.ts",
-        "so many approvals are enough, and so many refusals end a vote early, in every category",
+        "in every category the rule decides how many approvals are enough, and how many refusals end a vote early",
       ],
       [many, "of 25 members 13 are the majority: 12 are not, and 13 refusals end it"],
       [

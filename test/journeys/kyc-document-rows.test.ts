@@ -369,7 +369,10 @@ const rows: readonly Row[] = [
   {
     name: "INITIATING -> INITIATED -> CONFIRMING -> CONFIRMED, told step by step",
     shownBy: [
-      [settlement, "an approved order goes over the chain, and its merchant is told every step"],
+      [
+        settlement,
+        "an approved order is settled on chain, and its merchant gets an event for every step",
+      ],
       [onChain, "an approved order is confirmed by the chain, with both hashes in its history"],
     ],
   },
@@ -410,7 +413,10 @@ const rows: readonly Row[] = [
   {
     name: "`status.updated` for every status, `data.transferred` after CONFIRMING, `data.invalidated` later",
     shownBy: [
-      [settlement, "an approved order goes over the chain, and its merchant is told every step"],
+      [
+        settlement,
+        "an approved order is settled on chain, and its merchant gets an event for every step",
+      ],
       [onChain, "the merchant is told when the delivered field no longer holds"],
       [
         "packages/merchant/src/webhook.test.ts",

@@ -21,7 +21,7 @@ const script = `
   process.stdout.write(String(fault));
 `;
 
-test("a node that does not start for want of descriptors leaves nothing behind and ends no process", async (t) => {
+test("a node that cannot start for lack of file descriptors leaves nothing behind, and does not end the process", async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "svc-anvil-"));
   t.after(() => rmSync(directory, { recursive: true }));
   const limited = 'ulimit -n 100 && exec "$0" --conditions=source --input-type=module --eval "$1"';

@@ -23,14 +23,14 @@ const shown = [
 ];
 const totals: ChainTotals = { queued: 2, sent: 1, spentWeiToday: 250_000_000_000_000_000n };
 
-test("a scrape shows what waits and what was spent as they are now, in one read", async () => {
+test("a scrape shows the present queue and spending, with one read", async () => {
   let reads = 0;
   const scrape = openScrape(async () => Promise.resolve({ ...totals, queued: (reads += 1) }));
   assert.deepEqual(await scrape(), shown.with(1, 'chain_transactions_pending{status="queued"} 1'));
   assert.deepEqual(await scrape(), shown);
 });
 
-test("while the database is away a scrape has everything else, and afterwards all of it", async () => {
+test("while the database is away a scrape still has all other figures", async () => {
   let isAway = true;
   const scrape = openScrape(async () =>
     isAway ? Promise.reject(new Error("connection refused")) : Promise.resolve(totals),
@@ -92,7 +92,7 @@ test("every alarm is counted, and told once a minute with its details", () => {
   ]);
 });
 
-test("what was raised thrice within a minute is counted as three", async () => {
+test("an alarm that is raised three times within a minute is counted three times", async () => {
   const metrics = createMetrics();
   const clock = { now: () => 0, nowMs: () => 0 };
   const log = createLog({ level: "silent" });

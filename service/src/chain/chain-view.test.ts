@@ -43,7 +43,7 @@ test("a transaction is found in the block in which its nonce was used, in any sp
   assert.equal(await isInFinalBlock(chainOf({ transactions: others }), given), false);
 });
 
-test("a node that does not tell of that block keeps no other transaction: it is as if it was not there", async () => {
+test("a node that cannot return that block does not delay other transactions: the answer is no", async () => {
   assert.equal(await isInFinalBlock(chainOf({ transactions: [{ type: "0x7e" }] }), given), false);
   assert.equal(await isInFinalBlock(chainOf({ transactions: null }), given), false);
   assert.equal(await isInFinalBlock(chainOf({ count: () => null }), given), false);

@@ -85,7 +85,7 @@ test("the newest block of the embedded chain is final", async () => {
   assert.deepEqual(final, await headOf(node));
 });
 
-test("one process has the chain, the others use it, and one takes over when it goes", async () => {
+test("one process owns the chain, the others use it, and one of them takes over when it ends", async () => {
   await using database = await openTestDatabase();
   await using first = await openContextOf(database.url);
   await using second = await openContextOf(database.url);
@@ -154,7 +154,7 @@ test("a database drops the connection that holds the chain as soon as any other 
   assert.deepEqual(await session.query(read), ofPool);
 });
 
-test("what a node would refuse never enters the journal, and what is mined meanwhile does not count twice", async (t) => {
+test("transactions that a node would refuse never enter the journal, and one that is mined meanwhile does not count twice", async (t) => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
   await using node = await openEmbeddedChain(ctx);
@@ -226,7 +226,7 @@ test("what a node would refuse never enters the journal, and what is mined meanw
   await settled(node, 13n);
 });
 
-test("what only the owner of the chain may write goes through the connection that has the lock", async (t) => {
+test("everything that only the owner of the chain may write goes through the connection with the lock", async (t) => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
   const query = t.mock.method(ctx.db, "query");
@@ -286,7 +286,7 @@ test("a moved clock moves the chain by one empty block", async () => {
   assert.equal((await headOf(node)).number, "0x1");
 });
 
-test("a clock that moved while no process ran is what calls, estimates and the next block go by", async () => {
+test("calls, estimates and the next block follow a clock that was moved while no process ran", async () => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
   await (await openEmbeddedChain(ctx))[Symbol.asyncDispose]();

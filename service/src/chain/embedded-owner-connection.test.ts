@@ -59,7 +59,7 @@ test("a connection that is opened while the node is replaced leads to the new on
   while (open.get(before) !== 0 || open.get(after) !== 1) await turn();
 });
 
-test("a call that the end of the process overtakes is refused, and leaves no connection behind", async () => {
+test("a call during the end of the process is refused, and leaves no connection behind", async () => {
   await using nodes = await openNodes();
   const path = await nodes.listen("node");
   const query = async (): Promise<unknown[]> => {

@@ -45,7 +45,7 @@ test("two run at once, and an owner with much to do does not keep another from i
   assert.deepEqual(await outcomesOf(all), ["a1", "a2", "a3", "a4", "a5", "b1", "c1"]);
 });
 
-test("an owner of whom many wait is told, and another still has a place", async () => {
+test("an owner with too much waiting work is refused, and another still has a place", async () => {
   const { begun, work, end } = openBench();
   const turns = createFairTurns({ atOnce: 1, waitingMax: 9, ofOwnerMax: 1, onFull });
   const all = [turns("a", work("a1")), turns("a", work("a2"))];
@@ -59,7 +59,7 @@ test("an owner of whom many wait is told, and another still has a place", async 
   assert.deepEqual(begun, ["a1", "a2", "b1"]);
 });
 
-test("work that fails gives its turn on, and who comes when too many wait is told", async () => {
+test("work that fails passes on its turn, and work beyond the limit is refused", async () => {
   const { work, end } = openBench();
   const turns = createFairTurns({ atOnce: 1, waitingMax: 1, ofOwnerMax: 1, onFull });
   const failing = turns("a", async () => Promise.reject(new Error("broken")));
@@ -69,7 +69,7 @@ test("work that fails gives its turn on, and who comes when too many wait is tol
   assert.equal(await outcomeOf(waiting), "second");
 });
 
-test("whoever has begun waits no longer: another has its place", async () => {
+test("work that has begun no longer counts as waiting", async () => {
   const { begun, work, end } = openBench();
   const turns = createFairTurns({ atOnce: 1, waitingMax: 1, ofOwnerMax: 1, onFull });
   const all = [turns("a", work("a1")), turns("a", work("a2"))];

@@ -38,7 +38,7 @@ const settledOn = async (anvil: Anvil, { chain }: SettlingProcess): Promise<numb
   return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
 };
 
-test("when the handler that is told fails, nothing is marked and it is told again", async () => {
+test("if a handler fails, nothing is marked final, and it is called again", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -54,7 +54,7 @@ test("when the handler that is told fails, nothing is marked and it is told agai
   assert.equal(process.done.length, 1);
 });
 
-test("when the handler that is told fails, what the node dropped is sent again all the same", async () => {
+test("if a handler fails, dropped transactions are resent nevertheless", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -74,7 +74,7 @@ test("when the handler that is told fails, what the node dropped is sent again a
   assert.equal(process.done.length, 2);
 });
 
-test("what the account cannot pay for, or the node cannot try, waits unsigned, and none of that counts as a refusal of the chain", async () => {
+test("a transaction that the account cannot pay or the node cannot estimate waits unsigned, without a counted refusal", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -134,7 +134,7 @@ test("the bytes of what is long final are forgotten, its hash and outcome stay, 
   assert.deepEqual(await db.query(kept), [{ ...before, isForgotten: true, isRawForgotten: true }]);
 });
 
-test("what another process signs between a look and the lock is signed once, with no alarm, and 32 wait for the chain at most", async () => {
+test("a transaction that another process signs before the lock is signed once, without alarm, and at most 32 are in flight", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();
@@ -176,7 +176,7 @@ test("what another process signs between a look and the lock is signed once, wit
   assert.deepEqual(rows, expected);
 });
 
-test("what had no room beside 32 in flight is signed in the run that finds these final", async () => {
+test("transactions beyond 32 in flight are signed in the run that finds these final", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -190,7 +190,7 @@ test("what had no room beside 32 in flight is signed in the run that finds these
   assert.deepEqual([process.done.length, inFlight.length], [32, 2]);
 });
 
-test("what another process marks final between a look and its end is announced by that one alone", async () => {
+test("a transaction that another process marks final meanwhile is handled only by that process", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -244,7 +244,7 @@ test("a nonce that a foreign transaction no longer has is filled, also where 32 
   assert.equal(await settledOn(anvil, process), 32);
 });
 
-test("what the node refuses waits with an alarm that says why, and is outbid only where its fee is low", async () => {
+test("a transaction that the node refuses waits with an alarm that says why, and its fee is raised only if that is too low", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();
@@ -285,7 +285,7 @@ test("what the node refuses waits with an alarm that says why, and is outbid onl
   assert.equal(process.done.length, 1);
 });
 
-test("what waits is outbid only within the day's cap, with an alarm of its own where no day has room for that", async () => {
+test("fees are raised only within the day's cap, with a special alarm if no day has room for it", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using rich = await installation.openProcess();
@@ -350,7 +350,7 @@ test("a node that suggests no tip and has pruned the state of final blocks serve
   );
 });
 
-test("what a former operator's account sent is sent again as it is, since nobody signs for that account any more", async () => {
+test("transactions of a former operator's account are resent unchanged, since nobody signs for it any more", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   const key = "22".repeat(32);
@@ -386,7 +386,7 @@ test("what a former operator's account sent is sent again as it is, since nobody
   );
 });
 
-test("a gap below what a former operator's account sent is nobody's to fill: another account's nonces close none", async () => {
+test("a nonce gap of a former operator's account is not filled, since only its own nonces could", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   const key = "22".repeat(32);
@@ -417,7 +417,7 @@ test("a gap below what a former operator's account sent is nobody's to fill: ano
   );
 });
 
-test("a block that comes while the chain is read counts already, where one is enough", async () => {
+test("with one confirmation, a block that comes while the chain is read counts already", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil, { CONFIRMATIONS: "1" });
   await using process = await installation.openProcess();

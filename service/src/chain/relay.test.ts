@@ -42,7 +42,7 @@ test("a method gets as many parameters as it has, and no more", async () => {
     assert.deepEqual(await reach(method, params), [[method, params.slice(0, count)]]);
 });
 
-test("a bound that is spelled otherwise, or null as a hash, bounds nothing and is refused", async () => {
+test("a bound in another spelling is refused, and null as a block hash does not lift the bound on blocks", async () => {
   for (const other of ["FromBlock", "ToBlock", "toblock", "BlockHash"])
     await refused("eth_getLogs", [{ fromBlock: "0x0", toBlock: "0x0", [other]: "0x1" }]);
   for (const other of ["Gas", "GAS"]) await refused("eth_call", [{ [other]: "0x1" }]);
@@ -64,7 +64,7 @@ test("a call has 10 million gas, a search 10,000 blocks and a fee history 100, a
   await refused("eth_feeHistory", ["0x65", "latest", []]);
 });
 
-test("transactions of one request are taken one by one, in their order, and between them others have their turn", async () => {
+test("transactions of one request are parsed one by one, in order, and other requests have their turn in between", async () => {
   const taken: [raw: unknown, turn: number][] = [];
   let [turn, isOver] = [0, false];
   const count = (): void => {

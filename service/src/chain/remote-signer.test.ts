@@ -181,7 +181,7 @@ test("a transaction that the signer refuses keeps no other waiting, and leaves n
   assert.deepEqual((await statusesOf(process))[1], ["unwanted", "succeeded", 6]);
 });
 
-test("a signer that was swapped for another account's is an alarm, and what waits is sent once it is back", async () => {
+test("a signer of another account raises an alarm, and transactions are sent once the right one is back", async () => {
   answer = sign;
   await using anvil = await startAnvil();
   await using installation = await openSettling(anvil, 1);

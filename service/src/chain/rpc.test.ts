@@ -105,7 +105,7 @@ for (const [what, listener] of silences) {
   });
 }
 
-test("a call that cannot be written is a fault of ours, and no node is away for it", async () => {
+test("a call that cannot be serialized is a fault of the service, not an unreachable node", async () => {
   const rpc = openRpc("http://127.0.0.1:1", options);
   await assert.rejects(rpc.request("one", [1n]), TypeError);
   await rpc.close();
@@ -145,7 +145,7 @@ const refusals: [status: number, body: string, said: string][] = [
 ];
 
 for (const [status, body, said] of refusals) {
-  test(`what is said of a node that refuses everything tells its status ${status}`, async () => {
+  test(`the error of a node that refuses everything contains its status ${status}`, async () => {
     await using server = await serve(
       (_request, response) => void response.writeHead(status).end(body),
     );
@@ -201,7 +201,7 @@ for (const [what, answer, expected] of answers) {
   });
 }
 
-test("a node that answers without end is told from one that does not answer", async () => {
+test("a node whose answer is too long is distinguished from one that does not answer", async () => {
   const page = "0".repeat(1024 * 1024);
   await using server = await serve((_request, response) => {
     const write = (): void => void response.write(page, (error) => (error ? undefined : write()));

@@ -22,7 +22,7 @@ test("a day's spending ends at the cap, and starts again with the next day", () 
   assert.deepEqual(spend(spent, paid(0n), { ...limits, capWei: 0n }), spent);
 });
 
-test("what nobody is charged for ends at its own share of a day, however little was spent, and at the cap", () => {
+test("transactions that nobody is charged for end at their share of the day's cap, and at the cap", () => {
   const day = today;
   const limits = { now, capWei: 100n, unpaidCapWei: 50n };
   const spent = { day, wei: 60n, unpaidWei: 20n };
@@ -46,7 +46,7 @@ test("foundings and acts of businesses, and credentials, have half of a day, eve
 
 const nothing = { day: today, wei: 0n, unpaidWei: 0n };
 
-test("what does not fit into the day keeps nobody behind it waiting", () => {
+test("a transaction that does not fit into the day does not delay later ones", () => {
   const due = [
     { kind: "kyc.initiate", wei: 60n },
     { kind: "business.create", wei: 51n },

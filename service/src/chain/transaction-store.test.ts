@@ -76,7 +76,7 @@ const markOf = (id: string): store.FinalMark => ({
   blockNumber: 7,
 });
 
-test("what was never signed is taken back, of one kind and subject alone, and what was is followed to its end", async () => {
+test("only an unsigned transaction of that kind and subject is withdrawn", async () => {
   const signer = await newSigner();
   const to = hexOfBytes(randomBytes(20));
   const subjects = ["unsigned", "sent", "queued again"];
@@ -124,7 +124,7 @@ test("a transaction becomes final once, whoever marks it", async () => {
   await assert.rejects(sign(await newSigner(), id, { nonce: 1 }), /0 !== 1/);
 });
 
-test("what was outbid meanwhile is not outbid by whoever looked before", async () => {
+test("a fee that was raised meanwhile is not raised again by a process that looked before", async () => {
   const signer = await newSigner();
   const id = await send(signer, 0);
   await db.transaction(async (tx) => {
@@ -139,7 +139,7 @@ test("what was outbid meanwhile is not outbid by whoever looked before", async (
   assert.equal(await store.findForBump(db, { id, signedAt: now + 60 }), null, "it is final");
 });
 
-test("a nonce that seemed to be another's is suspected anew once its transaction was in a block", async () => {
+test("the suspicion of a foreign nonce starts again after the transaction was in a block", async () => {
   const signer = await newSigner();
   const id = await send(signer, 0);
   await store.markSuspected(db, id, now);
@@ -163,7 +163,7 @@ test("the holes of an account are its own: another's transaction fills none", as
   assert.equal(await store.hasNonce(db, before, 1), true);
 });
 
-test("of a transaction that got another nonce the bytes for that nonce are handed over", async () => {
+test("of a transaction that got another nonce, the bytes for that nonce are sent", async () => {
   const signer = await newSigner();
   const id = await queue();
   // In the same second the lower hash would come first.
@@ -181,7 +181,7 @@ test("of a transaction that got another nonce the bytes for that nonce are hande
   assert.deepEqual(await store.listUnminedBytes(db, signer), []);
 });
 
-test("what a deep reorganisation took back is looked for among the account's own", async () => {
+test("the bytes to send after a deep reorganisation are looked up among the account's own", async () => {
   const [one, other] = [await newSigner(), await newSigner()];
   const id = await queue();
   const hash = hexOfBytes(randomBytes(32));
@@ -194,7 +194,7 @@ test("what a deep reorganisation took back is looked for among the account's own
   assert.deepEqual(await store.listFinalBytes(db, one, { from: 0, below: 1 }), []);
 });
 
-test("of two looks at sent transactions in one interval one is made, also after a clock that was ahead", async () => {
+test("sent transactions are observed once per interval, also after a clock that was ahead", async () => {
   const signer = await newSigner();
   const look = async (nowMs: number): Promise<boolean> =>
     store.claimObservation(db, signer, { nowMs, intervalMs: 3_000 });
@@ -217,7 +217,7 @@ test("a signer that another process holds gives out no nonces meanwhile", async 
   });
 });
 
-test("what was put off is due then, and not before; the oldest comes first, and a kind alone where it is asked for", async () => {
+test("a postponed transaction is due then and not before; the oldest comes first, and only one kind if asked for", async () => {
   const [id, later] = [await queue(), await queue()];
   await store.putOff(db, [id], now + 60);
   const dueAt = async (at: number, only: string | null = null): Promise<string[]> => {
@@ -255,7 +255,7 @@ test("what is queued again is the same also when its bytes are forgotten, and ne
   assert.equal(await store.insertTransaction(db, { ...given, to }, now), null);
 });
 
-test("what is refused at the same moment counts once, and nothing of a transaction that is sent is put off", async () => {
+test("concurrent refusals of a transaction count once, and a sent transaction is not postponed", async () => {
   const [id, other] = [await queue(), await queue()];
   const due = async () => {
     const all = await store.listDue(db, { now: now + 10, limit: 1000, only: null, sharing: [] });
@@ -274,7 +274,7 @@ test("what is refused at the same moment counts once, and nothing of a transacti
   assert.deepEqual(row, { due_at: now, refusals: 0 });
 });
 
-test("of what is final no bytes are handed over, and no look changes what is known of it", async () => {
+test("a final transaction is not resent, and no observation changes it", async () => {
   const id = await send(await newSigner(), 0);
   await store.markFinal(db, [markOf(id)], now);
   const known = sql`select * from chain_transaction where id = ${id}`;

@@ -74,7 +74,7 @@ const wrap = (signature: Hex): Hex => {
   return concat([encodeAbiParameters(parts, [deployer, "0x", signature]), suffix]);
 };
 
-test("the signature of a business signs for no identity, also where a contract calls it its own", async () => {
+test("the signature of a business is valid for no identity, even if a contract accepts it", async () => {
   const address = await place(answering("1626ba7e"));
   const ofBusiness: Hex = `0x01${digestHex.slice(2)}`;
   for (const signature of [ofBusiness, ofBusiness.toUpperCase().replace("0X", "0x")])
@@ -85,7 +85,7 @@ test("the signature of a business signs for no identity, also where a contract c
   assert.equal(await verify(address, wrap(other)), true);
 });
 
-test("an answer of less than a word is no yes, whatever the question has behind it", async () => {
+test("an answer shorter than a word is not a yes, whatever the memory holds after it", async () => {
   // PUSH4 1626ba7e PUSH1 e0 SHL PUSH0 MSTORE PUSH1 1f PUSH0 RETURN: all but the last byte, which the question has as zero.
   const address = await place("0x631626ba7e60e01b5f52601f5ff3");
   const claim = { address, digest: new Uint8Array(digest).fill(0, 27, 28), signature: "0x01" };
@@ -105,7 +105,7 @@ test("a contract is asked about this digest and this signature", async () => {
   assert.equal(await verifySignature(ctx, claim, always), false);
 });
 
-test("what sends the question back has signed nothing", async () => {
+test("a contract that returns the question has signed nothing", async () => {
   // CALLDATASIZE PUSH0 PUSH0 CALLDATACOPY CALLDATASIZE PUSH0 RETURN; and the identity precompile, which everybody has.
   assert.equal(await verify(await place("0x365f5f37365ff3"), "0x01"), false);
   assert.equal(await verify(`0x${"4".padStart(40, "0")}`, "0xdeadbeef"), false);
@@ -194,7 +194,7 @@ test("what is no signature is refused without asking the chain", async () => {
   assert.equal(callsNow(), before);
 });
 
-test("a contract that answers with an off-chain lookup makes nobody look", async () => {
+test("an off-chain lookup in a contract's answer is not followed", async () => {
   let visits = 0;
   const canary = createServer((_request, response) => {
     visits += 1;
@@ -283,7 +283,7 @@ test("an error of the node is no verdict, one of the contract is", async () => {
   gate.decide(() => "pass");
 });
 
-test("a fault of the service's own is not told as one of the chain", async () => {
+test("a fault of the service itself is not reported as one of the chain", async () => {
   const fault = new TypeError("cannot read properties of undefined");
   const signatureNode = { ...ctx.chain.signatureNode, request: async () => Promise.reject(fault) };
   const broken: ChainContext = { ...ctx, chain: { ...ctx.chain, signatureNode } };

@@ -37,7 +37,7 @@ await test("a page of businesses is a table, with where the next begins", async 
   assert.equal(forPeople(page), "address  name\n0xa      Example AG\nnextCursor  0xa\n");
 });
 
-await test("people are told times as dates, whatever the time is of", () => {
+await test("people see all times as dates", () => {
   const times = { createdAt: 1795000000, failingSince: null, distrustedFrom: 1795000000, count: 1 };
   assert.equal(
     forPeople(times),
@@ -145,7 +145,7 @@ await test("the level of the log is listed as the service would have it", async 
   assert.equal(rows.find((row) => row.setting === "LOG_LEVEL")?.value, "debug");
 });
 
-await test("coin of the embedded chain is handed out by the whole, to an address", async () => {
+await test("coin of the embedded chain is given out in whole coins, to an address", async () => {
   const address = "0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13";
   const given = ["chain", "fund", address, "--json", "--coins"];
   assert.equal((await call([...given, "0"])).status, 2);
@@ -183,7 +183,7 @@ async function callUnread(...args: string[]): Promise<[err: string, status: numb
   return [await text(child.stderr), await exit];
 }
 
-await test("a reader who goes before the end breaks nothing off", async () => {
+await test("a closed pipe does not interrupt a verb", async () => {
   assert.deepEqual(await callUnread("--help"), ["", 0]);
 });
 
@@ -200,7 +200,7 @@ await test("a secret that is shown only once is not lost silently: a closed pipe
   assert.deepEqual(await callUnread(...key), [lost, 1]);
 });
 
-await test("who buys for more than there is reads how much is needed and how much is there", async () => {
+await test("a purchase beyond the balance says how much is needed and how much is available", async () => {
   const organization = await idOf("organization", "create", "--name", "Short of money");
   const place = ["--organization", organization, "--environment", "sandbox"];
   const domain = await idOf("domain", "create", "--domain", "localhost", ...place);

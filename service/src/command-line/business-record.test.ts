@@ -91,7 +91,7 @@ await test("a sandbox business gets the record of a made-up company, another bus
   assert.equal((await call("simulate", "company", someUser())).status, 1);
 });
 
-await test("a file that is none, or holds something else, is refused without its contents", async () => {
+await test("a file that is missing or malformed is refused, without quoting its contents", async () => {
   for (const text of [
     "Canary",
     '{"field":"Canary"}',

@@ -298,7 +298,7 @@ await test("after a rewrap the old master key is needed no longer", async () => 
   assert.equal((await call(["key", "list"], on(newer))).status, 0);
 });
 
-await test("a person who watches a long verb is told once a second how far it is", async (t) => {
+await test("a person who watches a long verb sees its progress once a second", async (t) => {
   const columns = await list("key rewrap");
   const told: string[] = [];
   let [now, stepMs] = [0, 500];
@@ -359,7 +359,7 @@ await test("an audit trail that was changed behind the service's back is reporte
   assert.equal((JSON.parse(changed.out) as { isIntact: boolean }).isIntact, false);
 });
 
-await test("while the chain's node is away the audit trail is told of all the same, with status 1", async () => {
+await test("while the chain's node is away the audit trail is reported nevertheless, with status 1", async () => {
   await using other = await openTestDatabase();
   const away = {
     DATABASE_URL: other.url,

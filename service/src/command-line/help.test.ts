@@ -43,7 +43,7 @@ void test("the help of a new client names the defaults, that of an update none",
   assert.doesNotMatch(update?.out ?? "", /Default:/);
 });
 
-void test("help is asked for as people ask, and the version is told", async () => {
+void test("help can be requested in the usual ways, and the version too", async () => {
   const all = await callCommandLine(["--help"]);
   for (const args of [["-h"], ["help"], ["help", "--help"]])
     assert.deepEqual(await callCommandLine(args), all, args.join(" "));
@@ -60,13 +60,13 @@ void test("help is asked for as people ask, and the version is told", async () =
   assert.equal((await callCommandLine(["help", "frob"])).status, 2);
 });
 
-void test("who misspells the second word of a verb is led to the help of the group", async () => {
+void test("a misspelled second word of a verb leads to the help of the group", async () => {
   const { status, err } = await callCommandLine(["client", "lst"]);
   assert.equal(status, 2);
   assert.equal(err, 'svc: there is no verb "client lst"; see svc client --help\n');
 });
 
-void test("the value of an option is no word of a verb", async () => {
+void test("the value of an option is not taken for a word of a verb", async () => {
   for (const [args, err] of [
     [["frob", "--name", "Shop", "--role", "OWNER"], 'there is no verb "frob"; see svc --help'],
     [["--name", "Shop"], "which verb? see svc --help"],

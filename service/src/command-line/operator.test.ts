@@ -175,7 +175,7 @@ interface AuditPage {
 const audit = async (words: string): Promise<AuditPage> =>
   (await json(`audit list ${words}`.trim())) as AuditPage;
 
-await test("whoever is not an identity can be neither deleted nor logged out", async () => {
+await test("anything but an identity can be neither deleted nor logged out", async () => {
   for (const verb of ["user delete", "user logout"]) {
     assert.match(await refusal(`${verb} somebody`), /address of 20 bytes in hex/);
     assert.match(await refusal(`${verb} 0x${"0d".repeat(20)}`), /no such user/);
@@ -262,7 +262,7 @@ await test("a rewrap goes through every column that is sealed under a master key
   );
 });
 
-await test("a verb that loses the database says whether it may be done all the same", async () => {
+await test("a verb that loses the database says whether it may have succeeded nevertheless", async () => {
   await using db = openDb({ ...database.connection, connections: 1 });
   const away = /^svc [a-z ]+: the database .+ \(DATABASE_URL\): [^;]+/;
   for (const words of ["organization create --name Ambiguous", "clock advance 1"]) {
@@ -300,7 +300,7 @@ async function dyingAt(
   await db.query({ name: "", text: "drop function die cascade", values: [] });
 }
 
-await test("a verb on a machine whose clock is wrong goes by the database's", async (t) => {
+await test("a verb on a machine with a wrong clock uses the database's time", async (t) => {
   const now = Date.now;
   for (const hours of [2, -2]) {
     const { id } = await one("issuer create --environment sandbox --name", ["Late issuer"]);

@@ -51,7 +51,7 @@ async function readsOf(tx: Queryable): Promise<number> {
 const looksForWork = async (tx: Queryable): Promise<boolean> =>
   hasWaitingRoots(tx, { now, operator });
 
-await test("of issuers without their role nothing that waits is read", async () => {
+await test("nothing is read of issuers that have no role yet", async () => {
   await addIssuer("without", null);
   await addWaiting("without", 0, waiting);
   const reads = await countReads(async (tx) => {
@@ -61,7 +61,7 @@ await test("of issuers without their role nothing that waits is read", async () 
   assert.equal(reads, 0);
 });
 
-await test("of all that waits a batch reads the oldest, whichever issuers they are of", async () => {
+await test("a batch takes the oldest roots, whichever issuers they are of", async () => {
   await addIssuer("with", 1);
   await addWaiting("with", 10, waiting);
   await addIssuer("another", 1);
@@ -77,7 +77,7 @@ await test("of all that waits a batch reads the oldest, whichever issuers they a
   assert.ok(reads <= 4 * limit, `${reads} reads`);
 });
 
-await test("what another process has locked is not waited for", async () => {
+await test("roots that another process has locked are skipped", async () => {
   await db.transaction(async (tx) => {
     assert.equal((await lockUnattested(tx, { limit, now })).length, 2);
     const beside = await db.transaction(async (other) => lockUnattested(other, { limit, now }));
@@ -85,7 +85,7 @@ await test("what another process has locked is not waited for", async () => {
   });
 });
 
-await test("a distrust that the chain has is not sent, and a revert that was noted before puts off no later try", async () => {
+await test("a distrust that the chain has is not sent, and a revert that was recorded before does not postpone a later try", async () => {
   const [{ id } = { id: "" }] = await db.query<{ id: string }>(sql`select id from issuer limit 1`);
   await issuers.distrustIssuer(db, id, 500);
   const due = async (at: number): Promise<issuers.IssuerDue | undefined> =>

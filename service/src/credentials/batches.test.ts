@@ -115,7 +115,7 @@ await test("a batch that the registry refuses is sent again, after pauses that g
   assert.deepEqual(await world.settle(), []);
 });
 
-await test("what an issuer without its role issued waits, while others' goes to the chain", async () => {
+await test("roots of an issuer without a role wait, while others are attested", async () => {
   const early = await createIssuer(ctx, { name: "Early", environment: "live" }, "test");
   const [waiting, other] = [await issue(early), await issue()];
   const first = await world.settle((kind) => (kind === "registry.role" ? "reverted" : "succeeded"));
@@ -128,7 +128,7 @@ await test("what an issuer without its role issued waits, while others' goes to 
   assert.ok(later[1]?.data.includes(waiting.root.slice(2)));
 });
 
-await test("a role or a distrust that the registry refuses is sent again after such a pause, each time as another one", async () => {
+await test("a role or a distrust that the registry refuses is sent again after such a pause, each time as another transaction", async () => {
   const subjects: string[] = [];
   const settle = async (kind: string | null, status: "succeeded" | "reverted" = "reverted") => {
     const settled = await world.settle(() => status);
@@ -182,7 +182,7 @@ await test("while the node is away, a distrust waits with an alarm and fails no 
   assert.deepEqual(kindsOf(settled).toSorted(), ["registry.distrust", "registry.role"]);
 });
 
-await test("the end of a batch may be told twice", async () => {
+await test("a batch's final transaction may be reported twice", async () => {
   const { id } = await issue();
   const [attest] = await world.settle();
   assert.ok(attest);
@@ -201,7 +201,7 @@ await test("a revocation reaches the chain, also when the attestation is still o
   assert.deepEqual(await world.settle(), []);
 });
 
-await test("what ends before it was sent is never attested", async () => {
+await test("a credential that ends before its root was sent is never attested", async () => {
   const { id, root } = await issue();
   await revokeCredential(ctx, demo, id);
   assert.deepEqual(await world.settle(), []);
@@ -213,13 +213,13 @@ await test("what ends before it was sent is never attested", async () => {
 /** Behind `0x` and the selector: the issuer, the place of the list, its length and the roots. */
 const rootsOf = ({ data }: { data: string }): number => (data.length - 2 - 8) / 64 - 3;
 
-await test("of more roots than one transaction takes, the rest goes with the next one", async () => {
+await test("roots beyond the limit of a transaction go with the next one", async () => {
   const { id } = await issue();
   await copyCredential(ctx.db, id, 500);
   assert.deepEqual((await world.settle()).map(rootsOf), [500, 1]);
 });
 
-await test("distrust reaches the chain once, further back once more, and those above are told of each leaf once", async () => {
+await test("a distrust is written to the chain once, once more if it reaches further back, and each leaf is announced once", async () => {
   const issuer = await createIssuer(ctx, { name: "Doubtful", environment: "live" }, "test");
   const [early, late] = [someUser(), someUser()];
   await giveCredential(world, issuer, { user: early, ...email });
@@ -274,7 +274,7 @@ await test("a foreseen distrust counts what would end with it, holders too, and 
   );
 });
 
-await test("what nobody collects in 30 days goes with its values, and is revoked on chain", async () => {
+await test("a credential that nobody collects in 30 days ends with its values, and is revoked on chain", async () => {
   const user = someUser();
   const { id, root } = await issue(demo, user);
   const kept = await giveCredential(world, demo, { user: someUser(), ...email });
@@ -315,7 +315,7 @@ await test("a deleted user leaves nothing but roots to revoke", async () => {
   assert.ok(settled[0]?.data.includes(root.slice(2)));
 });
 
-await test("what was revoked before its user is deleted is neither revoked nor announced once more", async () => {
+await test("a credential that was revoked before its user is deleted is neither revoked nor announced again", async () => {
   const user = someUser();
   const { id } = await giveCredential(world, demo, { user, ...email });
   await revokeCredential(ctx, demo, id);
@@ -325,7 +325,7 @@ await test("what was revoked before its user is deleted is neither revoked nor a
   assert.deepEqual(await world.settle(), []);
 });
 
-await test("what a deletion is about to announce changes under nobody's hands meanwhile", async () => {
+await test("a deletion of a user locks the credentials whose end it announces", async () => {
   const user = someUser();
   const { id } = await issue(demo, user);
   const of = { before: ctx.clock.now(), limit: 1000 };
@@ -352,7 +352,7 @@ await test("a root that one process revokes is left alone by every other", async
   assert.deepEqual(kindsOf(await world.settle()), ["credential.revoke"]);
 });
 
-await test("a root that was attested is not sent again, whatever else is told of its batch", async () => {
+await test("an attested root is not sent again, whatever is reported about its batch later", async () => {
   const { id } = await issue();
   const [sent] = await world.settle();
   const before = await findCredential(ctx.db, id);
@@ -374,7 +374,7 @@ await test("a leaf has no proof while its root is on its way to the chain", asyn
   assert.equal((await prove()).length, leaves.length);
 });
 
-await test("the account that the registry obeys takes over every role, and has it once it is granted anew", async () => {
+await test("a new admin of the registry takes over every role, and has it once it is granted again", async () => {
   const heir: Address = `0x${"b4".repeat(20)}`;
   const grantedAt = async () => (await getIssuer(ctx, demo.id)).roleGrantedAt;
   const former = await grantedAt();

@@ -93,7 +93,7 @@ await test("201: a record is issued without values in the answer, and counts onc
   assert.equal((await listOf(business)).length, 3);
 });
 
-await test("what is asked for comes with what proves it, of each name and subject the newest", async () => {
+await test("fields are listed with their proofs, the newest of each name and subject", async () => {
   const business = await someBusiness(world);
   await issue({ business });
   world.advance(1);
@@ -181,7 +181,7 @@ await test("a leaf is live, expired, revoked, or unknown where name, subject or 
   assert.equal(await match(), "REVOKED");
 });
 
-await test("a revoked record is gone at once, and the business is verified no longer unless another vouches", async () => {
+await test("a revoked record ends at once, and the business is no longer verified unless another record vouches for it", async () => {
   const business = await someBusiness(world);
   const first = await issue({ business });
   const second = await issue({ business });
@@ -201,7 +201,7 @@ await test("a revoked record is gone at once, and the business is verified no lo
   );
 });
 
-await test("a record does not vouch that is declared alone, or says that the verification is open", async () => {
+await test("a record with only declared fields, or one that says that the verification is open, does not vouch", async () => {
   const business = await someBusiness(world);
   const [name] = fields;
   for (const given of [
@@ -370,7 +370,7 @@ await test("Idempotency-Key: the same call answers the same record, another body
   assert.equal((all.body["items"] as unknown[]).length, 1);
 });
 
-await test("a sole proprietor is known by the type of the company", async () => {
+await test("a sole proprietor is recognised by the type of the company", async () => {
   const [company, person] = [await someBusiness(world), await someBusiness(world)];
   await issue({ business: company });
   await issue({
@@ -418,7 +418,7 @@ await test("a sole proprietor stays one when its record is over, until another t
   assert.equal(await isSoleProprietor(ctx.db, questionOf(never)), false);
 });
 
-await test("a record that stands is looked at once, and again at its end or when its issuer is distrusted", async () => {
+await test("a valid record is examined once, and again at its end or when its issuer is distrusted", async () => {
   const { id: issuerId } = await createIssuer(
     ctx,
     { name: "Another", environment: "live" },
@@ -447,7 +447,7 @@ await test("a record that stands is looked at once, and again at its end or when
   await endCompanyRecords(ctx);
 });
 
-await test("sole proprietors of older records stay known, and a type that is no longer known counts as one", async () => {
+await test("sole proprietors of older records stay recognised, and a type that is no longer known counts as sole proprietor", async () => {
   const [person, company, forgotten, typeless] = [
     await someBusiness(world),
     await someBusiness(world),

@@ -70,7 +70,7 @@ await test("an issuer lists its own records, newest first, page by page, of one 
   assert.deepEqual(await mine.list(`business=${other}`), [[second]]);
 });
 
-await test("whoever's record is revoked is vouched for by none that is declared, expired or of a distrusted issuer", async () => {
+await test("after a revocation, a record that is declared, expired or of a distrusted issuer does not vouch for the business", async () => {
   const [mine, doubtful] = [await openIssuer("Third"), await openIssuer("Doubtful")];
   const declared = [{ field: "BUSINESS_DECLARED_LEGAL_NAME", data: "Canary" }];
   const soon = ctx.clock.now() + 10;
@@ -153,7 +153,7 @@ await test("a record that is looked at while its issuer is being distrusted is l
   assert.deepEqual(toldOf(business), [true, false]);
 });
 
-await test("values that somebody holds wait for the next purge, and the others go without them", async () => {
+await test("values that are locked are left to the next purge, and the others are purged", async () => {
   const { issue } = await openIssuer("Example Register AG");
   const fields = [
     { field: "BUSINESS_LEGAL_NAME", data: "Canary Holding AG" },
@@ -184,7 +184,7 @@ async function countFieldScans(tx: Queryable): Promise<number> {
   return row?.scans ?? NaN;
 }
 
-await test("a record whose values are gone is not looked at by the next purge", async () => {
+await test("a record whose values were purged is skipped by the next purge", async () => {
   const { issue } = await openIssuer("Example Register AG");
   await issue(await someBusiness(world), { expiresAt: ctx.clock.now() + 50 });
   await world.settle();
@@ -216,7 +216,7 @@ await test("403: a distrusted issuer issues no record, and what an issuer does i
   assert.equal((await world.call({ method: "POST", url, as: key, body })).status, 403);
 });
 
-await test("an issuer that a process still takes for trusted issues nothing more, and its word verifies no business", async () => {
+await test("an issuer that a process still has cached as trusted cannot issue, and its records verify no businesses", async () => {
   const { id: issuerId } = await createIssuer(ctx, { name: "Gone", environment: "live" }, "test");
   const { key } = await createIssuerKey(ctx, { issuerId, name: "backend" }, "test");
   const expiresAt = inAYear;

@@ -130,7 +130,7 @@ const check = (data: string, time: string) => () => {
   return checkCompanyRecord({ business: "11".repeat(20), fields, expiresAt: now + 100 }, now);
 };
 
-await test("a record may tell of a day that has begun in the far east alone, not of the next", () => {
+await test("a record may contain a date that has begun only in the far east, but not the next one", () => {
   assert.throws(check("2027-01-16", "2027-01-15T09:59:59Z"), /lies in the future/);
   assert.doesNotThrow(check("2027-01-16", "2027-01-15T10:00:00Z"));
   assert.throws(check("2027-01-17", "2027-01-15T23:59:59Z"), /lies in the future/);

@@ -37,7 +37,7 @@ void test("an end is the first of a month, and never later than the answer's cha
   assert.equal(derived.get("AGE_BIRTH_YEAR")?.expiresAt, first("2035-06"));
 });
 
-void test("who is born on 29 February is a year older on 1 March", () => {
+void test("a person born on 29 February is a year older on 1 March", () => {
   const born = { IDCARD_DOB: "2008-02-29" };
   const before = derive(born, "2026-02-28", "2035-06-15");
   assert.equal(before.get("AGE_OVER_18")?.data, "false");
@@ -45,7 +45,7 @@ void test("who is born on 29 February is a year older on 1 March", () => {
   assert.equal(after.get("AGE_OVER_18")?.data, "true");
 });
 
-void test("who is born on a day that has begun in the east alone is no year old", () => {
+void test("a person born on a day that has begun only in the far east is 0 years old", () => {
   const derived = derive({ IDCARD_DOB: "2026-11-22" }, "2026-11-21", "2035-06-15");
   assert.deepEqual(derived.get("AGE_IN_YEARS"), { data: "0", expiresAt: first("2027-11") });
 });

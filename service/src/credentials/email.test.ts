@@ -139,7 +139,7 @@ await test("422, then 410: five wrong codes end a verification, and the right on
   assert.deepEqual([status, reasonOf(body)], [410, "verification_over"]);
 });
 
-await test("of a hundred guesses at the same moment five are looked at", async () => {
+await test("of a hundred guesses at the same moment only five are checked", async () => {
   const user = someUser();
   const { id, code } = await begin(user, "race@example.com");
   const answers = await Promise.all(
@@ -149,7 +149,7 @@ await test("of a hundred guesses at the same moment five are looked at", async (
   assert.equal(answers.filter(({ status }) => status === 410).length, 95);
 });
 
-await test("a code is good once, and sent again, also at the same moment, it gets the same answer", async () => {
+await test("a code is good once, and a repeated request, even a concurrent one, gets the same answer", async () => {
   const user = someUser();
   const { id, code } = await begin(user, "once@example.com");
   const answers = await Promise.all([1, 2, 3, 4].map(async () => finish(user, id, code)));
@@ -161,7 +161,7 @@ await test("a code is good once, and sent again, also at the same moment, it get
   assert.equal(reasonOf((await finish(user, id, wrongOf(code))).body), "verification_over");
 });
 
-await test("a message that one process hands over is left alone by every other, and its code is kept no longer", async () => {
+await test("a message is sent by one process only, and its code is then deleted", async () => {
   const id = String((await start(someUser(), "leased@example.com")).body["verificationId"]);
   const now = ctx.clock.now();
   const lease = async (tx: Queryable): Promise<string[]> =>
@@ -201,7 +201,7 @@ await test("404: another user's verification cannot be finished, and loses no tr
   assert.equal((await finish(user, id, code)).status, 200);
 });
 
-await test("the code of one verification does not open another, nor where its MAC was moved there", async () => {
+await test("the code of one verification is wrong for another, even if its MAC was copied there", async () => {
   const user = someUser();
   const first = await begin(user, "first@example.com");
   const second = await begin(user, "second@example.com");
@@ -213,14 +213,14 @@ await test("the code of one verification does not open another, nor where its MA
   assert.equal((await finish(user, second.id, first.code)).status, 422);
 });
 
-await test("a code opens nothing for another user, also where its verification was moved to that user", async () => {
+await test("a code is no good for another user, even if its verification was moved to that user", async () => {
   const other = someUser();
   const { id, code } = await begin(someUser(), "moved@example.com");
   await ctx.db.query(sql`update email_verification set user_address = ${other} where id = ${id}`);
   assert.equal((await finish(other, id, code)).status, 422);
 });
 
-await test("a code verifies the mailbox that it was sent to, and none whose address was moved there", async () => {
+await test("a code verifies only the mailbox to which it was sent, even if another was copied there", async () => {
   const user = someUser();
   const theirs = await begin(someUser(), "theirs@example.com");
   const { id, code } = await begin(user, "mine@example.com");
@@ -335,14 +335,14 @@ await test("a message that the server does not take is tried again, four times a
   assert.equal(tried.length, 4, "what is refused for good is not tried again");
 });
 
-await test("two processes hand a message over once", async () => {
+await test("two processes send a message once", async () => {
   await start(someUser(), "pair@example.com");
   const mailer = ctx.mailer ?? assert.fail();
   await Promise.all([sendMessages(ctx, mailer), sendMessages(ctx, mailer)]);
   assert.equal(world.messages.splice(0).length, 1);
 });
 
-await test("a message that the server is slow to take holds up none that comes after it", async (t) => {
+await test("a message that the server takes slowly does not delay later ones", async (t) => {
   // The queue is looked at again after one.
   keepPauses(t);
   const taken = Promise.withResolvers<void>();
@@ -427,7 +427,7 @@ await test("in production a server that does not offer TLS is told no address an
   assert.deepEqual(told, []);
 });
 
-await test("a server that says more and more is left before the message is due again", async (t) => {
+await test("a server whose answer does not end is given up before the message is due again", async (t) => {
   const limit = new AbortController();
   t.mock.method(AbortSignal, "timeout", (ms: number) => {
     assert.ok(ms < 120_000, "before the message is due again");
@@ -477,7 +477,7 @@ await test("422: in production without a mail server the verification is switche
   assert.throws(() => parseConfig({ SMTP_URL: "smtp://mail.example.com" }), /MAIL_FROM/);
 });
 
-await test("an address is read in one way or not at all", () => {
+await test("an address that could be read in two ways is refused", () => {
   assert.equal(parseEmailAddress("A.b+c@MAIL.Example.com"), "A.b+c@mail.example.com");
   const labels = `${"b".repeat(61)}.${"c".repeat(61)}.${"d".repeat(61)}`;
   const longest = `${"a".repeat(64)}@${labels}.ccc`;

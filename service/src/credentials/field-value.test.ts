@@ -181,7 +181,7 @@ void test("a value of another format is refused, and the fault does not quote it
   }
 });
 
-void test("a fault asks for no member that may be absent", () => {
+void test("the message for a wrong value does not require members that may be absent", () => {
   assert.equal(faultOfValue("IDCARD_AML_DETAIL", "{}", today), null);
   assert.match(faultOfValue("IDCARD_AML_DETAIL", "[]", today) ?? "", /where it has them/);
 });
@@ -202,7 +202,7 @@ void test("every enum of the catalogue has its words, and no other words are tak
   }
 });
 
-void test("every field belongs to a document or to what is found out beside one; derived ones to none", () => {
+void test("every field belongs to a document or describes its verification, except derived ones", () => {
   for (const name of fieldNames) {
     const { group, derived } = entryOfField(name);
     const own = documents.find((each) => each === group);

@@ -25,7 +25,7 @@ const refusedWith =
   (error: unknown): boolean =>
     error instanceof Problem && error.reason === reason;
 
-await test("an issuer is named on chain by an address that follows from its id, or by its own", async () => {
+await test("an issuer's address on chain is derived from its id, or its own", async () => {
   const derived = await createIssuer(ctx, { name: "Ident AG", environment: "live" }, "test");
   assert.equal(derived.address, issuerIdentity(derived.id));
   const address = "0x52908400098527886E0F7030069857D2E4169EE7";
@@ -37,7 +37,7 @@ await test("an issuer is named on chain by an address that follows from its id, 
   await assert.rejects(createIssuer(ctx, zero, "test"), refusedWith("invalid_request"));
 });
 
-await test("the built-in issuers exist once, whoever makes them, and the demo issuer in dev alone", async () => {
+await test("the built-in issuers exist once, and the demo issuer only in dev", async () => {
   await Promise.all([ensureBuiltInIssuers(ctx), ensureBuiltInIssuers(ctx)]);
   const builtIn = (await listIssuers(ctx)).filter(({ kind }) => kind !== "api");
   assert.deepEqual(builtIn.map(({ kind, environment }) => `${kind} ${environment}`).toSorted(), [

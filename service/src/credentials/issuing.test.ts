@@ -122,7 +122,7 @@ await test("400: what is wrong is named, never quoted", async () => {
 const bornOn = async (data: string) =>
   issue({ ...card(), fields: [{ field: "IDCARD_DOB", data }] });
 
-await test("a date may be of a day that has begun in the far east alone; the next one lies in the future", async () => {
+await test("a date may be one that has begun only in the far east; the next one lies in the future", async () => {
   const dayAhead = (days: number): string =>
     new Date((ctx.clock.now() + 14 * 3600 + days * 86_400) * 1000).toISOString().slice(0, 10);
   world.advance(10 * 3600 - (ctx.clock.now() % 86_400) + 86_400 - 1);

@@ -18,7 +18,7 @@ const rowsOf = async (db: Db) =>
     values: [],
   });
 
-await test("who asked about whom is written down once a minute, and goes after a year", async () => {
+await test("who asked about whom is recorded once a minute, and deleted after a year", async () => {
   const [alice, bob] = [someUser(), someUser()].toSorted() as [`0x${string}`, `0x${string}`];
   const start = ctx.clock.now() - (ctx.clock.now() % 60);
   const [lookups, another] = [openLookups(ctx), openLookups(ctx)];
@@ -40,7 +40,7 @@ await test("who asked about whom is written down once a minute, and goes after a
   assert.deepEqual(await rowsOf(ctx.db), [], "nor is it written down that somebody answers");
 });
 
-await test("a merchant's question is written down when it is answered, by the same call, also one that nobody may ask", async () => {
+await test("a merchant's question is recorded when it is answered, by the same call, even if the merchant may not ask it", async () => {
   const user = someUser();
   world.setMayAsk(() => false);
   const infos = [{ field: "EMAIL", data: "a@example.com", pepper: `0x${"11".repeat(32)}` }];
@@ -67,7 +67,7 @@ await test("a merchant's question is written down when it is answered, by the sa
   world.setMayAsk(() => true);
 });
 
-await test("each minute in which somebody asked is written down, however soon it comes after the last one", async () => {
+await test("each minute in which somebody asked is recorded, however soon it comes after the last one", async () => {
   const user = someUser();
   world.advance(59 - (ctx.clock.now() % 60));
   const start = ctx.clock.now() - 59;
@@ -81,7 +81,7 @@ await test("each minute in which somebody asked is written down, however soon it
   assert.deepEqual(minutes, [0, 60, 120]);
 });
 
-await test("of questions at the same moment each gets the answer of its own user and side", async () => {
+await test("of concurrent questions each gets the answer for its own user and environment", async () => {
   const demo = await getBuiltInIssuer(ctx, "demo", "live");
   const known = await Promise.all(
     Array.from({ length: 5 }, async () => {
@@ -110,7 +110,7 @@ await test("of questions at the same moment each gets the answer of its own user
   }
 });
 
-await test("of openings asked at the same moment each user and side finds its own leaves alone", async () => {
+await test("of concurrent questions about openings each finds only the leaves of its own user and environment", async () => {
   const demo = await getBuiltInIssuer(ctx, "demo", "live");
   const [alice, bob] = [someUser(), someUser()];
   const openings: string[] = [];
@@ -133,7 +133,7 @@ await test("of openings asked at the same moment each user and side finds its ow
   assert.deepEqual(answers, [[0], [], [1], [], []]);
 });
 
-await test("who asks about a user has nobody else's leaves read, however few there are", async () => {
+await test("a question about a user reads nobody else's leaves, however few there are", async () => {
   const user = someUser();
   const issuer = await getBuiltInIssuer(ctx, "demo", "live");
   const expiresAt = ctx.clock.now() + 3600;

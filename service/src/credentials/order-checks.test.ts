@@ -58,7 +58,7 @@ await test("triples are matched in their order, and a thousand leaves are looked
   assert.equal((await findLiveLeaves(ctx, ctx.db, [match.leaf])).size, 0);
 });
 
-await test("leaves are supposed for what opens none, by each end that the user's leaves of the fields have on that side", async () => {
+await test("for a triple that opens no leaf, leaves are guessed with each end that the user's leaves of these fields have in that environment", async () => {
   const user = someUser();
   const mail = [{ field: "EMAIL", data: "a@example.com" }] as const;
   await giveCredential(world, demo, { user, expiresAt: inAYear - 1 });
@@ -79,7 +79,7 @@ await test("leaves are supposed for what opens none, by each end that the user's
   ]);
 });
 
-await test("as many leaves are supposed, after as many database calls, whatever the user has or never had", async () => {
+await test("the count of guessed leaves and of database calls does not depend on what the user has or had", async () => {
   const [user, nobody] = [someUser(), someUser()];
   await giveCredential(world, demo, { user, expiresAt: inAYear - 1 });
   await giveCredential(world, demo, { user });
@@ -100,7 +100,7 @@ await test("as many leaves are supposed, after as many database calls, whatever 
   }
 });
 
-await test("the predicate also stands before what a link may ask for", async () => {
+await test("a link offers no fields of a user about whom the organization may not ask", async () => {
   const user = someUser();
   await giveCredential(world, demo, { user });
   const requester = { id: null, organizationId: live.organizationId, environment: "live" } as const;

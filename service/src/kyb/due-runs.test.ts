@@ -13,7 +13,7 @@ const nothing: Due = {
   removals: false,
 };
 
-test("what becomes due while another kind of work takes long does not wait for that", async () => {
+test("work that becomes due does not wait for a long run of another kind", async () => {
   let due: Due = { ...nothing, ballots: true };
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let announced = 0;
@@ -42,7 +42,7 @@ test("what becomes due while another kind of work takes long does not wait for t
   assert.equal(announced, 1);
 });
 
-test("a kind that fails or gets nothing done holds up no other, and is left to the next run", async () => {
+test("a kind of work that fails or gets nothing done does not delay others, and is left to the next run", async () => {
   const begun: string[] = [];
   const kindOf = (name: keyof Due, run: () => Promise<void>): DueKind => ({
     isDue: (due) => due[name],

@@ -21,7 +21,7 @@ async function take(
   return { id, known: await takeKey(db, given, now - lifetime) };
 }
 
-await test("a key is of one client domain, which gets its own answer by it", async () => {
+await test("a key belongs to one client domain, and each gets its own answer", async () => {
   const first = await take(own, { mac: 1 });
   const second = await take(other, { mac: 2 });
   assert.deepEqual([first.known, second.known], [null, null]);
@@ -41,7 +41,7 @@ await test("a key is of one client domain, which gets its own answer by it", asy
     });
 });
 
-await test("a key is free again when its time is over, and its answer is gone then", async () => {
+await test("a key can be used again once it has expired, and its answer is then gone", async () => {
   const key = "again";
   const { id } = await take(own, { key });
   await keepAnswer(db, { id, sealed: Buffer.from("old") });
@@ -60,7 +60,7 @@ async function readScanning(tx: Queryable): Promise<number> {
   return row?.read ?? NaN;
 }
 
-await test("an answer is kept without a look at other keys, also after a purge that left none", async () => {
+await test("storing an answer reads no other keys, also after a purge that left none", async () => {
   const fill = async (): Promise<void> =>
     void (await db.query(sql`
       insert into kyb_idempotency (id, client_domain_id, key, request_mac, created_at)

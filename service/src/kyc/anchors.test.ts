@@ -93,7 +93,7 @@ await test("a root that the chain does not hold is reported", async () => {
 const { checked } = await verify();
 const each = (kind: string): string[] => Array.from({ length: checked }, () => kind);
 
-await test("an audit chain that was put back to an earlier end is reported, and one that was purged is not", async () => {
+await test("an audit chain that was truncated is reported, and one that was purged is not", async () => {
   const [first] = await ctx.db.query<{ end: number }>(
     sql`select min(audit_position) as end from kyc_batch`,
   );
@@ -125,14 +125,14 @@ await test("an audit chain that was rebuilt is reported", async () => {
   assert.deepEqual(kinds(report), each("head_differs"));
 });
 
-await test("a batch that was made to name the rebuilt chain is reported, since its tree holds another head", async () => {
+await test("a batch whose row names the rebuilt chain is reported, since its tree holds another head", async () => {
   await ctx.db.query(
     sql`update kyc_batch set audit_head = hash from audit_link where position = audit_position`,
   );
   assert.deepEqual(kinds(await verify()), each("batch_forged"));
 });
 
-await test("a batch that was rebuilt with it is reported, since the chain has another root", async () => {
+await test("a batch that was rebuilt with the audit chain is reported, since another root is on chain", async () => {
   const batches = await ctx.db.query<{ id: string; head: Buffer; at: number; leaves: Buffer }>(sql`
     select id, audit_head as head, audit_position as at, leaves
     from kyc_batch join kyc_batch_leaves on batch_id = id`);
@@ -152,12 +152,12 @@ await test("a batch that was rebuilt with it is reported, since the chain has an
   assert.deepEqual(kinds(await verify()), each("not_on_chain"));
 });
 
-await test("a batch whose tree was taken away is reported", async () => {
+await test("a batch whose tree was deleted is reported", async () => {
   await ctx.db.query(sql`delete from kyc_batch_leaves`);
   assert.deepEqual(kinds(await verify()), each("batch_forged"));
 });
 
-await test("every head is compared, however many there are, and a hundred faults are told", async () => {
+await test("every head is compared, and the first hundred faults are listed", async () => {
   await ctx.db.query(sql`
     insert into kyc_batch select copy.*
     from generate_series(1, 200) as n, (select * from kyc_batch order by audit_position desc limit 1) as b,
@@ -167,7 +167,7 @@ await test("every head is compared, however many there are, and a hundred faults
   assert.deepEqual([report.checked, report.faults.length], [checked + 200, 100]);
 });
 
-await test("a batch that the chain has not taken, or not for good, anchors nothing", async () => {
+await test("a batch whose transaction is not final anchors nothing", async () => {
   await using other = await openTestSettlement();
   const look = async () => verifyAnchors({ db: other.ctx.db, chain: chainOf([], ctx.chain) });
   const nothing = { isIntact: true, checked: 0, faults: [] };
@@ -178,7 +178,7 @@ await test("a batch that the chain has not taken, or not for good, anchors nothi
   assert.deepEqual(await look(), nothing);
 });
 
-await test("a node that is away is a failure and no verdict", async () => {
+await test("an unreachable node is an error, not a fault of the anchors", async () => {
   await using other = await openTestSettlement();
   await settleSome(other);
   const node = { request: async () => Promise.reject(new Error("away")) };

@@ -73,7 +73,7 @@ const anyLink: fc.Arbitrary<LinkNames> = fc
     offered: asked.filter(([, isRequired]) => !isRequired).map(([name]) => name),
   }));
 
-test("whatever a wallet can choose is complete, and nothing else", () => {
+test("exactly the sets of fields that a wallet can choose are complete", () => {
   fc.assert(
     fc.property(anyLink, fc.subarray(fields), (link, others) => {
       const choices = choicesOf(link);

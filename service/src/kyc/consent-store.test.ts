@@ -60,7 +60,7 @@ async function beginNext(order: Order): Promise<Order> {
   return beginAttempt(ctx.db, order, now);
 }
 
-await test("of two openings of a link at once the first says what is signed, and none counts in another attempt", async () => {
+await test("of two openings of a link the first request object is stored, and only in the link's own attempt", async () => {
   const order = await request();
   const [link, other] = [await giveLink(order), await giveLink(order)];
   const open = async (each: typeof link, object: string): Promise<string | null> =>
@@ -73,7 +73,7 @@ await test("of two openings of a link at once the first says what is signed, and
   assert.equal(await open(other, "third"), null, "another attempt waits");
 });
 
-await test("an answer that matches nothing counts in its own attempt alone, and while that one waits", async () => {
+await test("a mismatch is counted only in its own attempt, and only while that is pending", async () => {
   const first = await request();
   assert.equal(await countIn(first), 1);
   await cancel(first);
@@ -83,7 +83,7 @@ await test("an answer that matches nothing counts in its own attempt alone, and 
   assert.equal(await countIn(next), 1);
 });
 
-await test("a link that was opened shows what it asked for no more once its order has ended", async () => {
+await test("an opened link no longer shows its request object once the order has ended", async () => {
   const { order, link } = await requestLink();
   const token = tokenOf(link);
   const object = await openOrder(ctx, token);
@@ -92,7 +92,7 @@ await test("a link that was opened shows what it asked for no more once its orde
   await assert.rejects(openOrder(ctx, token), { reason: "request_over" });
 });
 
-await test("a link is open through the last second of its own time, and of its order's where that ends sooner", async () => {
+await test("a link is open through its own last second, or its order's if that is earlier", async () => {
   const [long, short] = [await requestLink(900), await requestLink(300)];
   assert.equal(long.order.id, short.order.id);
   for (const { link } of [long, short]) await openOrder(ctx, tokenOf(link)).catch(() => null);
@@ -103,7 +103,7 @@ await test("a link is open through the last second of its own time, and of its o
     await assert.rejects(openOrder(ctx, tokenOf(link)), { reason: "request_over" });
 });
 
-await test("only the approval that was taken is answered as before, and no other one under its link", async () => {
+await test("only the accepted approval is answered again, and no other one by the same link", async () => {
   const [approved] = (await settlement.approve(1)) as [TestOrder];
   const order = await findOrder(ctx.db, approved.referenceKey);
   assert.ok(order !== null);

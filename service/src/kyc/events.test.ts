@@ -39,12 +39,12 @@ const ctx = {
   random: createRandom(),
 };
 
-test("data waits seven days for its receiver, and what names nobody has no such end", () => {
+test("personal data waits seven days for its receiver, other events have no such limit", () => {
   assert.equal(dataTransferred(ctx, order, "W10=").payloadExpiresAt, 1 + 7 * 86_400);
   assert.equal(statusUpdated(ctx, order).payloadExpiresAt, null);
 });
 
-test("an event names its fields, the key that signs it, and its side", () => {
+test("an event contains its fields, the id of its signing key, and its environment", () => {
   for (const environment of ["live", "sandbox"] as const) {
     const event = statusUpdated(ctx, { ...order, environment, optional: ["PHONE"] });
     assert.equal("keyId" in event && event.keyId, order.packageId);
@@ -54,7 +54,7 @@ test("an event names its fields, the key that signs it, and its side", () => {
   }
 });
 
-test("the reference of webhooks and the document of the API name every member of an order's events", () => {
+test("the webhook reference and the OpenAPI document list every member of an order's events", () => {
   const page = new URL("../../../docs/reference/webhooks.md", import.meta.url);
   const text = readFileSync(page, "utf8");
   for (const { kind, body } of [

@@ -76,7 +76,7 @@ await test("data moved to another order is not handed over as that order's", asy
   await test1.mine();
 });
 
-await test("data under a master key that comes waits for a process that has it, and holds up nobody", async () => {
+await test("data under a master key that other processes have waits for one of them, and delays no other order", async () => {
   const [old, fresh] = (await initiate(2)) as [TestOrder, TestOrder];
   const [oldKey, newKey] = ["5a".repeat(32), "6b".repeat(32)];
   const both = createSeal([newKey, oldKey]);
@@ -96,7 +96,7 @@ await test("data under a master key that comes waits for a process that has it, 
   await test1.mine();
 });
 
-await test("data under a master key that never comes fails after 72 hours", async () => {
+await test("data under a master key that no process has fails after 72 hours", async () => {
   const [order] = (await initiate(1)) as [TestOrder];
   const lost = createSeal(["7c".repeat(32)]);
   const place = { table: "kyc_payload", id: order.id, column: "sealed" };
@@ -110,7 +110,7 @@ await test("data under a master key that never comes fails after 72 hours", asyn
   assert.equal(await countPayloads(ctx.db), 0);
 });
 
-await test("a hand-over that waits for a transaction which ends leaves does not hold orders locked meanwhile", async () => {
+await test("a hand-over that waits for an invalidation of leaves has no orders locked", async () => {
   const [order] = (await initiate(1)) as [TestOrder];
   const { settling } = await ctx.db.transaction(async (tx) => {
     await lockHandOver(tx);

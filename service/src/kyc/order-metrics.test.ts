@@ -17,7 +17,7 @@ async function scrape(): Promise<string | undefined> {
   return /^orders_oldest_waiting_seconds (\S+)$/m.exec(text)?.[1];
 }
 
-await test("a scrape tells how long an order waits that somebody's lock keeps from its batch", async () => {
+await test("the gauge shows how long an order waits whose batch is delayed by a lock", async () => {
   assert.equal(await scrape(), "0");
   await settlement.approve(1);
   await ctx.db.transaction(async (tx) => {
@@ -29,7 +29,7 @@ await test("a scrape tells how long an order waits that somebody's lock keeps fr
   });
 });
 
-await test("it tells how long an order has waited for its batch to be final, and then for its hand-over", async () => {
+await test("the gauge shows how long an order has waited for its batch to be final, and then for its hand-over", async () => {
   await settleOrders(ctx);
   world.advance(100);
   assert.equal(await scrape(), "2500");

@@ -71,7 +71,7 @@ await test("an order waits through the last second of its time", async () => {
   assert.equal(await hasExpired(ctx.db, expiration + 1), true);
 });
 
-await test("the next attempt begins when the one before has ended, and takes nothing of it along", async () => {
+await test("the next attempt begins when the previous one has ended, and keeps nothing of it", async () => {
   const order = await approveOne();
   const again = async (): Promise<Order> =>
     beginAttempt(ctx.db, { ...order, salt }, ctx.clock.now());
@@ -97,7 +97,7 @@ await test("the next attempt begins when the one before has ended, and takes not
   ]);
 });
 
-await test("callback and end of an order change while it waits for its user alone", async () => {
+await test("callback and expiration of an order can change only while it is pending", async () => {
   const order = await approveOne();
   const renewal = { id: order.id, callback: "https://shop.example.com/other", expiration: 1 };
   await assert.rejects(renewPending(ctx.db, renewal), /is PENDING/);
@@ -108,7 +108,7 @@ await test("callback and end of an order change while it waits for its user alon
   assert.equal((await findOrder(ctx.db, order.referenceKey))?.callback, order.callback);
 });
 
-await test("overdue orders are locked in the order of their ids, as whoever locks several does: who waits for one keeps none that others need", async () => {
+await test("expired orders are locked by id, so that two processes that lock several cannot deadlock", async () => {
   const ids = (await settlement.approve(2)).map(({ id }) => id).toSorted();
   const [first = "", last = ""] = ids;
   await ctx.db.query(sql`

@@ -20,7 +20,7 @@ import {
 await using settlement = await openTestSettlement();
 const { ctx, packageId, user, world } = settlement;
 
-await test("a request is written down as a question about its user, also one that is refused", async () => {
+await test("a request is recorded as a lookup of its user, even if it is refused", async () => {
   const key = await ctx.apiKeys.authenticate(world.live.apiKey);
   const { sourceKey } = await getPackage(ctx, packageId);
   const listNoted = async () =>
@@ -42,7 +42,7 @@ await test("a request is written down as a question about its user, also one tha
   assert.equal((await listNoted()).length, 2);
 });
 
-await test("an order waits through the second of its end, and is asked for anew after it, in other words and with another salt", async () => {
+await test("an order is pending through its last second; then the same request begins another attempt, with its own texts and salt", async () => {
   const key = await ctx.apiKeys.authenticate(world.live.apiKey);
   const { sourceKey } = await getPackage(ctx, packageId);
   const ask = async (more: object) =>
@@ -79,7 +79,7 @@ await test("an order waits through the second of its end, and is asked for anew 
   assert.equal(await findNewestLink(ctx.db, first.id), null);
 });
 
-await test("a list tells of no order that waits after its end, whether or not a job has come to it", async () => {
+await test("a list shows no expired order as pending, whether or not a job has ended it", async () => {
   const key = await ctx.apiKeys.authenticate(world.live.apiKey);
   const { sourceKey } = await getPackage(ctx, packageId);
   const listed = async (status: "PENDING" | "FAILED") => {
@@ -100,7 +100,7 @@ await test("a list tells of no order that waits after its end, whether or not a 
   assert.deepEqual([waiting.includes(id), failed.includes(id)], [false, true]);
 });
 
-await test("an order that is read or cancelled after its end is EXPIRED, whether or not a job has come to it", async () => {
+await test("an expired order is EXPIRED when it is read or cancelled, whether or not a job has ended it", async () => {
   const key = await ctx.apiKeys.authenticate(world.live.apiKey);
   const { sourceKey } = await getPackage(ctx, packageId);
   const expiration = ctx.clock.now() + 300;
@@ -124,7 +124,7 @@ await test("an order that is read or cancelled after its end is EXPIRED, whether
   });
 });
 
-await test("a return URL has 2000 characters, names nobody, lies under the domain, and is in the clear in dev alone", () => {
+await test("a return URL has at most 2000 characters, no user name, the domain's host, and http only in dev", () => {
   const domain = "shop.example.com";
   const saysAll =
     /returnUrl must (be an https URL of at most 2000 characters, without user name or password|lie under the client domain shop\.example\.com)$/;
@@ -153,7 +153,7 @@ await test("a return URL has 2000 characters, names nobody, lies under the domai
   assert.ok(accepts(`http://${domain}/`, "dev"));
 });
 
-await test("of an order that was asked for and cancelled without end the newest statuses are told", async () => {
+await test("of an order with very many statuses the newest are listed", async () => {
   const key = await ctx.apiKeys.authenticate(world.live.apiKey);
   const { sourceKey } = await getPackage(ctx, packageId);
   const { order } = await requestOrder(ctx, key, {
@@ -173,7 +173,7 @@ await test("of an order that was asked for and cancelled without end the newest 
   );
 });
 
-await test("a package with fields of its own is asked for no others, as optional ones neither", () => {
+await test("a package with fixed fields accepts no other fields, not even optional ones", () => {
   for (const named of [
     { fields: ["EMAIL"], optionalFields: [] },
     { fields: [], optionalFields: ["EMAIL"] },

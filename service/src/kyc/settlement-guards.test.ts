@@ -84,7 +84,7 @@ await test("the receipt of each attempt names its own batches", async () => {
   assert.equal((await findSettled(ctx.db, order.id, null))?.attempt, 2, "the newest one");
 });
 
-await test("an order of which one leaf alone no longer counts is not handed over", async () => {
+await test("an order with a single invalid leaf is not handed over", async () => {
   const before = await readTransfers(ctx.db, packageId);
   const [order] = (await test1.approve(1)) as [TestOrder];
   await ctx.db.query(sql`
@@ -97,7 +97,7 @@ await test("an order of which one leaf alone no longer counts is not handed over
   assert.deepEqual(await readTransfers(ctx.db, packageId), before);
 });
 
-await test("a batch leaves an order out that another transaction holds, and waits for nobody", async () => {
+await test("a batch skips an order that another transaction has locked, without waiting", async () => {
   const [held, free] = (await test1.approve(2)) as [TestOrder, TestOrder];
   world.advance(ctx.config.settlementWindowSeconds);
   const batchOf = async ({ id }: TestOrder): Promise<string | null> => {
@@ -119,7 +119,7 @@ await test("a batch leaves an order out that another transaction holds, and wait
   assert.notEqual(await batchOf(held), null);
 });
 
-await test("one process at a time makes batches, and the others wait for nobody", async () => {
+await test("one process at a time makes batches, and the others do not wait", async () => {
   const made = (await listBatches(ctx.db)).length;
   await test1.approve(1);
   world.advance(ctx.config.settlementWindowSeconds);
@@ -132,7 +132,7 @@ await test("one process at a time makes batches, and the others wait for nobody"
   assert.equal((await listBatches(ctx.db)).length, made + 1);
 });
 
-await test("of two changes of an order at the same instant the first is made, and the other finds it done", async () => {
+await test("of two concurrent transitions of an order only the first is made", async () => {
   const [order] = (await test1.approve(1)) as [TestOrder];
   const { held } = await readTransfers(ctx.db, packageId);
   const change = async (trigger: "initiate-final" | "overdue"): Promise<number> =>
@@ -175,7 +175,7 @@ async function addOpposed(): Promise<[string, string]> {
   return [newer, older];
 }
 
-await test("batches that end together do not wait in a circle with other ends of orders of the same packages", async () => {
+await test("batches that become final together do not deadlock with other ends of orders of the same packages", async () => {
   const packages = await addOpposed();
   const sent = await sendInTwoBatches(packages);
   const others: TestOrder[] = [];

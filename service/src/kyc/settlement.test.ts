@@ -65,7 +65,7 @@ const only = <T>(items: readonly T[]): T => {
   return items[0] as T;
 };
 
-await test("an approved order goes over the chain, and its merchant is told every step", async () => {
+await test("an approved order is settled on chain, and its merchant gets an event for every step", async () => {
   const before = await readTransfers(ctx.db, packageId);
   const [order] = (await test1.approve(1)) as [TestOrder];
   await closeBatch();
@@ -282,7 +282,7 @@ await test("an order that is not initiated 72 hours after its approval fails, wh
   );
 });
 
-await test("the end of a batch may be told twice", async () => {
+await test("a batch's final transaction may be reported twice", async () => {
   const [order] = (await test1.approve(1)) as [TestOrder];
   await closeBatch();
   const done = await test1.mine();
@@ -360,7 +360,7 @@ await test("the receipt of an attempt outlives it, and the next attempt is settl
 /** A world of its own: its credential is revoked in the end. */
 await using other = await openTestSettlement();
 
-await test("an organization holds the leaves that were handed over to it, and no others", async () => {
+await test("exactly the leaves that were handed over to an organization count as handed over", async () => {
   const { organizationId } = other;
   const asked = { user: other.user, fields: ["EMAIL" as const] };
   const [order] = (await other.approve(2)) as [TestOrder];
@@ -379,7 +379,7 @@ await test("an organization holds the leaves that were handed over to it, and no
   assert.deepEqual(await listHandedOver(other.ctx.db, organizationId, stranger), []);
 });
 
-await test("a delivered field that is revoked is announced to who was given it, once for each order", async () => {
+await test("a revoked field is announced to the merchants who were given it, once for each order", async () => {
   const delivered = await other.approve(2);
   await other.closeBatch();
   await other.mine();
@@ -403,7 +403,7 @@ await test("a delivered field that is revoked is announced to who was given it, 
   });
 });
 
-await test("a field ends as it was delivered last, also one that a later attempt left out", async () => {
+await test("only the last delivered value of a field is announced, also of one that later attempts left out", async () => {
   const { db } = other.ctx;
   const [order] = (await other.approve(1)) as [TestOrder];
   const [first, second, third, phone] = ["a1", "a2", "a3", "b2"].map(

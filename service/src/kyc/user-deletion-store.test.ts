@@ -9,7 +9,7 @@ await using settlement = await openTestSettlement();
 const { ctx, user } = settlement;
 const other = `0x${"ab".repeat(20)}` as const;
 
-await test("the orders of one user are held until the deletion is over, and deleted, and nobody else's are", async () => {
+await test("a deletion locks and deletes the orders of its user, and of nobody else", async () => {
   const orders = await settlement.approve(3);
   const [first = "", second = "", others = ""] = orders.map(({ id }) => id).toSorted();
   await ctx.db.query(sql`update kyc_order set user_address = ${other} where id = ${others}`);

@@ -44,7 +44,7 @@ function openQueue(onStatement: () => void = () => undefined) {
   return { queue: new AttemptEndQueue({ ...ctx, db }, { leaseMs, onRecorded }), seen };
 }
 
-await test("what ends while others are recorded is recorded right after them, and they are told of without it", async () => {
+await test("attempts that end during a recording are recorded right after it, and reported separately", async () => {
   const told: number[] = [];
   const { queue, seen } = openQueue(() => {
     told.push(seen.recorded);
@@ -65,7 +65,7 @@ await test("a statement records 512 ends at most", async () => {
   assert.deepEqual(seen, { sizes: [512, 1], recorded: 2 });
 });
 
-await test("ends that the database does not take wait untold until their leases are over", async () => {
+await test("results that the database does not take are kept, and not reported, until their leases end", async () => {
   const { queue, seen } = openQueue(() => {
     throw new Error("away");
   });

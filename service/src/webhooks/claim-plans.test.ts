@@ -6,7 +6,7 @@ import { endpointsMax } from "./claim-round.ts";
 import { claim, firstEndpoint } from "./delivery-store.ts";
 import { openTestWebhooks } from "./test-webhooks.ts";
 
-test("a claim is planned once for a queue of some size, and anew for one that has grown", async () => {
+test("a claim is planned once per size of the queue, and again when that has grown", async () => {
   await using webhooks = await openTestWebhooks();
   const { ctx, clientDomainId } = webhooks;
   await using single = openDb({ ...ctx.db.connectionString, connections: 1 });

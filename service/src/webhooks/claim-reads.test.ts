@@ -104,7 +104,7 @@ test("a claim reads no more of an endpoint's queue than it may take where Postgr
   await checkReads(webhooks, 1 + slots + others);
 });
 
-test("a claim reads the pace of no endpoint but those that it looks at", async () => {
+test("a claim reads only the paces of the endpoints that it looks at", async () => {
   await using webhooks = await openTestWebhooks();
   await insertPaces(webhooks.ctx.db, 1000);
   await enqueue(webhooks, others, (at) => `other-${at}`);
@@ -112,7 +112,7 @@ test("a claim reads the pace of no endpoint but those that it looks at", async (
   await checkReads(webhooks, others, { scanned: "webhook_endpoint" });
 });
 
-test("a claim reads no queue of a client domain that gets no more for now", async () => {
+test("a claim does not read the queues of client domains that have no room", async () => {
   await using webhooks = await openTestWebhooks();
   await enqueue(webhooks, backlog, () => "long");
   const another = webhooks.event({

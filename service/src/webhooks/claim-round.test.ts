@@ -20,23 +20,23 @@ test("a round is over once all that is due was taken", () => {
   assert.deepEqual(next, { round: beginRound(two), isOver: true, hasDueLeft: false });
 });
 
-test("a process that did not get its turn asks for the same place again", () => {
+test("a process that did not get the turn tries again at the same place", () => {
   const next = advanceRound(beginRound(two), claimed([], { hasTurn: false }), 10);
   assert.deepEqual(next, { round: beginRound(two), isOver: false, hasDueLeft: false });
 });
 
-test("a claim that took all it may goes on behind the last endpoint that it took from", () => {
+test("after a claim that reached its limit, the next one begins after the last endpoint that it took from", () => {
   const { round, isOver } = advanceRound(beginRound(firstEndpoint), claimed([two, one]), 2);
   assert.deepEqual(round, { after: two, isFull: true, claimed: 2 });
   assert.equal(isOver, false);
 });
 
-test("a claim that looked at as many endpoints as it may goes on behind the last of them", () => {
+test("after a claim that looked at as many endpoints as it may, the next one begins after the last of them", () => {
   const given = claimed([one], { scanned: endpointsMax, lastEndpoint: two });
   assert.equal(advanceRound(beginRound(firstEndpoint), given, 10).round.after, two);
 });
 
-test("only a full round that took nothing is the last one", () => {
+test("the round ends once a full round took nothing", () => {
   const nothing = claimed([]);
   const rest = advanceRound(beginRound(two), nothing, 10);
   assert.deepEqual(rest, { round: beginRound(firstEndpoint), isOver: false, hasDueLeft: true });
@@ -45,7 +45,7 @@ test("only a full round that took nothing is the last one", () => {
   assert.equal(advanceRound(rest.round, nothing, 10).isOver, true);
 });
 
-test("a full round whose first part took something is not the last one, however little its others took", () => {
+test("the round does not end after a full round of which any part took something", () => {
   const part = (endpointIds: readonly string[], lastEndpoint: string): Claimed =>
     claimed(endpointIds, { scanned: endpointsMax, lastEndpoint });
   const first = advanceRound(beginRound(firstEndpoint), part([one], one), 10);

@@ -182,7 +182,7 @@ await test("a queue of an endpoint that hangs holds up nobody else", async () =>
   assert.ok(hanging.received.length <= 8);
 });
 
-await test("what an attempt makes room for while claims are under way is claimed right after them", async () => {
+await test("room that attempts make during claims is used right after these", async () => {
   const { db } = ctx;
   const receiver = await webhooks.openReceiver();
   const both = Promise.withResolvers<void>();
@@ -363,7 +363,7 @@ await test("a page of events stays within its bytes, shows one at least, and the
   ]);
 });
 
-await test("pages of attempts reach each of them once, also where a page ends between two at one event", async () => {
+await test("pages of attempts list each of them once, even if a page ends between two at one event", async () => {
   const { url } = await webhooks.openReceiver(status(500));
   const streamId = randomUUID();
   const eventOf = (sequence: number) => webhooks.event({ url, streamId, sequence });

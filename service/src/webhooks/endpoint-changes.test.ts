@@ -36,7 +36,7 @@ function holdAnswers() {
 const idsOf = (receiver: Receiver): string[] =>
   receiver.received.map(({ headers }) => String(headers["svc-event-id"]));
 
-await test("a 410 of the address that an endpoint has left puts no quarantine on the new one", async () => {
+await test("a 410 from an endpoint's former URL does not put the new one into quarantine", async () => {
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   await webhooks.register(old.url);
@@ -56,7 +56,7 @@ await test("a 410 of the address that an endpoint has left puts no quarantine on
   );
 });
 
-await test("what fails at the address that an endpoint has left goes to the new one at once", async () => {
+await test("an event that fails at an endpoint's former URL goes to the new one at once", async () => {
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   await webhooks.register(old.url);
@@ -89,7 +89,7 @@ async function untilQuarantined(): Promise<void> {
   await until("the quarantine", async () => ((await webhooks.isActive()) ? null : true));
 }
 
-await test("a 410 to an attempt that began before the endpoint was reactivated puts it into no other quarantine", async () => {
+await test("a 410 to an attempt that began before a reactivation does not put the endpoint into quarantine again", async () => {
   const { held, receiver, last, other, delivered } = await beginLastAttempt();
   const at = receiver.received.findIndex(({ headers }) => headers["svc-event-id"] === other.id);
   held.open[at]?.writeHead(410).end();
@@ -141,7 +141,7 @@ async function move(streamId: string, url: string) {
   await ctx.db.transaction(async (tx) => moveEvents(ctx, tx, { streamId, clientDomainId, url }));
 }
 
-await test("what the address of a stream did not take goes to the next one at once, in its order", async () => {
+await test("undelivered events of a stream go to its new URL at once, in order", async () => {
   const old = await webhooks.openReceiver(status(500));
   const next = await webhooks.openReceiver();
   const [streamId, url] = ["order", old.url];
@@ -166,7 +166,7 @@ await test("what the address of a stream did not take goes to the next one at on
   assert.equal(left.deliveredAt, null, "of another stream");
 });
 
-await test("an event that was delivered keeps its address when its stream moves", async () => {
+await test("a delivered event keeps its URL when its stream is redirected", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const [streamId, url] = ["order", old.url];
   const delivered = webhooks.event({ streamId, url });
@@ -186,7 +186,7 @@ await test("an event that was delivered keeps its address when its stream moves"
   assert.equal(second?.url, next.url);
 });
 
-await test("what is sent again goes to the next address, personal data to the one that was shown", async () => {
+await test("a resend goes to the new URL, but personal data to the one that its user was shown", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const [streamId, url] = ["order", old.url];
   const payloadExpiresAt = ctx.clock.now() + 3600;
@@ -201,7 +201,7 @@ await test("what is sent again goes to the next address, personal data to the on
   assert.deepEqual([idsOf(old), idsOf(next)], [[data.id], [told.id]]);
 });
 
-await test("an attempt under way at the address that a stream has left is made anew at the next one", async () => {
+await test("an attempt under way at a stream's former URL is made again at the new one", async () => {
   const held = holdAnswers();
   const [old, next] = [await webhooks.openReceiver(held.answer), await webhooks.openReceiver()];
   const event = webhooks.event({ url: old.url });
@@ -215,7 +215,7 @@ await test("an attempt under way at the address that a stream has left is made a
   assert.deepEqual(idsOf(next), [event.id]);
 });
 
-await test("an event that is claimed while its stream moves goes to the next address alone", async () => {
+await test("an event that is claimed while its stream is redirected goes only to the new URL", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const event = webhooks.event({ url: old.url });
   await webhooks.enqueue(event);
@@ -231,7 +231,7 @@ await test("an event that is claimed while its stream moves goes to the next add
   assert.deepEqual([idsOf(old), idsOf(next)], [[], [event.id]]);
 });
 
-await test("a resend does not wait in a circle with the end of an attempt at the same event", async () => {
+await test("a resend does not deadlock with the recording of an attempt at the same event", async () => {
   const held = holdAnswers();
   const receiver = await webhooks.openReceiver(held.answer);
   const event = webhooks.event({ url: receiver.url });
@@ -261,7 +261,7 @@ await test("a resend does not wait in a circle with the end of an attempt at the
   assert.deepEqual([listed.attempts, listed.nextAttemptAt], [1, ctx.clock.now() + 5]);
 });
 
-await test("personal data that waits stays with the address that was shown, wherever its stream goes", async () => {
+await test("undelivered personal data stays with the URL that its user was shown, when its stream is redirected", async () => {
   const [old, next] = [await webhooks.openReceiver(status(500)), await webhooks.openReceiver()];
   const [streamId, url] = ["order", old.url];
   const payloadExpiresAt = ctx.clock.now() + 3600;
@@ -328,7 +328,7 @@ await test("a resend during an attempt that fails begins the schedule anew, also
   }
 });
 
-await test("a resent delivery that a process of the version before freed has the whole schedule before it", async () => {
+await test("a resent delivery that a process of an earlier version released gets the whole schedule", async () => {
   const receiver = await webhooks.openReceiver(status(503));
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
@@ -361,7 +361,7 @@ async function claimPaced(t: TestContext, receiver: Receiver) {
   return { event, sender, pauses };
 }
 
-await test("a claimed delivery that waited for its turn goes where the endpoint is by then, signed by the secret of then", async (t) => {
+await test("a claimed delivery that waited for its turn uses the endpoint's URL and secret of that time", async (t) => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const { event, sender, pauses } = await claimPaced(t, old);
   await webhooks.register(next.url);

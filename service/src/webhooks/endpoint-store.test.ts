@@ -45,7 +45,7 @@ await test("a new secret of one endpoint ends none of another one's", async () =
   assert.equal((await read(clientDomainId))[0]?.secrets.length, 1);
 });
 
-await test("whoever ends a quarantine begins with no failure and no refusal", async () => {
+await test("the end of a quarantine resets the counts of failures and refusals", async () => {
   const url = "https://hooks.example.com/in";
   await webhooks.register(url);
   const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
@@ -65,7 +65,7 @@ await test("whoever ends a quarantine begins with no failure and no refusal", as
   }
 });
 
-await test("an endpoint that is back from a quarantine stays slow at another address, and one that never was in one is not slow", async () => {
+await test("an endpoint stays slow after a quarantine even at another URL, and one that was in none is not slow", async () => {
   const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const url = "https://hooks.example.com/in";
   const isSlowAfter = async (isResuming: boolean): Promise<boolean | undefined> => {
@@ -77,7 +77,7 @@ await test("an endpoint that is back from a quarantine stays slow at another add
   assert.deepEqual([await isSlowAfter(true), await isSlowAfter(false)], [true, false]);
 });
 
-await test("deliveries are held and released by what their endpoint is after a change of it that is under way", async () => {
+await test("holding and releasing deliveries wait for a change of their endpoint that is under way, and follow it", async () => {
   await webhooks.register("https://hooks.example.com/in");
   const endpointId = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const event = webhooks.kybEvent();
@@ -111,7 +111,7 @@ await test("deliveries are held and released by what their endpoint is after a c
   }
 });
 
-await test("what was claimed and not tried goes back to its old place where it had been held, and is due then where it was tried before", async () => {
+await test("a claimed but untried delivery that had been held goes back to its old place, one that had been tried is due at once", async () => {
   await webhooks.register("https://hooks.example.com/in");
   const endpointId = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const [held, tried] = [webhooks.kybEvent(), webhooks.kybEvent()];
@@ -140,7 +140,7 @@ await test("what was claimed and not tried goes back to its old place where it h
   }
 });
 
-await test("what attempts say of an endpoint is added up by one process after the other", async () => {
+await test("processes take turns in updating the health of the endpoint", async () => {
   await webhooks.register("https://hooks.example.com/in");
   const id = endpointIdOf({ channel: "kyb", clientDomainId, url: null });
   const addFailure = async (tx: Queryable): Promise<void> => {

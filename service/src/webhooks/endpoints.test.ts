@@ -40,7 +40,7 @@ type Receiver = Awaited<ReturnType<typeof webhooks.openReceiver>>;
 const idsOf = ({ received }: Receiver): string[] =>
   received.map(({ headers }) => String(headers["svc-event-id"]));
 
-await test("events wait for an endpoint, and go to where it is when they are sent", async () => {
+await test("events wait until an endpoint is registered, and go to the URL that it has when they are sent", async () => {
   const [first, second] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const event = webhooks.kybEvent();
   await webhooks.enqueue(event);
@@ -78,7 +78,7 @@ await test("a 410 holds everything; reactivated, all of it goes out, the oldest 
   await assert.rejects(webhooks.reactivate(), { reason: "endpoint_not_quarantined" });
 });
 
-await test("what was held goes out in the order of its age, whatever stream it belongs to", async () => {
+await test("held events are sent oldest first, whatever their streams", async () => {
   for (const resume of ["reactivated", "moved"] as const) {
     const receiver = await webhooks.openReceiver();
     await webhooks.register(receiver.url);
@@ -109,7 +109,7 @@ await test("what was held goes out in the order of its age, whatever stream it b
   }
 });
 
-await test("a process that ends or dies while it resumes leaves the order as it was", async () => {
+await test("a process that ends or dies while an endpoint resumes does not change the order of its events", async () => {
   for (const end of ["ends", "dies"] as const) {
     const receiver = await webhooks.openReceiver();
     await webhooks.register(receiver.url);
@@ -138,7 +138,7 @@ await test("a process that ends or dies while it resumes leaves the order as it 
   }
 });
 
-await test("an earlier event that is sent again keeps nothing of what was held back for ever", async () => {
+await test("a resend of an earlier event does not block held events for ever", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
   const { streamId } = webhooks.kybEvent();
@@ -163,7 +163,7 @@ await test("an earlier event that is sent again keeps nothing of what was held b
   for (const id of [first.id, ...held]) assert.ok(arrived.includes(id), id);
 });
 
-await test("events of one second go out whatever their ids, and each stream in its order", async () => {
+await test("held events of the same second are all sent, and each stream in order", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
   await quarantine(receiver);
@@ -184,7 +184,7 @@ await test("events of one second go out whatever their ids, and each stream in i
   );
 });
 
-await test("what is held shows no next attempt, and a resend leaves it held", async () => {
+await test("a held event shows no next attempt, and stays held after a resend", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
   await quarantine(receiver);
@@ -246,7 +246,7 @@ await test("the hundredth failure within an hour is a quarantine, and none befor
   assert.equal(await webhooks.isActive(), false);
 });
 
-await test("what the address policy refuses three times over ten minutes is a quarantine", async () => {
+await test("three refusals by the address policy over ten minutes are a quarantine", async () => {
   const outbound = {
     send: async () => ({ kind: "failed", reason: "blocked" }) as const,
     close: async () => undefined,
@@ -266,7 +266,7 @@ await test("what the address policy refuses three times over ten minutes is a qu
   assert.equal(await webhooks.isActive(), false);
 });
 
-await test("after a quarantine an endpoint that takes nothing gets five deliveries in a second at most", async () => {
+await test("after a quarantine an endpoint gets at most five deliveries in a second until its first 2xx", async () => {
   const receiver = await webhooks.openReceiver();
   await webhooks.register(receiver.url);
   await quarantine(receiver);
@@ -287,7 +287,7 @@ await test("after a quarantine an endpoint that takes nothing gets five deliveri
   assert.ok(startsMs.length >= 2);
 });
 
-await test("PUT ends a quarantine: what was held goes to the new address, under the new secret alone", async () => {
+await test("PUT ends a quarantine: held events go to the new URL, signed only by the new secret", async () => {
   const [old, next] = [await webhooks.openReceiver(), await webhooks.openReceiver()];
   const before = await webhooks.register(old.url);
   const id = await quarantine(old);

@@ -9,7 +9,7 @@ await using webhooks = await openTestWebhooks();
 afterEach(async () => webhooks.empty());
 const { ctx } = webhooks;
 
-await test("a quarantine and each of its ends wake whoever holds deliveries or makes them due again", async () => {
+await test("the start and every kind of end of a quarantine wake the job that holds and releases deliveries", async () => {
   const receiver = await webhooks.openReceiver(status(410));
   await webhooks.register(receiver.url);
   await using notifications = await openNotifications(ctx.db, { onFault: () => undefined });
@@ -41,7 +41,7 @@ await test("a quarantine and each of its ends wake whoever holds deliveries or m
   assert.equal(await wakesSoFar(), before + 4);
 });
 
-await test("a delivery that changes nothing of what is known of its endpoint leaves its row as it is", async () => {
+await test("a delivery that does not change its endpoint's health does not write the endpoint's row", async () => {
   const receiver = await webhooks.openReceiver(status(500));
   await webhooks.register(receiver.url);
   /** Where the row lies: each write moves it. */

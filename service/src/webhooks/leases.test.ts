@@ -20,7 +20,7 @@ function openLog(level: "debug" | "error") {
   return { lines, log: createLog({ level, destination }) };
 }
 
-await test("what a process claimed that came to a stop is made by another, and the first one's end counts no more", async () => {
+await test("deliveries of a process that hangs are made by another, and its own results no longer count", async () => {
   const receiver = await webhooks.openReceiver();
   const stopped = Promise.withResolvers<void>();
   const { outbound } = ctx;
@@ -109,7 +109,7 @@ await test("a process stops also while the database is away, and leaves what it 
   assert.equal(new Set(ids).size, 8);
 });
 
-await test("ends that the database did not take are kept and handed in again each second, and told once a minute", async () => {
+await test("results that the database did not take are recorded again each second, and logged once a minute", async () => {
   const receiver = await webhooks.openReceiver();
   const { db } = ctx;
   let isAway = true;
@@ -231,7 +231,7 @@ await test("the backlog and the age of its oldest event are measured", async () 
   assert.match(await ctx.metrics.registry.metrics(), /^webhook_backlog 0$/m);
 });
 
-await test("a pace that was set by a clock far ahead keeps nobody waiting", async () => {
+await test("a pace that was written by a clock far ahead delays nothing", async () => {
   const receiver = await webhooks.openReceiver();
   const [first, second] = [1, 2].map(() => webhooks.event({ url: receiver.url }));
   assert.ok(first && second);
@@ -247,7 +247,7 @@ await test("a pace that was set by a clock far ahead keeps nobody waiting", asyn
   assert.equal(rows.length, 0);
 });
 
-await test("a process that lost its lease gives nothing back, and of two ends of its own the later counts", async () => {
+await test("a process that lost its lease releases nothing, and of its two results for one event the later counts", async () => {
   const { db, clock } = ctx;
   const receiver = await webhooks.openReceiver();
   for (const order of ["as made", "the other way round"]) {
@@ -325,7 +325,7 @@ await test("a process that lost its lease holds nothing that another has under w
   assert.equal((await webhooks.firstEvent(event.streamId)).attempts, 1);
 });
 
-await test("an attempt that breaks off is made again when its lease is over, and is told to the operator", async () => {
+await test("an attempt that breaks off is made again when its lease ends, and is logged", async () => {
   const { log, lines } = openLog("error");
   const receiver = await webhooks.openReceiver();
   const event = webhooks.event({ url: receiver.url });

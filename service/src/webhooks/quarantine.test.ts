@@ -78,7 +78,7 @@ test("the ten minutes of refusals by the address policy begin with the first of 
   assert.equal(isOut([blocked(0), ...others, blocked(10 * minuteMs)]), false, "two refusals");
 });
 
-test("a fault of ours counts for nothing, and a late 2xx ends no quarantine", () => {
+test("a fault of the service does not count, and a late 2xx does not end the quarantine", () => {
   assert.deepEqual(healthAfter(fit, { outcome: "error", status: null, begunAtMs: 0 }), fit);
   const out = { ...fit, isActive: false };
   assert.equal(
@@ -87,7 +87,7 @@ test("a fault of ours counts for nothing, and a late 2xx ends no quarantine", ()
   );
 });
 
-test("a failure that comes late ends no quarantine either", () => {
+test("a late failure does not end a quarantine either", () => {
   const gone: EndedAttempt = { outcome: "refused", status: 410, begunAtMs: 0 };
   for (const late of [failed(1), blocked(1), failed(2 * hourMs)])
     assert.equal(isOut([gone, late]), true, late.outcome);

@@ -75,7 +75,7 @@ await test("a delivered body goes 24 hours after the 2xx, with the answers; the 
   await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
 });
 
-await test("what nobody takes goes when its time is over, and is not sent after that, purged or not", async () => {
+await test("an undelivered body is purged when it is due for it, and not sent after that, purged or not", async () => {
   const receiver = await webhooks.openReceiver(status(503, { "retry-after": String(day) }));
   const event = await personalEvent(receiver.url);
   const expiresAt = ctx.clock.now() + 7 * day;
@@ -98,7 +98,7 @@ await test("what nobody takes goes when its time is over, and is not sent after 
   assert.doesNotMatch(await dump(), /"purge_at": \d/);
 });
 
-await test("what is forgotten sooner than a day stays no longer, and what still has a body is no tombstone", async () => {
+await test("a body with a shorter lifetime than a day is not kept longer after its 2xx, and an event with a body is no tombstone", async () => {
   const { db } = ctx;
   const event = webhooks.event({ url: "http://127.0.0.1:1/hook" });
   await webhooks.enqueue(event);
@@ -115,7 +115,7 @@ await test("what is forgotten sooner than a day stays no longer, and what still 
   assert.equal((await read()).length, 0);
 });
 
-await test("with a body whose time is over its delivery goes", async () => {
+await test("a delivery is deleted together with the body that is purged", async () => {
   await personalEvent("http://127.0.0.1:1/hook");
   const listDeliveries = async () => ctx.db.query(sql`select from webhook_delivery`);
   webhooks.advance(7 * day - 1);
@@ -183,7 +183,7 @@ await test("an event whose attempts were put off to the last can be sent again f
   assert.equal(await webhooks.redeliver(event), 1);
 });
 
-await test("what is still to be told of a forgotten stream is sealed, arrives, and goes a day after its 2xx; the rest goes at once", async () => {
+await test("undelivered events of a forgotten stream are sealed, delivered, and deleted a day after their 2xx; the others at once", async () => {
   const receiver = await webhooks.openReceiver();
   const [streamId, body] = ["order", JSON.stringify({ user: secretName })];
   const url = `${receiver.url}?customer=wildermuth`;
@@ -259,7 +259,7 @@ await test("attempts are forgotten after 30 days, tombstones after a year", asyn
   assert.equal((await counts())?.events, 0);
 });
 
-await test("the pace of an endpoint stays to which something is sent while it is to be forgotten", async () => {
+await test("the pace of an endpoint is kept if a delivery uses it during the purge", async () => {
   const { db, clock } = ctx;
   const beforeMs = clock.nowMs();
   await db.query(sql`insert into webhook_endpoint (id, next_at_ms) values (${randomUUID()}, 0)`);
@@ -273,7 +273,7 @@ await test("the pace of an endpoint stays to which something is sent while it is
   assert.equal((await db.query(sql`select from webhook_endpoint`)).length, 1);
 });
 
-await test("a body whose time was prolonged since it was looked for stays", async () => {
+await test("a body whose lifetime was prolonged since the purge found it is kept", async () => {
   const event = webhooks.event({ url: "http://127.0.0.1:9" });
   await webhooks.enqueue(event);
   const now = ctx.clock.now();
@@ -281,7 +281,7 @@ await test("a body whose time was prolonged since it was looked for stays", asyn
   assert.equal((await webhooks.firstEvent(event.streamId)).body, event.body);
 });
 
-await test("no index is written with the pace of an endpoint, which changes with every delivery", async () => {
+await test("an update of an endpoint's pace, made with every delivery, writes no index", async () => {
   const indexes = await ctx.db.query(sql`
     select from pg_indexes where tablename = 'webhook_endpoint' and indexdef like '%next_at_ms%'`);
   assert.deepEqual(indexes, []);

@@ -40,7 +40,7 @@ await test("a process that closes while it rests claims nothing more, and does n
   assert.equal(ctx.db.callsTotal, before);
 });
 
-await test("at whatever moment of the end of its claims a process is woken, it claims again", async (t) => {
+await test("a process that is woken at any moment while its claims end claims again", async (t) => {
   const receiver = await webhooks.openReceiver();
   const { db } = ctx;
   t.mock.method(performance, "now", () => 0);

@@ -8,7 +8,7 @@ await using webhooks = await openTestWebhooks();
 afterEach(async () => webhooks.empty());
 const { ctx } = webhooks;
 
-await test("attempts are told newest first, whichever of the events they were made at, and events without any", async () => {
+await test("attempts are listed newest first over all events, and events without attempts too", async () => {
   const { url } = await webhooks.openReceiver();
   const first = webhooks.event({ url: `${url}?token=secret`, sequence: 1 });
   const { streamId } = first;
@@ -44,7 +44,7 @@ await test("attempts are told newest first, whichever of the events they were ma
   );
 });
 
-await test("of an event is told when it is tried next, whether its endpoint holds it up and whether its body is gone", async () => {
+await test("an event shows when it is tried next, whether it is held, and whether its body was purged", async () => {
   const held = webhooks.kybEvent({ sequence: 1 });
   const { streamId } = held;
   const due = webhooks.kybEvent({ streamId, sequence: 2 });

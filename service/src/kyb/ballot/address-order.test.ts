@@ -11,7 +11,7 @@ const business: Address = `0x${"01".repeat(20)}`;
 /** Danish sorts "aa" behind "z". */
 const members = ["aa", "ab", "fa", "ff"].map((pair): Address => `0x${pair.repeat(20)}`);
 
-test("approvals and members stand in the order that the contract walks in, also where texts sort as in Danish", async () => {
+test("approvals and members are sorted as the contract requires, even in a Danish database", async () => {
   await using database = await openTestDatabase({
     choices: "locale_provider icu icu_locale 'da-DK'",
   });

@@ -64,7 +64,7 @@ async function heldBy(id: string, lock: (tx: Queryable) => Promise<unknown>) {
   });
 }
 
-await test("who votes or cancels holds the ballot alone and its business against changes; a stranger holds neither", async () => {
+await test("a vote or cancellation locks the ballot, and its business against changes; a stranger locks neither", async () => {
   const id = await open();
   assert.deepEqual(await heldBy(id, async (tx) => store.lockBallot(tx, id)), [true, true, true]);
   for (const [voter, held] of [
@@ -94,7 +94,7 @@ await test("a ballot is due once its last second is over, while it is open", asy
   assert.deepEqual(await dueAt(end + 1), [[id, named], [id]]);
 });
 
-await test("a ballot ends once, and only one that was approved is open again", async () => {
+await test("a ballot ends once, and only an approved one can be reopened", async () => {
   const [id, refused] = [await open(), await open()];
   await store.endBallot(db, { id, status: "approved", now: 1 });
   await store.endBallot(db, { id, status: "cancelled", now: 2 });
@@ -106,7 +106,7 @@ await test("a ballot ends once, and only one that was approved is open again", a
   assert.equal((await readBallot(refused))?.status, "refused");
 });
 
-await test("of a business those ballots begin anew that are open", async () => {
+await test("only the open ballots of a business are restarted", async () => {
   const [id, ended] = [await open({ business: elsewhere }), await open({ business: elsewhere })];
   await store.endBallot(db, { id: ended, status: "approved", now: 1 });
   const locked = await db.transaction(async (tx) => store.lockOpenBallots(tx, elsewhere));
@@ -116,7 +116,7 @@ await test("of a business those ballots begin anew that are open", async () => {
   );
 });
 
-await test("a member has one vote in an epoch of a ballot, and votes of another epoch or ballot count nothing", async () => {
+await test("a member has one vote in an epoch of a ballot, and votes of another epoch or ballot do not count", async () => {
   const [id, other] = [await open(), await open()];
   await vote(other, bob);
   await vote(other, alice);
@@ -158,7 +158,7 @@ await test("a member has one vote in an epoch of a ballot, and votes of another 
   assert.equal(ofOther, "approve");
 });
 
-await test("who votes is known as a member of that business alone", async () => {
+await test("a vote counts as agreement to be a member of that business only", async () => {
   const id = await open({ business: elsewhere });
   await db.query(sql`update business_member set has_voted = false`);
   await vote(id, alice);
@@ -191,7 +191,7 @@ await test("an inbox holds open ballots with a vote of the member, until its las
   assert.deepEqual(await inboxAt(2 * end), []);
 });
 
-await test("of a business that went on elsewhere governance alone lies in an inbox, and nothing of a suspended one", async () => {
+await test("of a business that has moved only governance is in the inbox, and nothing of a suspended one", async () => {
   const left = await kyb.addBusiness([alice, bob]);
   const governance = await open({ business: left });
   const login = await open({ business: left, kind: "business_login", category: 4 });
@@ -214,7 +214,7 @@ async function countVotesRead(tx: Queryable): Promise<number> {
   return row?.read ?? NaN;
 }
 
-await test("a vote reads those of its ballot alone, also after a purge that left none", async () => {
+await test("a vote reads only those of its own ballot, also after a purge that left none", async () => {
   const many = async (): Promise<void> =>
     void (await db.query(sql`
       insert into ballot_vote (ballot_id, epoch, member, approval, created_at)

@@ -32,7 +32,7 @@ const rows: readonly [BusinessRule, number, number, number][] = [
   ["UNANIMOUS", 25, 25, 1],
 ];
 
-test("so many approvals are enough, and so many refusals end a vote early, in every category", () => {
+test("in every category the rule decides how many approvals are enough, and how many refusals end a vote early", () => {
   for (const [rule, size, needed, refusals] of rows)
     for (const silent of [0, 3])
       for (const category of Object.values(businessCategory)) {
@@ -57,7 +57,7 @@ test("a login follows the rule of signatures, and each other category its own", 
   );
 });
 
-test("the member that is asked about has no vote on its removal, whose rule is the majority of the others", () => {
+test("a removal is decided by the majority of the other members, without a vote of its member", () => {
   for (const [size, needed] of [
     [2, 1],
     [3, 2],

@@ -150,7 +150,7 @@ const insertBusiness = async (address: Address): Promise<unknown> =>
         ${Buffer.from(charterOf(anna, bela).slice(2), "hex")}, 0)`,
   );
 
-await test("a member who was voted out leaves also where the node that is looked at has the block later than that of the events", async () => {
+await test("a member who was voted out is removed even if the node of the wallet gets the block later than that of the events", async () => {
   await begin();
   heads = [changedIn, changedIn, changedIn - 1];
   assert.equal(await followFor(5), 2);
@@ -158,7 +158,7 @@ await test("a member who was voted out leaves also where the node that is looked
   assert.equal(await followFor(30), 1);
 });
 
-await test("a member who was voted out leaves also where the node of the events has the block later than another", async () => {
+await test("a member who was voted out is removed even if the node of the events gets the block later than another", async () => {
   await begin();
   heads = [changedIn, changedIn - 1];
   assert.equal(await followFor(5), 2);
@@ -166,13 +166,13 @@ await test("a member who was voted out leaves also where the node of the events 
   assert.equal(await followFor(5), 1);
 });
 
-await test("what a node that lags says of a wallet does not pass for what another has", async () => {
+await test("the state of a wallet at a lagging node is not taken for that of a later block", async () => {
   await begin();
   heads = [changedIn, changedIn, changedIn, changedIn - 1, changedIn];
   assert.equal(await followFor(5), 1);
 });
 
-await test("what a node that lags says of members and events does not count before it is final there", async () => {
+await test("members and events at a lagging node do not count before they are final there", async () => {
   await begin();
   await requestLook(ctx.db, business);
   chain.confirmations = 3;
@@ -186,7 +186,7 @@ await test("what a node that lags says of members and events does not count befo
   assert.equal(await countMembers(), 2);
 });
 
-await test("what is asked of many wallets at once fits into one exchange with the node, so that one node answers", async () => {
+await test("the calls for many wallets at once fit into one batch, so that one node answers them", async () => {
   await begin();
   const others = Array.from(
     { length: 20 },
@@ -205,7 +205,7 @@ await test("what is asked of many wallets at once fits into one exchange with th
   assert.ok(askedMost > 0 && askedMost <= 50, `${askedMost} calls`);
 });
 
-await test("a wallet that something becomes of while it is looked at is looked at again", async () => {
+await test("a wallet that changes while it is read is read again", async () => {
   await begin();
   await requestLook(ctx.db, business);
   whileAsked = async () => requestLook(ctx.db, business);
@@ -225,7 +225,7 @@ await test("a look for businesses to read costs one database call where none is 
   assert.equal(ctx.db.callsTotal - before, 1);
 });
 
-await test("a wallet is looked at as soon as whoever holds its business lets go", async () => {
+await test("a wallet is read as soon as the lock on its business ends", async () => {
   await begin();
   heads = [changedIn];
   await requestLook(ctx.db, business);
@@ -239,7 +239,7 @@ await test("a wallet is looked at as soon as whoever holds its business lets go"
   assert.equal(await countMembers(), 1);
 });
 
-await test("a business that is held for long fails no job, and is looked at later", async () => {
+await test("a business that is locked for long fails no job, and is read later", async () => {
   await begin();
   heads = [changedIn];
   await requestLook(ctx.db, business);
@@ -252,7 +252,7 @@ await test("a business that is held for long fails no job, and is looked at late
   assert.equal(await countMembers(), 1);
 });
 
-await test("a wallet that can neither be read nor put off fails with both faults", async () => {
+await test("a wallet that can neither be read nor postponed fails with both errors", async () => {
   await begin();
   await requestLook(ctx.db, business);
   whileAsked = async () => Promise.reject(new RpcError(-32_000, "the wallet cannot be read"));
@@ -270,7 +270,7 @@ await test("a wallet that can neither be read nor put off fails with both faults
   assert.deepEqual(messages, ["the wallet cannot be read", "the business cannot be put off"]);
 });
 
-await test("what was read of a wallet before somebody else read it again changes nothing any more", async () => {
+await test("a state that was read before another process read a later one is discarded", async () => {
   await begin();
   await requestLook(ctx.db, business);
   whileAsked = async () => {
@@ -286,7 +286,7 @@ await test("what was read of a wallet before somebody else read it again changes
   assert.equal(await countMembers(), 1);
 });
 
-await test("what happened on the own chain is not passed over where a node answered for another, longer one", async () => {
+await test("no events are missed after a node has answered for another, longer chain", async () => {
   await begin();
   chainId = ownChainId + 1;
   heads = [changedIn * 100];
@@ -340,14 +340,14 @@ await test("a wallet that could not be read is read again five seconds later", a
   assert.equal(await countMembers(), 1);
 });
 
-await test("a member who was voted out leaves also where no process looked for longer than events are read back", async () => {
+await test("a member who was voted out is removed even if no process watched for longer than events are read back", async () => {
   await begin();
   heads = [200_000];
   assert.equal(await followFor(5), 1);
   assert.equal(await findWatchedBlock(ctx.db), 200_000);
 });
 
-await test("a member who was voted out leaves also after a node has told of blocks that the chain does not have", async () => {
+await test("a member who was voted out is removed even after a node has reported blocks that the chain does not have", async () => {
   await begin();
   heads = [10_000_000, changedIn - 1];
   assert.equal(await followFor(5), 2);
@@ -356,7 +356,7 @@ await test("a member who was voted out leaves also after a node has told of bloc
   assert.equal(await followFor(5), 1);
 });
 
-await test("a node that has just begun to follow the chain takes no roster back, and what comes later is seen", async () => {
+await test("a node that has just begun to sync sets no roster back, and later events are read", async () => {
   await begin();
   heads = [5_000];
   assert.equal(await followFor(5), 1);
@@ -368,7 +368,7 @@ await test("a node that has just begun to follow the chain takes no roster back,
   assert.deepEqual([await findWatchedBlock(ctx.db), await isLookDue()], [5_001, false]);
 });
 
-await test("a node that lags has no business read again", async () => {
+await test("a lagging node does not cause businesses to be read again", async () => {
   await begin();
   heads = [2_000];
   assert.equal(await followFor(5), 1);
@@ -377,7 +377,7 @@ await test("a node that lags has no business read again", async () => {
   assert.deepEqual([await findWatchedBlock(ctx.db), await isLookDue()], [2_000, false]);
 });
 
-await test("what the chain refused is looked at until the node has the block in which it did", async () => {
+await test("a business whose transaction was reverted is read until the node has the block of that", async () => {
   await begin();
   const block = changedIn - 1;
   await ctx.db.query(sql`

@@ -89,7 +89,7 @@ test("a node that is away is asked four times at most, one that answers no list 
 });
 
 for (const head of [6, 7, 2_006, 2_007, 4_499]) {
-  test(`of a node that has blocks up to ${head} no later one counts as read`, async () => {
+  test(`with a node that has blocks up to ${head}, no later one counts as read`, async () => {
     const { chain } = openNode(10_000, { head });
     const parts = await Array.fromAsync(readLogs(chain, { topics: [] }, range));
     const expected = everyBlock.filter((block) => block <= head);
@@ -98,7 +98,7 @@ for (const head of [6, 7, 2_006, 2_007, 4_499]) {
   });
 }
 
-test("of a node that lags no block counts as read that is not final there", async () => {
+test("with a lagging node, no block counts as read that is not final there", async () => {
   const { chain } = openNode(10_000, { head: 2_006, confirmations: 12 });
   const parts = await Array.fromAsync(readLogs(chain, { topics: [] }, range));
   assert.deepEqual(

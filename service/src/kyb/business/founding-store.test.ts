@@ -24,7 +24,7 @@ async function statusOf(address: Address): Promise<string | undefined> {
   return (await store.findFounding(db, address))?.status;
 }
 
-await test("an invitation is found by whom it invites, and held while it is answered", async () => {
+await test("an invitation is found only by whom it invites, and locked while it is answered", async () => {
   const id = await begin();
   const lockAs = async (member: Address): Promise<boolean[]> =>
     db.transaction(async (tx) => {
@@ -39,7 +39,7 @@ await test("an invitation is found by whom it invites, and held while it is answ
 const hasSigned = async (id: Address, member: Address) =>
   db.transaction(async (tx) => (await store.lockInvitation(tx, { id, member }))?.hasSigned);
 
-await test("a signature of an invitation is its signer's alone, in this founding", async () => {
+await test("a signature of an invitation is stored for its signer and founding only", async () => {
   const [business, other] = [await begin(), await begin()];
   const sign = async (member: Address): Promise<number> =>
     store.keepInvitationSignature(db, { business, member, signature: "0x01" });
@@ -67,7 +67,7 @@ await test("an invitation waits for an answer until its last second, and has lap
   assert.deepEqual([await statusOf(open), await statusOf(deploying)], ["lapsed", "deploying"]);
 });
 
-await test("a wallet makes the business active that waits for it, and no other", async () => {
+await test("a deployed wallet activates only the business that waits for it", async () => {
   const [deploying, lapsed] = [await begin(), await begin()];
   await store.setFoundingStatus(db, deploying, "deploying");
   await store.setFoundingStatus(db, lapsed, "lapsed");
@@ -85,7 +85,7 @@ await test("a wallet makes the business active that waits for it, and no other",
 const counting = async (creator: Address) =>
   kyb.isFree(async (second) => store.countOpenFoundings(second, creator));
 
-await test("the foundings of one creator are counted one after the other, and of nobody else", async () => {
+await test("foundings of one creator take turns to be counted, and do not wait for others'", async () => {
   await db.transaction(async (tx) => {
     await store.countOpenFoundings(tx, alice);
     assert.deepEqual([await counting(alice), await counting(bob)], [false, true]);

@@ -41,7 +41,7 @@ test("foundings that lapsed 30 days ago are forgotten a batch at a time", async 
   );
 });
 
-test("who forgets foundings reads no table from end to end", async () => {
+test("the deletion of foundings scans no table", async () => {
   await using foundings = await openFoundings(3);
   const read = await foundings.db.transaction(async (tx) => {
     await tx.query(sql`set local enable_seqscan = off`);

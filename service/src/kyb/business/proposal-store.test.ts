@@ -72,7 +72,7 @@ await test("a proposal ends once, and is on its way until then", async () => {
   assert.equal(await statusOf(proposal), "executed");
 });
 
-await test("what the chain refused is settled while it is on its way, by a look at that block or a later one", async () => {
+await test("a reverted proposal is settled while it is relaying, by a read of that block or a later one", async () => {
   const { business, ...proposal } = await propose({ status: "relaying" });
   const [open, elsewhere] = [await propose({ business }), await propose({ status: "relaying" })];
   for (const { id } of [proposal, open, elsewhere]) await store.noteRefusedProposal(db, id, 5);
@@ -86,7 +86,7 @@ await test("what the chain refused is settled while it is on its way, by a look 
   assert.deepEqual(await refusedAt(9), [], "that was its earlier transaction");
 });
 
-await test("a signature is withdrawn where that was done: of this wallet, this signature", async () => {
+await test("a signature counts as withdrawn only if that was executed, for this wallet and this signature", async () => {
   const { business } = await propose({ status: "executed" });
   const isWithdrawn = async (of: { business?: typeof business; arguments?: Hex } = {}) =>
     store.isWithdrawn(db, { business, arguments: "0x01", ...of });
@@ -97,7 +97,7 @@ await test("a signature is withdrawn where that was done: of this wallet, this s
   assert.equal(await isWithdrawn({ business: asked }), false);
 });
 
-await test("withdrawals are in doubt that the chain refused, or that wait with another nonce", async () => {
+await test("withdrawals are doubtful that were reverted, or that are open with another nonce", async () => {
   const { business, ...refused } = await propose({ status: "relaying" });
   await store.noteRefusedProposal(db, refused.id, 5);
   const waiting = await propose({ business, nonce: 1 });
@@ -135,7 +135,7 @@ await test("the names of a charter are those of its last approved change, in thi
   assert.equal(await find("0x06"), null);
 });
 
-await test("a business may end up where a move leads that is open, on its way or done, also of a move before", async () => {
+await test("moves that are open, on their way or done are followed, over several businesses", async () => {
   const [first, second, third] = [
     await kyb.addBusiness(),
     await kyb.addBusiness(),

@@ -48,7 +48,7 @@ test("a majority removes a member, and the rule of governance decides every othe
     assert.equal(ruleOf({ operation, arguments: "0x" }, charter), "UNANIMOUS");
 });
 
-test("a proposed charter is read back from what the contract takes", () => {
+test("a proposed charter is read back from the arguments of the contract's function", () => {
   const charter = charterBy("UNANIMOUS");
   assert.deepEqual(charterOf(changeTo(charter)), charter);
   assert.equal(charterOf({ operation: "moveTo", arguments: "0x" }), null);

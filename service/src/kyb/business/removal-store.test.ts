@@ -33,7 +33,7 @@ const takenAt = async (now: number) => (await takeAt(now)).map(({ business }) =>
 
 const forget = async (): Promise<unknown> => db.query(sql`delete from business_removal`);
 
-await test("an answer is the member's own, for its own business, and the first one stays", async () => {
+await test("only the member itself answers its removal, in its own business, and the first answer stays", async () => {
   const [business, elsewhere] = [await begin(), await begin()];
   await answer(business, 5, { member: other });
   assert.equal(await answeredAt(business), null);
@@ -52,7 +52,7 @@ await test("the same removal read again keeps its answer, and another begins wit
   assert.deepEqual(await store.listRemovals(db, [business]), [expected]);
 });
 
-await test("a removal is decided again once its own member answered long ago, and no vote answers it then", async () => {
+await test("a removal can be renewed once its own member answered long ago, and is then not answered by a vote", async () => {
   const business = await begin();
   const renew = async (answeredBy: number, of = member): Promise<boolean> =>
     store.renewRemoval(db, { business, member: of, answeredBy, endsAt: 2 * end });
@@ -84,7 +84,7 @@ await test("a removal is finished from its last second on, where it was not answ
   assert.deepEqual(await takenAt(end + 1), [suspended]);
 });
 
-await test("two processes at once finish a removal once", async () => {
+await test("two concurrent processes finish a removal once", async () => {
   await forget();
   const business = await begin();
   await db.transaction(async (tx) => {
@@ -95,7 +95,7 @@ await test("two processes at once finish a removal once", async () => {
   });
 });
 
-await test("a removal is put off once, by the transaction that was sent for it as it is", async () => {
+await test("a removal is postponed once, and only by its latest transaction", async () => {
   await forget();
   const business = await begin();
   const [sent] = await takeAt(end);

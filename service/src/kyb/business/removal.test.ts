@@ -46,7 +46,7 @@ async function announce(subjectId: string, status: FinalTransaction["status"]): 
   );
 }
 
-await test("a removal that the chain reverts is sent again after a pause that grows, each time as another one", async () => {
+await test("a reverted removal is sent again after a growing pause, each time as another transaction", async () => {
   await ctx.db.query(
     sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
         charter, created_at)
@@ -96,7 +96,7 @@ await test("nobody is removed from a wallet that its business left", async () =>
   assert.deepEqual(await run(), sent);
 });
 
-await test("work of another kind that fails holds up no removal", async () => {
+await test("a failure of other work does not delay removals", async () => {
   await ctx.db.query(
     sql`update business set epoch = 5, status = 'active' where address = ${business}`,
   );
@@ -122,7 +122,7 @@ await test("an answer to a removal counts for that removal alone", async () => {
   assert.equal((await run()).at(-1), `${business}:8:6`);
 });
 
-await test("on a chain of others a removal is sent two minutes late, since its blocks may be stamped early", async () => {
+await test("on an external chain a removal is sent two minutes late, since block times may lag", async () => {
   Object.assign(ctx.chain, { isEmbedded: false });
   const endsAt = ctx.clock.now() - 60;
   await saveRemoval(ctx.db, { business, member, endsAt, keepNonce: 9 });
@@ -131,7 +131,7 @@ await test("on a chain of others a removal is sent two minutes late, since its b
   assert.equal((await run(60)).at(-1), `${business}:9:6`);
 });
 
-await test("a removal may be decided again from the 90th day after its member's answer on", () => {
+await test("a removal may be renewed from the 90th day after its member's answer on", () => {
   const removal = { business, member, endsAt: 0, keepNonce: 0, answeredAt: 1000 };
   const until = 1000 + 90 * 86_400;
   assert.equal(isRenewable(removal, until - 1), false);

@@ -96,7 +96,7 @@ await test("a business that moved keeps its first successor, whatever its old wa
   assert.deepEqual([status, successor, epoch], ["moved", first, 2]);
 });
 
-await test("what is read of an older block changes nothing, and what is read of the same block counts", async () => {
+await test("a state of an older block changes nothing, one of the same block is taken", async () => {
   const business = await found();
   const left = charterOf(anna);
   await read(business, { block: 20, epoch: 1, charter: left });
@@ -110,7 +110,7 @@ await test("what is read of an older block changes nothing, and what is read of 
   assert.deepEqual(await known(), [20, 2, 2]);
 });
 
-await test("logins end with another roster, or another vote, and where it may have been another in between", async () => {
+await test("logins end when members or voting rights change, or may have changed in between", async () => {
   const observer = { ...bela, isVoting: false };
   for (const [changed, isEnded] of [
     [{ epoch: 1, charter: ruledAnew }, false],

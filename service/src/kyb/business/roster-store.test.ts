@@ -37,7 +37,7 @@ const save = async ({ address, claim: held }: store.ClaimedLook, block = 5) =>
     claim: held,
   });
 
-await test("a business that was read is due no more, unless it was asked for meanwhile", async () => {
+await test("a business that was read is no longer due, unless it was requested meanwhile", async () => {
   const [read, asked] = [await claim(), await claim()];
   await store.requestLook(db, asked.address);
   for (const look of [read, asked]) await save(look);
@@ -45,7 +45,7 @@ await test("a business that was read is due no more, unless it was asked for mea
   await db.query(sql`update business set look_due_at = null`);
 });
 
-await test("a look that failed is due again later, and at once where it was asked for meanwhile", async () => {
+await test("a failed read is due again later, or at once if it was requested meanwhile", async () => {
   const [failed, asked] = [await claim(), await claim()];
   await store.requestLook(db, asked.address);
   for (const look of [failed, asked]) await store.putOffLook(db, look, 15);
@@ -53,7 +53,7 @@ await test("a look that failed is due again later, and at once where it was aske
   await db.query(sql`update business set look_due_at = null`);
 });
 
-await test("a business stays due while the chain refused an act of it, or showed an event, in a later block", async () => {
+await test("a business stays due if an act of it was reverted, or an event read, in a later block", async () => {
   const look = await claim();
   await db.query(
     sql`insert into business_proposal (id, business, operation, arguments, proposer, nonce, status, created_at,
@@ -72,7 +72,7 @@ await test("a business stays due while the chain refused an act of it, or showed
   assert.equal(await dueAt(next.address), null);
 });
 
-await test("blocks that were looked at stay so, whoever comes later, until a return to an earlier one", async () => {
+await test("watched blocks stay watched, until a return to an earlier one", async () => {
   await store.saveWatched(db, { addresses: [], block: 20 });
   await store.saveWatched(db, { addresses: [], block: 12 });
   assert.equal(await store.findWatchedBlock(db), 20);

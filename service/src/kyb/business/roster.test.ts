@@ -41,7 +41,7 @@ async function takeDue(): Promise<Address[]> {
   return due.map(({ address }) => address).toSorted();
 }
 
-await test("a business is looked at while members vote or an act of theirs is on its way, and otherwise not", async () => {
+await test("a business is swept while members vote or an act of theirs is on its way, and otherwise not", async () => {
   await insertBusinesses(5);
   const [voting, voted, open, relaying, done] = [1, 2, 3, 4, 5].map(addressOf);
   for (const [business, status, endedAt] of [
@@ -64,7 +64,7 @@ await test("a business is looked at while members vote or an act of theirs is on
   assert.deepEqual(await takeDue(), [voting, open, relaying]);
 });
 
-await test("a business that is due is looked at by one process, which has half a minute for it", async () => {
+await test("a due business is read by one process, which has half a minute for it", async () => {
   await insertBusinesses(5);
   const claim = async (now: number): Promise<Address[]> => {
     const looks = await claimLooks(ctx.db, { now, until: now + 30, limit: 20 });
@@ -82,7 +82,7 @@ await test("a business that is due is looked at by one process, which has half a
   await takeDue();
 });
 
-await test("whoever leaves a business or loses the vote there is as before in every other", async () => {
+await test("a member who leaves a business or loses the vote there keeps its seats in others", async () => {
   await insertBusinesses(2);
   const [business, other] = [addressOf(1), addressOf(2)];
   const [leaves, stays] = [addressOf(8), addressOf(9)];
@@ -103,7 +103,7 @@ await test("whoever leaves a business or loses the vote there is as before in ev
   assert.deepEqual(rows.map(({ place }) => place).toSorted(), places);
 });
 
-await test("whatever a block has news of is looked at if it has a wallet, and a block that was watched stays so", async () => {
+await test("an event makes a deployed business due, and watched blocks stay watched", async () => {
   const statuses = ["active", "suspended", "moved", "deploying", "lapsed"];
   await insertBusinesses(5);
   const addresses = statuses.map((_, at) => addressOf(at + 1));
@@ -124,7 +124,7 @@ await test("whatever a block has news of is looked at if it has a wallet, and a 
   await ctx.db.query(sql`update business set status = 'active'`);
 });
 
-await test("a business that something has become of is looked at before those where something may have", async () => {
+await test("a business with an event is read before those that are only swept", async () => {
   const total = 1_000;
   await insertBusinesses(total);
   await ctx.db.query(

@@ -36,7 +36,7 @@ async function insertSuspended(address: Address): Promise<void> {
   );
 }
 
-await test("a business is stopped as soon as whoever asks something of it at that moment is done", async () => {
+await test("a business is stopped as soon as a request that has it locked is done", async () => {
   stopped = [];
   await requestStop(ctx.db, business);
   const { stopping } = await ctx.db.transaction(async (tx) => {
@@ -49,7 +49,7 @@ await test("a business is stopped as soon as whoever asks something of it at tha
   assert.deepEqual(stopped, [business]);
 });
 
-await test("a business that is held for long delays no other's stop and fails no job, and is stopped later", async () => {
+await test("a business that is locked for long delays no other's stop, fails no job, and is stopped later", async () => {
   stopped = [];
   await requestStop(ctx.db, business);
   await requestStop(ctx.db, other);

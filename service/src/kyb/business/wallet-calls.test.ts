@@ -31,7 +31,7 @@ function chainOf(recordedIn: number, heads: readonly number[] = [100]): ChainCon
   return { chain: { node, confirmations: 12, isEmbedded: false } } as unknown as ChainContext;
 }
 
-await test("what the business signed counts once its block is final", async () => {
+await test("a signature of the business is valid once its block is final", async () => {
   const calls = await loadWalletCalls();
   assert.equal(await calls.isRecorded(chainOf(89), wallet, hash), true);
   assert.equal(await calls.isRecorded(chainOf(90), wallet, hash), false);
@@ -40,7 +40,7 @@ await test("what the business signed counts once its block is final", async () =
   assert.equal(await calls.findRecording(chainOf(101), wallet, asked), null);
 });
 
-await test("a node that lacks the block in question, or has too few on it, does not say that nothing was signed", async () => {
+await test("a node without the block, or with too few after it, does not prove that nothing was signed", async () => {
   const calls = await loadWalletCalls();
   for (const since of [90, 101]) {
     const asked = { hash, since };
@@ -57,13 +57,13 @@ await test("a node that does not have the wallet yet counts as away", async () =
   await assert.rejects(calls.read(empty, wallet), NodeAway);
 });
 
-await test("what a node that lags has recorded does not count before it is final there", async () => {
+await test("a recording at a lagging node does not count before it is final there", async () => {
   const calls = await loadWalletCalls();
   assert.equal(await calls.isRecorded(chainOf(89, [100, 100]), wallet, hash), true);
   assert.equal(await calls.isRecorded(chainOf(89, [100, 99]), wallet, hash), false);
 });
 
-await test("what was recorded is found also where the node has forgotten its oldest blocks, in few calls", async () => {
+await test("a recording is found in few calls, even if the node has pruned its oldest blocks", async () => {
   const calls = await loadWalletCalls();
   const [recordedIn, head, oldest] = [24_000_000 - 7_000, 24_000_000, 24_000_000 - 10_000];
   const recorded = `0x${"ef".repeat(32)}` as const;

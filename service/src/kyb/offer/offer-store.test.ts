@@ -29,7 +29,7 @@ async function addOffer(): Promise<string> {
   return offer.id;
 }
 
-test("whoever signs the object of an offer second gets the first one, and no other offer has it", async () => {
+test("the second process that signs an offer's object gets the first one, and other offers are not affected", async () => {
   const [id, other] = [await addOffer(), await addOffer()];
   const kept = await Promise.all(["one", "other"].map((each) => store.keepObject(db, id, each)));
   assert.equal(kept[0], kept[1]);
@@ -37,7 +37,7 @@ test("whoever signs the object of an offer second gets the first one, and no oth
   assert.equal(await store.findObject(db, other), null);
 });
 
-test("the purge forgets, once, what was asked, its signed object too, and who took it", async () => {
+test("the purge deletes the request, its signed object and the claimant, once", async () => {
   const id = await addOffer();
   await store.keepObject(db, id, "object");
   const business = await kyb.addBusiness();

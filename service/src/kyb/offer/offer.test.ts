@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { offerStatusOf } from "./offer.ts";
 
-test("an offer is open to its last second, and what it became before stays", () => {
+test("an offer is open through its last second, and its status before that stays", () => {
   for (const [changed, atEnd, later] of [
     [{}, "OPEN", "EXPIRED"],
     [{ cancelledAt: 1 }, "CANCELLED", "CANCELLED"],

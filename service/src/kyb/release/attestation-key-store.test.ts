@@ -18,7 +18,7 @@ async function addKeys(keys: Readonly<Record<string, number>>): Promise<void> {
 const keysNow = async (): Promise<string[]> =>
   (await store.listKeys(db)).map(({ kid, startsAt }) => `${kid} ${startsAt}`);
 
-await test("a successor that was revoked before it is to start signs never, and its slot is free", async () => {
+await test("a successor that was revoked before its start never signs, and its slot is free", async () => {
   await addKeys({ one: 100, two: 200 });
   await store.revokeKey(db, "two", 150);
   assert.equal(await store.startKey(db, "two", 150), false);

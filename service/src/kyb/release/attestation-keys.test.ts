@@ -116,7 +116,7 @@ await test("a successor is published before it signs, and what the old one signe
   assert.equal(partOf(await keys.sign(ctx.db, {}), 0).kid, partOf(fresh, 0).kid);
 });
 
-await test("transactions that hold every connection of the process sign all the same", async () => {
+await test("attestations are signed even if transactions hold every connection of the process", async () => {
   const keys = createAttestationKeys(ctx);
   await keys.sign(ctx.db, {});
   await advance(60);
@@ -150,7 +150,7 @@ await test("an operator has the published successor take over, and what the old 
   assert.ok(await kidOf("next"), "the one after it is published already");
 });
 
-await test("of two rotations at once one is told that the other was faster", async () => {
+await test("of two concurrent rotations one is refused", async () => {
   const keys = createAttestationKeys(ctx);
   await keys.sign(ctx.db, {});
   await keys.rotate();
@@ -173,7 +173,7 @@ await test("a key is not revoked while something that it signed is being stored"
   await revoking;
 });
 
-await test("a revoked key is published no more, and its published successor signs, however often", async () => {
+await test("a revoked key is no longer published, and its published successor signs, also repeatedly", async () => {
   const keys = createAttestationKeys(ctx);
   for (let round = 0; round < 3; round += 1) {
     const old = await keys.sign(ctx.db, {});
@@ -200,7 +200,7 @@ await test("a revoked key is published no more, and its published successor sign
   );
 });
 
-await test("a process that has not heard of a revocation signs with the successor all the same", async () => {
+await test("a process that missed the notification of a revocation signs with the successor nevertheless", async () => {
   const keys = createAttestationKeys(ctx);
   const old = await keys.sign(ctx.db, {});
   await keys.rotate();

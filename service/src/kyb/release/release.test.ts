@@ -91,7 +91,7 @@ function decide({
   return decision.kind === "failed" ? decision.reason : decision.fields.map(({ name }) => name);
 }
 
-test("what members agreed to is released, and of that what counts now and may go to this organization", () => {
+test("those of the agreed fields are released that are valid now and that the organization may have", () => {
   const [legalName, directors, director, type] = request.fields.map(({ name }) => name);
   assert.ok(legalName !== undefined && directors !== undefined);
   assert.ok(director !== undefined && type !== undefined);
@@ -101,7 +101,7 @@ test("what members agreed to is released, and of that what counts now and may go
   assert.deepEqual(decide({ entitlements: withoutPersons }), [legalName, directors]);
 });
 
-test("nothing is released where a required field cannot go, or the right to ask or the standing is gone", () => {
+test("nothing is released without a required field, the entitlement or the good standing", () => {
   const rows: readonly [Given, string][] = [
     [{ live: ["BUSINESS_DIRECTOR_COUNT"] }, "unavailable"],
     [{ entitlements: ["kyb:data-request"], isSoleProprietor: true }, "unavailable"],

@@ -60,7 +60,7 @@ const columnsOf = async (id: string): Promise<unknown> => {
   return row;
 };
 
-await test("a request is open once for a client domain and a business, and found by both alone", async () => {
+await test("a client domain has one open request to a business, which is found only by both", async () => {
   const first = await ask();
   const { business, clientDomainId } = first;
   assert.equal(await store.insertRequest(db, { ...first, id: "again" }), false);
@@ -76,7 +76,7 @@ await test("a request is open once for a client domain and a business, and found
   assert.notEqual(await find(await ask({ business })), first.id);
 });
 
-await test("a request ends once, its events are numbered without a gap, and nothing is noted of it afterwards", async () => {
+await test("a request ends once, its events are numbered without a gap, and nothing changes it afterwards", async () => {
   const { id } = await ask();
   assert.equal((await end(id, "cancelled"))?.sequence, 2);
   assert.equal(await end(id), null);
@@ -100,7 +100,7 @@ await test("a refusal is due from its second on, while the request is open", asy
   assert.deepEqual([await dueAt(9), await dueAt(10)], [[], [request.id]]);
 });
 
-await test("what is approved and open is released by one process at a time", async () => {
+await test("an approved request is released by one process at a time", async () => {
   const [approved, ended] = [await ask(), await ask()];
   await ask();
   for (const { id } of [ended, approved]) await store.markApproved(db, id, 1);

@@ -71,7 +71,7 @@ await test("requests of both kinds count for their own organization and business
 const isFree = async (pair: Pair): Promise<boolean> =>
   kyb.isFree(async (tx) => countRequests(tx, pair, { since: 0, count: 1 }));
 
-await test("who counts the requests of a pair makes others of the same pair wait, and nobody else", async () => {
+await test("counting the requests of a pair makes only other requests of the same pair wait", async () => {
   await db.transaction(async (tx) => {
     await countRequests(tx, { ...own, business }, { since: 0, count: 1 });
     const free = [];
@@ -83,7 +83,7 @@ await test("who counts the requests of a pair makes others of the same pair wait
 const blocked = async (): Promise<boolean[]> =>
   Promise.all(pairs.map(async (pair) => (await count(pair)).isBlocked));
 
-await test("a block is of one organization and one business, and so is its end", async () => {
+await test("a block concerns one organization and one business, and so does its end", async () => {
   await insertBlock(db, { ...own, business }, 1);
   assert.deepEqual(await blocked(), [true, false, false]);
   await insertBlock(db, { ...other, business }, 1);
@@ -92,7 +92,7 @@ await test("a block is of one organization and one business, and so is its end",
   assert.deepEqual(await blocked(), [false, true, true]);
 });
 
-await test("a business finds an organization by a request to itself alone, of either kind", async () => {
+await test("a business finds an organization only by a request to itself, of either kind", async () => {
   for (const table of ["data", "signature"] as const) {
     const id = await addRequest(table, { ...own, business, createdAt: 1, status: "refused" });
     assert.equal(await findRequestingOrganization(db, { id, business }), own.organizationId);

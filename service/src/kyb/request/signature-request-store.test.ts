@@ -57,14 +57,14 @@ await test("a request ends or is signed once, its events are numbered without a 
   assert.equal(await sign(ended), null);
 });
 
-await test("what members have approved is not cancelled, and ends in every other way", async () => {
+await test("an approved request cannot be cancelled, but ends in every other way", async () => {
   const id = await ask();
   assert.equal(await store.beginRecording(db, id, 1), 1);
   assert.equal(await end(id, "cancelled"), null);
   assert.equal((await end(id, "failed"))?.status, "failed");
 });
 
-await test("nothing is recorded, refused or put off of a request that has ended", async () => {
+await test("a request that has ended is neither recorded, refused nor postponed", async () => {
   const id = await ask();
   await end(id);
   assert.equal(await store.beginRecording(db, id, 1), null);
@@ -81,7 +81,7 @@ await test("nothing is recorded, refused or put off of a request that has ended"
   });
 });
 
-await test("a recording that failed is resolved once, while it is the last one and the request is open", async () => {
+await test("a failed recording is resolved once, if it is the last one and the request is open", async () => {
   const id = await ask();
   const take = async (recordings: number) => store.takeFailedRecording(db, { id, recordings });
   await store.beginRecording(db, id, 1);
