@@ -45,10 +45,7 @@ function writeErrorsReference(): string {
     "",
     "Generated from `service/src/platform/http/problems.ts` by `tools/generate-settings.ts`; a test compares.",
     "",
-    "A refused call answers this envelope. Branch on `reason`, which never changes; `message` is for people and may say",
-    "more than here. Quote `requestId` when you ask about a call; it is also in the header `X-Request-Id`.",
-    'A 401 has `WWW-Authenticate`: `ApiKey realm="svc"` where the route takes a key, which stands in `Authorization` as it is, and',
-    '`Bearer realm="svc"` where it takes a wallet session.',
+    "A refused call answers this envelope:",
     "",
     "```json",
     JSON.stringify(
@@ -66,26 +63,99 @@ function writeErrorsReference(): string {
     ),
     "```",
     "",
+    "- Branch on `reason`, which never changes; `message` is for people and may say more than here.",
+    "- Quote `requestId` when you ask about a call; it is also in the header `X-Request-Id`.",
+    "- OAuth endpoints and `/userinfo` answer [another form](#oauth-endpoints).",
+    "",
     ...table(["Status", "Reason", "Message", "What to do"], rows),
     "",
-    "`body_too_large`: a body has at most 64 KiB; for documents to sign and their offers 160 KiB, for `valid` of businesses 256 KiB, for the mailbox",
-    "257 KiB, for `/w/chain` 512 KiB, for records of businesses 4 MiB, and for credentials, `/api/v1/blockchain/valid`, the relay and answers to",
-    "orders 8 MiB.",
+    ...limitLines(),
     "",
-    "`too_many`: an organization has at most 100 client domains, 100 live API keys and 200 members; a client domain 100 packages, and 100",
-    "clients that are not disabled; an issuer 20 live keys; a user 20 boxes in the mailbox and 20 foundings that wait for signatures; a business 20",
-    "open proposals, 5 of one member, whose first is always taken, and one announced move. Domains and packages cannot be removed.",
-    "",
-    "Answers to an API key say in `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) how many calls may come at once",
-    "(`q`) and how many are left (`r`). What is under way at once is counted per process: a network has at most 16 bodies of more than 64 KiB; a",
-    "client domain at most 4 lists of events and attestations, a network at most 4 lists of a wallet and 4 calls of `/w/chain`, and more of these",
-    "wait up to ten seconds. What goes beyond is answered 429.",
-    "",
-    'OAuth endpoints and `/userinfo` answer `{ "error": .., "error_description": .. }` instead, with the codes of RFC 6749,',
-    "6750, 8707, 9126 and 9449 and of OpenID Connect Core; 429 and 503 are `temporarily_unavailable` there. 429 carries `Retry-After`, and so do",
-    "`unavailable` and `chain_unavailable`. Scripts read them, with `Retry-After` and `X-Request-Id`, from the origins of the client's own redirect URIs at the token, revocation",
-    "and userinfo endpoints; that a call names no client or an unknown one, or cannot be read, from those of any client.",
+    ...headerLines(),
   ]);
+}
+
+/** What a caller may send and have at most. */
+function limitLines(): string[] {
+  return [
+    "## Sizes of bodies",
+    "",
+    "A body that is longer is refused as `body_too_large`:",
+    "",
+    ...table(
+      ["Body", "At most"],
+      [
+        ["any not named here", "64 KiB"],
+        ["documents to sign and their offers", "160 KiB"],
+        ["`valid` of businesses", "256 KiB"],
+        ["the mailbox", "257 KiB"],
+        ["`/w/chain`", "512 KiB"],
+        ["records of businesses", "4 MiB"],
+        ["credentials, `/api/v1/blockchain/valid`, the relay and answers to orders", "8 MiB"],
+      ],
+    ),
+    "",
+    "## Numbers of things",
+    "",
+    "One more than these is refused as `too_many`:",
+    "",
+    ...table(
+      ["Owner", "At most"],
+      [
+        ["an organization", "100 client domains, 100 live API keys, 200 members"],
+        ["a client domain", "100 packages, 100 clients that are not disabled"],
+        ["an issuer", "20 live keys"],
+        ["a user", "20 boxes in the mailbox, 20 foundings that wait for signatures"],
+        [
+          "a business",
+          "20 open proposals, 5 of one member, whose first is always taken; one announced move",
+        ],
+      ],
+    ),
+    "",
+    "Domains and packages cannot be removed.",
+    "",
+    "## Rates",
+    "",
+    "Beyond a rate, a call is answered 429 with `Retry-After`. Answers to an API key say in `RateLimit-Policy` and `RateLimit`",
+    "(draft-ietf-httpapi-ratelimit-headers-10) how many calls may come at once (`q`) and how many are left (`r`).",
+    "",
+    "Each process also counts what is under way at once, and answers 429 beyond:",
+    "",
+    ...table(
+      ["Caller", "At most under way"],
+      [
+        ["a network", "16 bodies of more than 64 KiB"],
+        [
+          "a client domain",
+          "4 lists of events and attestations; more of these wait up to ten seconds",
+        ],
+        [
+          "a network",
+          "4 lists of a wallet, and 4 calls of `/w/chain`; more of these wait up to ten seconds",
+        ],
+      ],
+    ),
+  ];
+}
+
+/** What refusals say beside the envelope, and OAuth endpoints in its place. */
+function headerLines(): string[] {
+  return [
+    "## Headers of refusals",
+    "",
+    '- **401** has `WWW-Authenticate`: `ApiKey realm="svc"` where the route takes a key, which stands in `Authorization` as it is, and',
+    '  `Bearer realm="svc"` where it takes a wallet session.',
+    "- **429**, `unavailable` and `chain_unavailable` carry `Retry-After`.",
+    "",
+    "## OAuth endpoints",
+    "",
+    'OAuth endpoints and `/userinfo` answer `{ "error": .., "error_description": .. }` instead, with the codes of RFC 6749, 6750, 8707,',
+    "9126 and 9449 and of OpenID Connect Core. 429 and 503 are `temporarily_unavailable` there.",
+    "",
+    "At the token, revocation and userinfo endpoints, scripts of the client's own redirect URIs' origins can read an error, with",
+    "`Retry-After` and `X-Request-Id`. Where a call names no client or an unknown one, or cannot be read, scripts of any client's origins can.",
+  ];
 }
 
 if (import.meta.main) {
