@@ -10,6 +10,7 @@ import { untilBlocked } from "../../../test/lock-waits.ts";
 import { leaseDueDomains, recordCheck } from "./client-domain-store.ts";
 import { recheckDomains } from "./client-domains.ts";
 import {
+  accountJobs,
   type ClientDomain,
   createApiKey,
   createClient,
@@ -164,6 +165,17 @@ await test("proofs are looked for every day, and only when they are due", async 
   offsetSeconds += 60 + 3_600;
   assert.ok((await recheckDomains(ctx)) > 0);
   assert.equal(await recheckDomains(ctx), 0);
+});
+
+await test("after days without a process all domains are looked at in one run, however many are due", async () => {
+  const names = Array.from({ length: 25 }, (_, at) => `many${at}.example.com`);
+  const added = await Promise.all(names.map(addProved));
+  offsetSeconds += 8 * day;
+  const isVerified = async (): Promise<boolean[]> =>
+    Promise.all(added.map(async ({ id }) => isVerifiedById(id)));
+  assert.ok(!(await isVerified()).includes(true));
+  await accountJobs(ctx)[0]?.run(new AbortController().signal);
+  assert.ok(!(await isVerified()).includes(false));
 });
 
 await test("a domain whose proof is gone stays verified for a week, and its loss, lapse and return are each reported once", async () => {
