@@ -59,7 +59,7 @@ export const businessRecordVerbs: readonly Verb[] = [
   {
     name: "simulate company",
     summary: "Give a sandbox business the record of a made-up company.",
-    notes: attestationNote,
+    notes: `${attestationNote} They end after a year: call it again then.`,
     parameters: business,
     options: attestationOptions,
     example: `simulate company ${exampleIds.business}`,

@@ -18,7 +18,7 @@ export const simulateVerbs: readonly Verb[] = [
   {
     name: "simulate identity",
     summary: "Make an identity with verified fields for a sandbox domain.",
-    notes: attestationNote,
+    notes: `${attestationNote} They end after a year: make another then.`,
     options: {
       domain: { value: "uuid", required: true, description: "The sandbox domain." },
       ...attestationOptions,
