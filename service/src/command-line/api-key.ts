@@ -5,20 +5,20 @@ import { actor, inContext, keyIdOf, UsageError, type Verb } from "./verb.ts";
 export const apiKeyVerbs: readonly Verb[] = [
   {
     name: "api-key create",
-    summary: "Make an API key of a client domain, or a management key of an organization.",
-    notes: "It is shown only this once.",
+    summary: "Create an API key for a client domain, or a management key for an organization.",
+    notes: "The key is shown only once.",
     isToldOnce: true,
     options: {
       domain: {
         value: "uuid",
-        description: "The client domain for whose KYC and KYB calls it is.",
+        description: "The client domain whose KYC and KYB calls use the key.",
       },
       organization: {
         value: "uuid",
         description:
-          "Instead of --domain: a management key of this organization. No route takes one yet.",
+          "Instead of --domain: create a management key for this organization. No route accepts one yet.",
       },
-      name: { value: "text", required: true, description: "What it is for." },
+      name: { value: "text", required: true, description: "A name that says what the key is for." },
     },
     example: `api-key create --domain ${exampleIds.domain} --name backend`,
     run: inContext(async (ctx, input) => {
@@ -34,18 +34,21 @@ export const apiKeyVerbs: readonly Verb[] = [
   },
   {
     name: "api-key list",
-    summary: "List the live keys of an organization, with their last use.",
-    options: { organization: { value: "uuid", required: true, description: "The organization." } },
+    summary:
+      "List the API and management keys of an organization that are not revoked, with the time of their last use.",
+    options: {
+      organization: { value: "uuid", required: true, description: "The organization's UUID." },
+    },
     example: `api-key list --organization ${exampleIds.organization}`,
     run: inContext(async (ctx, input) => listApiKeys(ctx, input.text("organization"))),
   },
   {
     name: "api-key revoke",
-    summary: "Revoke a key at once.",
+    summary: "Revoke an API key or a management key immediately.",
     parameters: [
       {
         name: "key",
-        description: "Its id: the 12 characters after svc_live_, svc_test_ or svc_mgmt_.",
+        description: "The key's id: the 12 characters after svc_live_, svc_test_ or svc_mgmt_.",
       },
     ],
     example: "api-key revoke 4kQz81LmXw0T",

@@ -5,10 +5,13 @@ const patienceSeconds = 20;
 
 /** A note for the help of verbs that wait until what they issued is attested. */
 export const attestationNote =
-  "Its fields count as soon as a running service has attested them: the verb waits for that, and `attested` says whether it came.";
+  "The fields count once a running service has attested them. The verb waits for that; `attested` in the result says whether it happened in time.";
 
 export const attestationOptions: Readonly<Record<string, Option>> = {
-  wait: { value: "seconds", description: `How long to wait at most. Default: ${patienceSeconds}.` },
+  wait: {
+    value: "seconds",
+    description: `The longest time to wait for the attestation. Default: ${patienceSeconds}.`,
+  },
 };
 
 /** @throws {UsageError} if `--wait` is no number of seconds */

@@ -16,27 +16,32 @@ import { attestationNote, attestationOptions, readPatience } from "./attestation
 import { exampleIds } from "./example-ids.ts";
 import { actor, timeOf, UsageError, type Verb } from "./verb.ts";
 
-const business = [{ name: "business", description: "The address of its wallet." }] as const;
+const business = [
+  { name: "business", description: "The address of the business's wallet." },
+] as const;
 const yearSeconds = 365 * 86_400;
 
 export const businessRecordVerbs: readonly Verb[] = [
   {
     name: "business record",
-    summary: "Issue the record of a business: what was verified about it and its persons.",
-    notes: `The file is a JSON list of { field, subject?, data }. What was verified marks the business verified. ${attestationNote}`,
+    summary: "Issue the record of a business: what was verified about it and the people behind it.",
+    notes: `The file is a JSON list of { field, subject?, data }. A verified field marks the business as verified, unless the record itself says that the verification is unfinished or has ended. ${attestationNote}`,
     parameters: business,
     options: {
-      fields: { value: "file", required: true, description: "The fields." },
+      fields: { value: "file", required: true, description: "The JSON file with the fields." },
       issuer: {
         value: "uuid",
         description:
-          "The issuer in whose name. Default: the sandbox issuer for a sandbox business; in `dev` the demo issuer for any other.",
+          "The issuer of the record. Default: the sandbox issuer for a sandbox business; for a live one, in `dev` only, the demo issuer.",
       },
       "as-of": {
         value: "seconds",
-        description: "When the issuer looked at the sources, Unix seconds. Default: now.",
+        description: "When the issuer checked the sources, in Unix seconds. Default: now.",
       },
-      expires: { value: "seconds", description: "Unix seconds. Default: in a year." },
+      expires: {
+        value: "seconds",
+        description: "When the record expires, in Unix seconds. Default: in a year.",
+      },
       ...attestationOptions,
     },
     example: `business record ${exampleIds.business} --fields record.json --issuer ${exampleIds.issuer}`,
@@ -58,8 +63,8 @@ export const businessRecordVerbs: readonly Verb[] = [
   },
   {
     name: "simulate company",
-    summary: "Give a sandbox business the record of a made-up company.",
-    notes: `${attestationNote} They end after a year: call it again then.`,
+    summary: "Give a sandbox business the record of an invented company.",
+    notes: `${attestationNote} The fields end after a year; call it again then.`,
     parameters: business,
     options: attestationOptions,
     example: `simulate company ${exampleIds.business}`,

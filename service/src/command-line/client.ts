@@ -31,38 +31,40 @@ const settingOptions: Record<string, Option> = {
   "redirect-uri": {
     value: "url",
     repeated: true,
-    description: "Address that the browser may return to, compared character by character.",
+    description:
+      "An address that the browser may return to after a login, compared character by character.",
   },
   "post-logout-redirect-uri": {
     value: "url",
     repeated: true,
-    description: "Address that the browser may return to after a logout.",
+    description: "An address that the browser may return to after a logout.",
   },
   audience: {
     value: "text",
     repeated: true,
     description:
-      "A URI or plain name that access tokens may be asked for; in production none that another organization has.",
+      "A URI or plain name that access tokens may be requested for; in production, not one that another organization uses.",
   },
   "backchannel-logout-uri": {
     value: "url",
-    description: "Called when a login of this client ends.",
+    description: "The address to call when a login at this client ends.",
   },
   jwks: {
     value: "file",
-    description: "Public keys of a private_key_jwt client, as a JSON Web Key Set.",
+    description: "A file with the public keys of a private_key_jwt client, as a JSON Web Key Set.",
   },
   "jwks-uri": {
     value: "url",
-    description: "Where those keys are fetched from, instead of --jwks.",
+    description: "Instead of --jwks: the address to fetch these keys from.",
   },
   "number-matching": {
     value: "on|off",
-    description: "Whether the user types the two digits of the page into the wallet.",
+    description: "Whether the user has to type the two digits shown on the page into the wallet.",
   },
   "pkce-required": {
     value: "on|off",
-    description: "Off is for conformance suites, and refused in production.",
+    description:
+      "Whether PKCE is required. Turn it off only for conformance suites; production refuses that.",
   },
   "dpop-required": {
     value: "on|off",
@@ -78,7 +80,7 @@ const settingOptions: Record<string, Option> = {
   },
   "acr-minimum": {
     value: "urn",
-    description: `Least proximity of a login: ${acrs.join(", ")}.`,
+    description: `The weakest proximity that a login may have: ${acrs.join(", ")}.`,
   },
 };
 
@@ -100,20 +102,24 @@ const newClientOptions: Record<string, Option> = Object.fromEntries(
   }),
 );
 
-const parameters = [{ name: "client", description: "Its oauth2ClientID." }];
+const parameters = [{ name: "client", description: "The client's oauth2ClientID." }];
 
 export const clientVerbs: readonly Verb[] = [
   {
     name: "client create",
-    summary: "Register an OAuth client of a client domain.",
-    notes: "A secret is shown only this once.",
+    summary: "Register an OAuth client for a client domain.",
+    notes: "The client's secret, if it has one, is shown only once.",
     isToldOnce: true,
     options: {
       domain: { value: "uuid", required: true, description: "The client domain." },
-      name: { value: "text", required: true, description: "Its name, as the wallet shows it." },
+      name: {
+        value: "text",
+        required: true,
+        description: "The client's name, as wallets show it.",
+      },
       type: {
         value: "type",
-        description: `How it authenticates: ${authenticationMethods.join(", ")}. Default: client_secret_basic.`,
+        description: `How the client authenticates: ${authenticationMethods.join(", ")}. Default: client_secret_basic.`,
       },
       ...newClientOptions,
     },
@@ -149,15 +155,16 @@ export const clientVerbs: readonly Verb[] = [
   },
   {
     name: "client update",
-    summary: "Change settings of an OAuth client.",
+    summary: "Change the settings of an OAuth client.",
     notes:
-      'Settings that are not given stay; a list that is given replaces the old one; "" empties a list or removes a setting.',
+      'Settings that are not given stay as they are. A list replaces the previous one; "" empties a list or removes a setting.',
     parameters,
     options: {
-      name: { value: "text", description: "Its name, as the wallet shows it." },
+      name: { value: "text", description: "The client's name, as wallets show it." },
       type: {
         value: "type",
-        description: "client_secret_basic or client_secret_post; no other type can be changed.",
+        description:
+          "client_secret_basic or client_secret_post; clients of other types cannot change theirs.",
       },
       ...settingOptions,
     },
@@ -170,9 +177,9 @@ export const clientVerbs: readonly Verb[] = [
   },
   {
     name: "client disable",
-    summary: "Disable an OAuth client for good.",
+    summary: "Disable an OAuth client permanently.",
     notes:
-      "At once it begins no login and gets no token, and userinfo and introspection refuse its tokens; an access token that is only checked by its signature is accepted until it expires. It is told nothing by back-channel logout.",
+      "From now on the client cannot begin logins or get tokens, and userinfo and introspection refuse its tokens. Anyone who checks only the signature of an access token accepts it until it expires. No back-channel logout is sent to the client.",
     parameters,
     example: `client disable ${exampleIds.client}`,
     run: inContext(async (ctx, input) => {
@@ -182,8 +189,8 @@ export const clientVerbs: readonly Verb[] = [
   },
   {
     name: "client secret-add",
-    summary: "Make a second secret, to replace the first without a gap.",
-    notes: "It is shown only this once. A client has at most two.",
+    summary: "Add a second secret to a client, to replace the first without downtime.",
+    notes: "The secret is shown only once. A client has at most two.",
     isToldOnce: true,
     parameters,
     example: `client secret-add ${exampleIds.client}`,
@@ -191,10 +198,10 @@ export const clientVerbs: readonly Verb[] = [
   },
   {
     name: "client secret-revoke",
-    summary: "Revoke a secret at once.",
+    summary: "Revoke a secret of a client immediately.",
     parameters: [
       ...parameters,
-      { name: "secret", description: "The id of the secret, from `client show`." },
+      { name: "secret", description: "The secret's id, as `client show` prints it." },
     ],
     example: `client secret-revoke ${exampleIds.client} 0199c3a0-7c3e-7b21-9d55-a2e1f3b4c5d6`,
     run: inContext(async (ctx, input) => {

@@ -62,11 +62,11 @@ const textOf = (record: Record<string, unknown>, name: string): string => String
 
 void test("wrong use is one line on standard error and status 2", async () => {
   for (const [args, err] of [
-    [[], "svc: which verb? see svc --help\n"],
+    [[], "svc: no verb is given; see svc --help\n"],
     [["frob"], 'svc: there is no verb "frob"; see svc --help\n'],
     [
       ["--domain", "d1", "client", "list"],
-      "svc: options stand after the verb; see svc client list --help\n",
+      "svc: options must come after the verb; see svc client list --help\n",
     ],
     [["client"], 'svc: "client" needs one more word; see svc client --help\n'],
     [
@@ -74,7 +74,7 @@ void test("wrong use is one line on standard error and status 2", async () => {
       "svc organization create: --name is missing; see svc organization create --help\n",
     ],
     [["client", "show"], "svc client show: <client> is missing; see svc client show --help\n"],
-    [["migrate", "now"], 'svc migrate: unexpected "now"; see svc migrate --help\n'],
+    [["migrate", "now"], 'svc migrate: unexpected argument "now"; see svc migrate --help\n'],
     [["clock", "advance", "-5"], null],
     [
       ["clock", "advance", "1.5"],

@@ -13,25 +13,29 @@ import type { Ctx } from "../platform/context.ts";
 import { exampleIds } from "./example-ids.ts";
 import { actor, inContext, UsageError, type Verb } from "./verb.ts";
 
-const parameters = [{ name: "domain", description: "The UUID of the client domain." }];
+const parameters = [{ name: "domain", description: "The client domain's UUID." }];
 
 export const domainVerbs: readonly Verb[] = [
   {
     name: "domain create",
-    summary: "Add a merchant's site in one environment.",
+    summary: "Add a client domain, a merchant's site, in one environment.",
     notes:
-      "The environment never changes. The answer says which TXT record or file proves the domain; localhost needs none.",
+      "The environment cannot be changed later. The result says which TXT record or file proves the domain; localhost needs no proof.",
     options: {
-      organization: { value: "uuid", required: true, description: "The owner." },
+      organization: {
+        value: "uuid",
+        required: true,
+        description: "The organization that owns the domain.",
+      },
       domain: {
         value: "host",
         required: true,
-        description: "A public host name; in the profile dev also localhost[:port].",
+        description: "A public host name; in the profile dev, also localhost[:port].",
       },
       environment: {
         choices: ["live", "sandbox"],
         required: true,
-        description: "Keys and data of the two never mix.",
+        description: "Where the domain lives. Keys and data of live and sandbox never mix.",
       },
     },
     example: `domain create --organization ${exampleIds.organization} --domain shop.example.com --environment live`,
@@ -45,7 +49,13 @@ export const domainVerbs: readonly Verb[] = [
   {
     name: "domain list",
     summary: "List the client domains of an organization.",
-    options: { organization: { value: "uuid", required: true, description: "The owner." } },
+    options: {
+      organization: {
+        value: "uuid",
+        required: true,
+        description: "The organization that owns the domain.",
+      },
+    },
     example: `domain list --organization ${exampleIds.organization}`,
     run: inContext(async (ctx, input) => {
       const domains = await listDomains(ctx, input.text("organization"));
@@ -54,7 +64,7 @@ export const domainVerbs: readonly Verb[] = [
   },
   {
     name: "domain show",
-    summary: "Show a client domain, and what proves it.",
+    summary: "Show a client domain, and the TXT record or file that proves it.",
     parameters,
     example: `domain show ${exampleIds.domain}`,
     run: inContext(async (ctx, input) =>
@@ -63,9 +73,9 @@ export const domainVerbs: readonly Verb[] = [
   },
   {
     name: "domain prove",
-    summary: "Look for the proof of a client domain now.",
+    summary: "Check the proof of a client domain now.",
     notes:
-      "The service looks for it every day afterwards; after seven days without it the domain is unverified.",
+      "Afterwards the service checks the proof every day. If it is missing for seven days, the domain is no longer verified.",
     parameters,
     example: `domain prove ${exampleIds.domain}`,
     run: inContext(async (ctx, input) => {
@@ -75,23 +85,23 @@ export const domainVerbs: readonly Verb[] = [
   },
   {
     name: "domain callback-hosts",
-    summary: "Set the only hosts that callbacks of orders may have.",
+    summary: "Restrict the hosts that the callbacks of orders may use.",
     notes:
-      "Without a list any public host is accepted, and the wallet points out one outside the domain. With a list, whoever stole an API key cannot have an order's data sent elsewhere; but the key itself reads them, and moves the endpoint of business events. Orders that wait keep their callback. The list replaces the previous one.",
+      "Without a list any public host is accepted, and the wallet points out a host outside the domain. With a list, a stolen API key cannot send an order's data to another host; but it can still read that data, and change the endpoint of business events. Orders already made keep their callback. The list replaces the previous one.",
     parameters,
     options: {
       host: {
         value: "host",
         repeated: true,
-        description: "As in the callback's URL, with a port if the URL names one.",
+        description: "A host as written in the callback's URL, with the port if the URL has one.",
       },
-      any: { description: "Accept any host again." },
+      any: { description: "Remove the list, so that any public host is accepted again." },
     },
     example: `domain callback-hosts ${exampleIds.domain} --host hooks.example.com --host shop.example.com:8443`,
     run: async (shell, input) => {
       const hosts = input.list("host");
       if ((hosts === undefined) !== input.flag("any"))
-        throw new UsageError("either --host, once or more, or --any");
+        throw new UsageError("give either --host, once or more, or --any");
       return shell.withContext(async (ctx) => {
         const given = { id: input.text("domain"), hosts: hosts ?? null };
         return summaryOf(ctx, await limitCallbackHosts(ctx, given, actor));

@@ -3,17 +3,17 @@ import { exampleIds } from "./example-ids.ts";
 import { actor, inContext, type Input, type Option, type Verb } from "./verb.ts";
 
 const parameters = [
-  { name: "organization", description: "Its UUID." },
+  { name: "organization", description: "The organization's UUID." },
   { name: "entitlement", description: "`kyb:data-request`, `kyb:pii` or `kyb:signature`." },
 ];
-const withdraw: Option = { description: "Withdraw it instead." };
+const withdraw: Option = { description: "Withdraw the entitlement instead." };
 
 export const grantVerbs: readonly Verb[] = [
   {
     name: "grant",
-    summary: "Grant an entitlement of the KYB API to an organization, or withdraw it.",
+    summary: "Grant an organization an entitlement of the KYB API, or withdraw it.",
     notes:
-      "Every process follows within milliseconds, or within a minute where it misses the notification. Every organization has `kyb:read`.",
+      "Running processes apply the change within milliseconds, or within a minute if they miss the notification. Every organization has `kyb:read`.",
     parameters,
     options: { withdraw },
     example: `grant ${exampleIds.organization} kyb:data-request`,

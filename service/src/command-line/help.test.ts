@@ -69,10 +69,10 @@ void test("a misspelled second word of a verb leads to the help of the group", a
 void test("the value of an option is not taken for a word of a verb", async () => {
   for (const [args, err] of [
     [["frob", "--name", "Shop", "--role", "OWNER"], 'there is no verb "frob"; see svc --help'],
-    [["--name", "Shop"], "which verb? see svc --help"],
+    [["--name", "Shop"], "no verb is given; see svc --help"],
     [
       ["--name", "Shop", "--replace", "client", "show", "c1"],
-      "options stand after the verb; see svc client show --help",
+      "options must come after the verb; see svc client show --help",
     ],
   ] as const)
     assert.deepEqual(await callCommandLine(args), { status: 2, out: "", err: `svc: ${err}\n` });

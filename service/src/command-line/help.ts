@@ -32,7 +32,7 @@ export function listVerbs(verbs: readonly Verb[]): string {
     "",
     ...align(verbs.map((verb) => [verb.name, verb.summary] as const)),
     "",
-    "svc <verb> --help explains a verb, svc --version prints the version. Settings come from the environment: svc settings.",
+    "Run svc <verb> --help for details of a verb and svc --version for the version. Settings come from the environment; svc settings lists them.",
     "",
   ].join("\n");
 }

@@ -3,7 +3,7 @@ import { choiceOf, type Input, UsageError, type Verb } from "./verb.ts";
 
 /** Options that every verb takes. */
 export const commonOptions = {
-  json: { description: "Print exactly one JSON value." },
+  json: { description: "Print the result as one JSON value." },
   help: { description: "Print this help." },
 } as const;
 
@@ -54,7 +54,7 @@ function refuseUnfit({ parameters = [], options = {} }: Verb, given: Given): voi
     if (choices !== undefined && typeof value === "string") choiceOf(`--${name}`, value, choices);
   }
   const unexpected = given.positionals[parameters.length];
-  if (unexpected !== undefined) throw new UsageError(`unexpected "${unexpected}"`);
+  if (unexpected !== undefined) throw new UsageError(`unexpected argument "${unexpected}"`);
 }
 
 function split(verb: Verb, args: readonly string[]): Given {

@@ -21,8 +21,9 @@ const changedTrail = "the audit trail was changed";
 export const installationVerbs: readonly Verb[] = [
   {
     name: "serve",
-    summary: "Run the service until SIGTERM or SIGINT, then drain and end.",
-    notes: "The line `ready <base url>` says that it can answer. Log lines are JSON.",
+    summary: "Run the service until SIGTERM or SIGINT, then finish open work and exit.",
+    notes:
+      "The line `ready <base url>` means that the service accepts requests. Log lines are JSON.",
     hasNoResult: true,
     example: "serve",
     run: async (shell) => {
@@ -39,8 +40,9 @@ export const installationVerbs: readonly Verb[] = [
   },
   {
     name: "migrate",
-    summary: "Bring the database to this version of the code.",
-    notes: "`serve` does the same at its start; several processes take turns.",
+    summary: "Migrate the database to the schema of this version of the code.",
+    notes:
+      "`serve` does this when it starts. Several processes may do it at once: they take turns.",
     options: { "dry-run": dryRun },
     example: "migrate --dry-run",
     run: async (shell, input) => {
@@ -55,13 +57,13 @@ export const installationVerbs: readonly Verb[] = [
   },
   {
     name: "settings",
-    summary: "Print every setting with its value; secrets are masked.",
+    summary: "List every setting with its value; secrets are masked.",
     example: "settings",
     run: async (shell) => listSettings(shell.config),
   },
   {
     name: "audit list",
-    summary: "List the entries of the audit trail, newest first, at most 100.",
+    summary: "List entries of the audit trail, newest first, at most 100 at a time.",
     options: {
       about: {
         value: "id",
@@ -70,7 +72,8 @@ export const installationVerbs: readonly Verb[] = [
       },
       before: {
         value: "number",
-        description: "Only entries before this one: `nextCursor` of the page before.",
+        description:
+          "Only entries before this one; to get the next page, pass the `nextCursor` of the current one.",
       },
     },
     example: `audit list --about ${exampleIds.client}`,
@@ -85,9 +88,9 @@ export const installationVerbs: readonly Verb[] = [
   },
   {
     name: "audit verify",
-    summary: "Recompute the chain over the audit trail.",
+    summary: "Check that the audit trail is intact.",
     notes:
-      "Reports edits, deletions and the entries that are not sealed yet, and compares the heads that settlements anchored on chain. Ends with status 1 if something is wrong, and also if the chain's node does not answer, after printing what it found in the trail. With `CHAIN=off` nothing is compared.",
+      "Recomputes the hash chain over the trail, reports edits, deletions and entries that are not sealed yet, and compares the trail with the heads that settlements anchored on chain; with `CHAIN=off` it skips that comparison. The status is 1 if something is wrong, or if the chain's node does not answer; the result for the trail itself is printed either way.",
     example: "audit verify",
     run: async (shell) =>
       shell.withContext(async (ctx) => {
@@ -107,13 +110,13 @@ export const installationVerbs: readonly Verb[] = [
   },
   {
     name: "clock advance",
-    summary: "Move the time of the whole installation forward; in the profile dev only.",
+    summary: "Move the time of the whole installation forward; only in the profile dev.",
     notes:
-      "Every process follows within a second and then does what is due, deletions at the end of a retention period included. This cannot be undone.",
+      "Every process follows within a second and then runs what has become due, including deletions at the end of a retention period. This cannot be undone.",
     parameters: [
       {
         name: "seconds",
-        description: "How far, at least 1 and at most 999999999, which is 31 years.",
+        description: "How many seconds to move, from 1 to 999999999 (31 years).",
       },
     ],
     example: "clock advance 86400",

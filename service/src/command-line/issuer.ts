@@ -10,23 +10,24 @@ import {
 import { exampleIds } from "./example-ids.ts";
 import { actor, dryRun, inContext, keyIdOf, timeOf, type Verb } from "./verb.ts";
 
-const issuer = { value: "uuid", required: true, description: "The issuer." } as const;
+const issuer = { value: "uuid", required: true, description: "The issuer's UUID." } as const;
 
 export const issuerVerbs: readonly Verb[] = [
   {
     name: "issuer create",
-    summary: "Open an issuer: somebody who verifies documents and issues credentials.",
-    notes: "A running service gets its role on chain; its credentials count from then on.",
+    summary: "Create an issuer: a party that verifies documents and issues credentials.",
+    notes: "A running service registers the issuer on chain; its credentials count from then on.",
     options: {
-      name: { value: "text", required: true, description: "Its name, as users see it." },
+      name: { value: "text", required: true, description: "The issuer's name, as users see it." },
       environment: {
         choices: ["live", "sandbox"],
         required: true,
-        description: "The side on which its credentials count; it never changes.",
+        description: "The environment in which its credentials count; it cannot be changed later.",
       },
       address: {
         value: "address",
-        description: "How the registry on chain names it. Default: derived from its UUID.",
+        description:
+          "The address that stands for the issuer in the registry on chain. Default: derived from its UUID.",
       },
     },
     example: 'issuer create --name "Example Ident AG" --environment live',
@@ -38,18 +39,18 @@ export const issuerVerbs: readonly Verb[] = [
   },
   {
     name: "issuer list",
-    summary: "List issuers, built-in ones included.",
+    summary: "List issuers, including built-in ones.",
     example: "issuer list",
     run: inContext(listIssuers),
   },
   {
     name: "issuer key create",
-    summary: "Make a key of the issuer API.",
-    notes: "It is shown only this once.",
+    summary: "Create a key for the issuer API.",
+    notes: "The key is shown only once.",
     isToldOnce: true,
     options: {
       issuer,
-      name: { value: "text", required: true, description: "What it is for." },
+      name: { value: "text", required: true, description: "A name that says what the key is for." },
     },
     example: `issuer key create --issuer ${exampleIds.issuer} --name backend`,
     run: inContext(async (ctx, input) => {
@@ -59,15 +60,17 @@ export const issuerVerbs: readonly Verb[] = [
   },
   {
     name: "issuer key list",
-    summary: "List the live keys of an issuer, with their last use.",
+    summary: "List the keys of an issuer that are not revoked, with the time of their last use.",
     options: { issuer },
     example: `issuer key list --issuer ${exampleIds.issuer}`,
     run: inContext(async (ctx, input) => listIssuerKeys(ctx, input.text("issuer"))),
   },
   {
     name: "issuer key revoke",
-    summary: "Revoke a key of the issuer API at once.",
-    parameters: [{ name: "key", description: "Its id: the 12 characters after svc_issuer_." }],
+    summary: "Revoke a key of the issuer API immediately.",
+    parameters: [
+      { name: "key", description: "The key's id: the 12 characters after svc_issuer_." },
+    ],
     example: "issuer key revoke 4kQz81LmXw0T",
     run: inContext(async (ctx, input) => {
       const id = keyIdOf(input);
@@ -77,12 +80,12 @@ export const issuerVerbs: readonly Verb[] = [
   },
   {
     name: "issuer distrust",
-    summary: "Distrust an issuer, from a given time on.",
+    summary: "Stop trusting what an issuer attested from a given time on.",
     notes:
-      "What it attested at or after that time stops counting at once, and it may not issue any more. A running service tells the chain and the merchants who were given values. This cannot be undone; the time can only be moved further back.",
-    parameters: [{ name: "issuer", description: "Its UUID." }],
+      "What the issuer attested at or after that time stops counting immediately, and it cannot issue any more. A running service records this on chain and tells the merchants who received values. This cannot be undone; another call can only move the time further back.",
+    parameters: [{ name: "issuer", description: "The issuer's UUID." }],
     options: {
-      from: { value: "seconds", description: "Unix seconds. Default: now." },
+      from: { value: "seconds", description: "The time, in Unix seconds. Default: now." },
       "dry-run": dryRun,
     },
     example: `issuer distrust ${exampleIds.issuer} --from 1795000000`,

@@ -45,7 +45,8 @@ export const keyVerbs: readonly Verb[] = [
   {
     name: "key list",
     summary: "List the keys that sign tokens, requests to wallets, and attestations.",
-    notes: "`next` keys are already published; what `retired` keys signed may still be valid.",
+    notes:
+      "Keys with the status `next` are already published; what `retired` keys signed may still be valid.",
     example: "key list",
     run: inContext(async (ctx) => [
       ...(await listAttestationKeys(ctx)),
@@ -54,10 +55,12 @@ export const keyVerbs: readonly Verb[] = [
   },
   {
     name: "key rotate",
-    summary: "Let the published successor of a signing key take over now.",
+    summary: "Replace a signing key with its published successor now.",
     notes:
-      "This happens by itself when a key's lifetime ends. What the old key signed stays valid. Leave five minutes between two rotations of a purpose: for so long verifiers may not know a successor that was just made. After a call whose answer was lost, `key list` shows whether it was done.",
-    parameters: [{ name: "purpose", description: `One of ${purposes.join(", ")}.` }],
+      "This happens automatically when a key's lifetime ends. What the old key signed stays valid. Wait five minutes before you rotate the same purpose again: until then, verifiers may not know the new successor. If the result of a call was lost, `key list` shows whether the key was rotated.",
+    parameters: [
+      { name: "purpose", description: `What the key signs: one of ${purposes.join(", ")}.` },
+    ],
     example: "key rotate login-rs256",
     run: async (shell, input) => {
       const purpose = choiceOf("purpose", input.text("purpose"), purposes);
@@ -72,10 +75,10 @@ export const keyVerbs: readonly Verb[] = [
   },
   {
     name: "key revoke",
-    summary: "Revoke a signing key at once, because it was stolen.",
+    summary: "Revoke a stolen signing key immediately.",
     notes:
-      "What it signed no longer counts here; others learn it from the key set. Its successor takes over.",
-    parameters: [{ name: "kid", description: "The key, from `key list`." }],
+      "The service no longer accepts what the key signed; others learn of it from the key set. The key's successor takes over.",
+    parameters: [{ name: "kid", description: "The key's id, as `key list` prints it." }],
     example: "key revoke pU6Qm3b1yWkz0aXv",
     run: inContext(async (ctx, input) => {
       const kid = input.text("kid");
@@ -87,9 +90,9 @@ export const keyVerbs: readonly Verb[] = [
   },
   {
     name: "key rewrap",
-    summary: "Seal everything that is sealed in the database again, under the newest master key.",
+    summary: "Re-encrypt everything sealed in the database under the newest master key.",
     notes:
-      "Add the new key after the old one in MASTER_KEY and restart every process, so that each can open what the others will seal; put the new one first and restart every process; rewrap; then remove the old one.",
+      "To change the master key: (1) add the new key after the old one in MASTER_KEY and restart every process, so that each can open what the others will seal; (2) put the new key first and restart every process; (3) run this verb; (4) remove the old key.",
     example: "key rewrap",
     run: async (shell) =>
       shell.withContext(async (ctx) => {

@@ -276,7 +276,10 @@ await test("a verb that loses the database says whether it may have succeeded ne
       assert.equal(status, 1);
       assert.match(
         err,
-        new RegExp(`${away.source}; it may be done all the same: look before you repeat it$`, "m"),
+        new RegExp(
+          `${away.source}; the change may have been made all the same: check before you run this again$`,
+          "m",
+        ),
       );
     });
   }

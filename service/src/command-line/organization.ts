@@ -11,15 +11,23 @@ import {
 import { exampleIds } from "./example-ids.ts";
 import { actor, inContext, wholeNumber, type Input, type Verb } from "./verb.ts";
 
-const organization = { value: "uuid", required: true, description: "The organization." } as const;
+const organization = {
+  value: "uuid",
+  required: true,
+  description: "The organization's UUID.",
+} as const;
 const exampleUser = "0x52908400098527886e0f7030069857d2e4169ee7";
 
 export const organizationVerbs: readonly Verb[] = [
   {
     name: "organization create",
-    summary: "Open the account of a company.",
+    summary: "Create an organization: the account of a company that integrates the service.",
     options: {
-      name: { value: "text", required: true, description: "Its name, as people see it." },
+      name: {
+        value: "text",
+        required: true,
+        description: "The organization's name, as people see it.",
+      },
     },
     example: 'organization create --name "Example AG"',
     run: inContext(async (ctx, input) =>
@@ -30,8 +38,12 @@ export const organizationVerbs: readonly Verb[] = [
     name: "organization list",
     summary: "List organizations in the order of their creation.",
     options: {
-      after: { value: "uuid", description: "Begin after this organization, to get the next page." },
-      limit: { value: "number", description: "How many, 1 to 100. Default: 100." },
+      after: {
+        value: "uuid",
+        description:
+          "Only organizations after this one; to get the next page, pass the last UUID of the current one.",
+      },
+      limit: { value: "number", description: "How many to show, from 1 to 100. Default: 100." },
     },
     example: "organization list --limit 20",
     run: async (shell, input) => {
@@ -48,7 +60,7 @@ export const organizationVerbs: readonly Verb[] = [
   {
     name: "organization show",
     summary: "Show an organization and its members.",
-    parameters: [{ name: "organization", description: "Its UUID." }],
+    parameters: [{ name: "organization", description: "The organization's UUID." }],
     example: `organization show ${exampleIds.organization}`,
     run: inContext(async (ctx, input) => {
       const found = await getOrganization(ctx, input.text("organization"));
@@ -57,16 +69,16 @@ export const organizationVerbs: readonly Verb[] = [
   },
   {
     name: "organization limits",
-    summary: "Show or change the rate limits that an organization has of its own.",
+    summary: "Show or change an organization's own rate limits.",
     notes:
-      "Null means the value of the settings `LIMIT_READS_PER_SECOND`, `LIMIT_CREATES_PER_SECOND` and `LIMIT_LOGINS_PER_CLIENT_MINUTE`. Every process follows a change within milliseconds, or within a minute where it misses the notification.",
-    parameters: [{ name: "organization", description: "Its UUID." }],
+      "Without options the limits are only shown. Null means that the setting applies: `LIMIT_READS_PER_SECOND`, `LIMIT_CREATES_PER_SECOND` or `LIMIT_LOGINS_PER_CLIENT_MINUTE`; `default` returns to it. Running processes apply the change within milliseconds, or within a minute if they miss the notification.",
+    parameters: [{ name: "organization", description: "The organization's UUID." }],
     options: {
       reads: { value: "number|default", description: "Reads per second of each API key." },
       creates: { value: "number|default", description: "Creations per second of each API key." },
       logins: {
         value: "number|default",
-        description: "Logins per minute that may be started at each client.",
+        description: "Logins per minute that can be started at each client.",
       },
     },
     example: `organization limits ${exampleIds.organization} --reads 500 --logins default`,
@@ -79,17 +91,16 @@ export const organizationVerbs: readonly Verb[] = [
   },
   {
     name: "organization member add",
-    summary: "Add a member, or give an existing one another role.",
+    summary: "Add a member to an organization, or change the role of an existing one.",
     notes:
-      "The first member has to be an owner, and the last owner cannot leave or get another role.",
+      "The first member must be an owner. The last owner cannot be removed or get another role.",
     options: {
       organization,
-      user: { value: "address", required: true, description: "The member's identity." },
+      user: { value: "address", required: true, description: "The member's address." },
       role: {
         choices: ["owner", "developer", "viewer"],
         required: true,
-        description:
-          "`owner`, `developer` or `viewer`; recorded, and listed. An organization keeps its last owner.",
+        description: "The member's role, which is recorded and listed.",
       },
     },
     example: `organization member add --organization ${exampleIds.organization} --user ${exampleUser} --role owner`,
@@ -101,10 +112,10 @@ export const organizationVerbs: readonly Verb[] = [
   },
   {
     name: "organization member remove",
-    summary: "Remove a member; never the last owner.",
+    summary: "Remove a member from an organization. The last owner cannot be removed.",
     options: {
       organization,
-      user: { value: "address", required: true, description: "The member's identity." },
+      user: { value: "address", required: true, description: "The member's address." },
     },
     example: `organization member remove --organization ${exampleIds.organization} --user ${exampleUser}`,
     run: inContext(async (ctx, input) => {

@@ -15,25 +15,33 @@ import { chfOfRappen, rappenOfChf } from "../platform/money.ts";
 import { exampleIds } from "./example-ids.ts";
 import { actor, inContext, UsageError, wholeNumber, type Option, type Verb } from "./verb.ts";
 
-const parameters = [{ name: "package", description: "Its UUID." }];
-const organization: Option = { value: "uuid", required: true, description: "The organization." };
+const parameters = [{ name: "package", description: "The package's UUID." }];
+const organization: Option = {
+  value: "uuid",
+  required: true,
+  description: "The organization's UUID.",
+};
 const environment: Option = {
   choices: ["live", "sandbox"],
-  description: "Which balance: CHF, or the sandbox's play money. Default: live.",
+  description: "Which balance: real CHF (live) or play money (sandbox). Default: live.",
 };
 
 const moneyVerbs: readonly Verb[] = [
   {
     name: "top-up",
-    summary: "Add money that was paid in to an organization's balance.",
+    summary: "Credit a payment to an organization's balance.",
     options: {
       organization,
-      chf: { value: "amount", required: true, description: "CHF, two decimals at most." },
+      chf: {
+        value: "amount",
+        required: true,
+        description: "The amount in CHF, with at most two decimals.",
+      },
       environment,
       payment: {
         value: "text",
         description:
-          "The name of the payment, which is booked only once: the same name again is refused.",
+          "A name for the payment, so that it is credited only once: the same name is refused the next time.",
       },
     },
     example: `top-up --organization ${exampleIds.organization} --chf 500 --payment invoice-2026-17`,
@@ -65,18 +73,31 @@ const productVerbs: readonly Verb[] = [
   {
     name: "package buy",
     summary: "Buy a KYC package from the balance.",
-    notes: "The signing key of its webhooks is shown only this once.",
+    notes: "The signing key of the package's webhooks is shown only once.",
     isToldOnce: true,
     options: {
-      domain: { value: "uuid", required: true, description: "The client domain it is for." },
-      name: { value: "text", required: true, description: "Its name." },
+      domain: {
+        value: "uuid",
+        required: true,
+        description: "The client domain that the package is for.",
+      },
+      name: { value: "text", required: true, description: "The package's name." },
       field: {
         value: "name",
         repeated: true,
-        description: "A field that each request asks for. Without any, each request names its own.",
+        description:
+          "A field that every order of the package asks for. Without this option, each order names its own fields.",
       },
-      transfers: { value: "number", required: true, description: "How many it holds." },
-      chf: { value: "amount", required: true, description: "Its price, paid now." },
+      transfers: {
+        value: "number",
+        required: true,
+        description: "The number of transfers in the package.",
+      },
+      chf: {
+        value: "amount",
+        required: true,
+        description: "The price in CHF, which is taken from the balance now.",
+      },
     },
     example: `package buy --domain ${exampleIds.domain} --name Age --field IDCARD_DOB --transfers 100 --chf 80`,
     run: async (shell, input) => {
@@ -104,20 +125,21 @@ const productVerbs: readonly Verb[] = [
   },
   {
     name: "package show",
-    summary: "Show a package and what is left of it.",
+    summary: "Show a package and how many transfers are left.",
     parameters,
     example: `package show ${exampleIds.kycPackage}`,
     run: inContext(async (ctx, input) => shown(await getPackage(ctx, input.text("package")))),
   },
   {
     name: "package next-key",
-    summary: "Make the next signing key of a package's webhooks and show it.",
-    notes: "Nothing is signed with it before `package switch-key`: give it to the receiver first.",
+    summary: "Create the next signing key of a package's webhooks.",
+    notes:
+      "The key is shown only once. Webhooks are signed with it only after `package switch-key`; give it to the receiver before that.",
     isToldOnce: true,
     parameters,
     options: {
       replace: {
-        description: "Replace a next key that was made before, but got lost or was disclosed.",
+        description: "Replace a next key that was created earlier but got lost or leaked.",
       },
     },
     example: `package next-key ${exampleIds.kycPackage}`,
@@ -131,7 +153,7 @@ const productVerbs: readonly Verb[] = [
   },
   {
     name: "package switch-key",
-    summary: "Sign webhooks of a package with its next key from now on.",
+    summary: "Sign a package's webhooks with its next key from now on.",
     parameters,
     example: `package switch-key ${exampleIds.kycPackage}`,
     run: inContext(async (ctx, input) => {

@@ -104,9 +104,9 @@ function answerWithoutVerb(args: readonly string[], terminal: Terminal): number 
   }
   const given = words.join(" ");
   const verb = findVerb(words);
-  if (given === "") terminal.err("svc: which verb? see svc --help\n");
+  if (given === "") terminal.err("svc: no verb is given; see svc --help\n");
   else if (verb !== null)
-    terminal.err(`svc: options stand after the verb; see svc ${verb.name} --help\n`);
+    terminal.err(`svc: options must come after the verb; see svc ${verb.name} --help\n`);
   else if (below.length === 0)
     terminal.err(`svc: there is no verb "${given}"; see svc ${groupOf(words)}--help\n`);
   else terminal.err(`svc: "${given}" needs one more word; see svc ${given} --help\n`);
@@ -149,9 +149,12 @@ function openShell(verb: Verb, terminal: Terminal, options: { mayMigrate: boolea
         if (!isOutage(error) || ctx.db.commitsTotal === commitsTotal) throw error;
         // Something was committed, so a repetition might create or pay a second time.
         const fault = describeStartFault(error) ?? "the database is away";
-        throw new Error(`${fault}; it may be done all the same: look before you repeat it`, {
-          cause: error,
-        });
+        throw new Error(
+          `${fault}; the change may have been made all the same: check before you run this again`,
+          {
+            cause: error,
+          },
+        );
       }
     },
     say: (line) => terminal.out(`${line}\n`),

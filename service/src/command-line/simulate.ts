@@ -6,21 +6,21 @@ import { actor, inContext, type Verb } from "./verb.ts";
 
 const summaries: Record<Play, string> = {
   approve:
-    "Play the user of a sandbox order: share what is required, or what is optional if nothing is required.",
-  decline: "Play the user of a sandbox order: decline.",
-  expire: "Let the time of a sandbox order be over.",
+    "Act as the user of a sandbox order: share the required fields, or the optional ones if none is required.",
+  decline: "Act as the user of a sandbox order: decline it.",
+  expire: "Make a sandbox order expire.",
   "wrong-data":
-    "Play the user of a sandbox order: sign data that does not match, until the order fails.",
+    "Act as the user of a sandbox order: sign data that does not match, until the order fails.",
   revoke: "Revoke the fields that a sandbox order asked for.",
 };
 
 export const simulateVerbs: readonly Verb[] = [
   {
     name: "simulate identity",
-    summary: "Make an identity with verified fields for a sandbox domain.",
-    notes: `${attestationNote} They end after a year: make another then.`,
+    summary: "Create an identity with verified fields for a sandbox domain.",
+    notes: `${attestationNote} The fields end after a year; create another identity then.`,
     options: {
-      domain: { value: "uuid", required: true, description: "The sandbox domain." },
+      domain: { value: "uuid", required: true, description: "The UUID of the sandbox domain." },
       ...attestationOptions,
     },
     example: `simulate identity --domain ${exampleIds.domain}`,
@@ -38,8 +38,8 @@ export const simulateVerbs: readonly Verb[] = [
     name: `simulate ${play}`,
     summary: summaries[play],
     notes:
-      "Only for identities made by `simulate identity`, and orders of their domain. The service must be running at BASE_URL.",
-    parameters: [{ name: "order", description: "Its referenceKey." }],
+      "Works only for identities created by `simulate identity`, and for orders of their domain. The service must be running at BASE_URL.",
+    parameters: [{ name: "order", description: "The order's referenceKey." }],
     example: `simulate ${play} ${exampleIds.order}`,
     run: inContext(async (ctx, input) => simulate({ ...ctx, fetch }, input.text("order"), play)),
   })),

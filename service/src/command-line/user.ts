@@ -27,9 +27,9 @@ function userOf(input: Input): Address {
 export const userVerbs: readonly Verb[] = [
   {
     name: "user show",
-    summary: "Show what is stored about a user, as when the user asks for it.",
+    summary: "Show what is stored about a user, for example when the user asks for it.",
     notes:
-      "Logins and sessions, logouts of which clients were told, wallets and the hints that were sent to them, credentials, the API keys that asked about the user, orders, the organizations that know the user, roles, and seats in businesses: names and times, never values. Each list ends after 1000; `cutOff` names those that go on. A login whose `isOwn` is false only hints at the user: anybody may have answered it. Not among them: entries of the audit trail, which `svc audit list --about` lists, and votes. What the fields say is known to the user's wallet and to the merchants who were given them.",
+      "The result lists logins and sessions, logouts that clients were told of, wallets and the hints sent to them, credentials, the API keys that asked about the user, orders, the organizations that know the user, roles, and seats in businesses: names and times, never values. Each list ends after 1000 entries; `cutOff` names the lists that have more. A login whose `isOwn` is false only hints at the user: anybody may have answered it. The result does not include votes and entries of the audit trail; for the latter use `svc audit list --about`. The values of fields are known to the user's wallet and to the merchants who received them.",
     parameters: [identity],
     example: "user show 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
     run: async (shell, input) => {
@@ -39,9 +39,9 @@ export const userVerbs: readonly Verb[] = [
   },
   {
     name: "user logout",
-    summary: "Log a user out everywhere, as after the loss of a phone or a laptop.",
+    summary: "Log a user out everywhere, for example after a phone or laptop was lost.",
     notes:
-      "Sessions of browsers and of wallets, all tokens, logins that were approved and have no code yet, and a login for a business that waits for other members end at once. The clients of a session are told by back-channel logout; whoever checks an access token without asking takes it until it runs out. The user logs in again with the wallet, and so does whoever has its key. What is logged in for a business ends with the member who logged in; svc business suspend and reinstate end it for all members.",
+      "This ends at once: browser and wallet sessions, all tokens, logins that were approved but have no code yet, and a login for a business that waits for other members. The clients of a session are told by back-channel logout; anyone who checks only the signature of an access token accepts it until it expires. The user can log in again with the wallet, and so can anyone who has its key. Logins for a business end only if this user logged in; to end those of all members, run svc business suspend and then svc business reinstate.",
     parameters: [identity],
     options: { "dry-run": dryRun },
     example: "user logout 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",
@@ -56,9 +56,9 @@ export const userVerbs: readonly Verb[] = [
   },
   {
     name: "user logout-all",
-    summary: "Log everybody out everywhere, as after a restore of the database.",
+    summary: "Log everybody out everywhere, for example after the database was restored.",
     notes:
-      "Each user is logged out as by `user logout`, in a transaction of its own, so it may be stopped and called again. Whoever logs in meanwhile may stay logged in.",
+      "Each user is logged out as by `user logout`, in a separate transaction, so you can stop the verb and run it again. Users who log in meanwhile may stay logged in.",
     options: { "dry-run": dryRun },
     example: "user logout-all --dry-run",
     run: async (shell, input) =>
@@ -71,9 +71,9 @@ export const userVerbs: readonly Verb[] = [
   {
     name: "user delete",
     summary:
-      "Delete a user with everything stored about them, except the audit trail and their seats in businesses.",
+      "Delete a user and everything stored about them, except the audit trail and their seats in businesses.",
     notes:
-      "Sessions and tokens end at once, and clients are told by back-channel logout. A login for a business that waits for other members ends too. Credentials are revoked on chain by a running service. Data on its way is not handed over any more; merchants who were given fields are told that they no longer hold. While an order of the user is being settled, the deletion is refused; settlement ends within minutes. Roles in organizations go too, the last owner's among them. What businesses keep of a member stays: the seat on the roster, which is on the chain, the name that the others gave the member, and the member's votes and proposals until 30 days after they have ended.",
+      "Sessions and tokens end at once, and so does a login for a business that waits for other members; clients are told by back-channel logout. A running service revokes the credentials on chain. Data that was not handed over yet never is, and merchants who received fields are told that they are no longer valid. The deletion is refused while an order of the user is being settled; settlement ends within minutes. Roles in organizations are deleted too, even the last owner's. Businesses keep what belongs to them: the member's seat on the roster, which is on chain, the name that the other members gave, and votes and proposals until 30 days after they ended.",
     parameters: [identity],
     options: { "dry-run": dryRun },
     example: "user delete 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13",

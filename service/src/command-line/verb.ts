@@ -76,8 +76,10 @@ export class BadNews extends Error {
 /** The command line was used wrongly; it ends with status 2. */
 export class UsageError extends Error {}
 
-/** The option by which a verb that cannot be undone only prints what it would do. */
-export const dryRun = { description: "Say what would happen, and change nothing." } as const;
+/** The option of verbs that cannot be undone: such a verb then prints what it would do. */
+export const dryRun = {
+  description: "Show what would happen, without changing anything.",
+} as const;
 
 /** The actor in the audit trail for everybody who uses the command line. */
 export const actor = "cli";
