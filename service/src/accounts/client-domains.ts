@@ -261,8 +261,8 @@ async function recordCheck(
   if (before === null) return [];
   const known = { ...domain, ...before };
   const { profile } = ctx.config;
-  // Cached clients and keys are read again only when the domain becomes verified; that it stops being verified they
-  // compute from the time.
+  // Cached clients and keys are read again only when the domain becomes verified; the end of that follows from the
+  // time.
   if (isProved && !isVerified(known, { profile, now })) await store.announceDomain(tx, domain.id);
   const news = newsOf(known, { found, profile, now });
   for (const action of news)

@@ -9,9 +9,7 @@ import { openUseRecord } from "./use-record.ts";
 export interface Clients extends AsyncDisposable {
   /** Null for an unknown or disabled client. A change by another process is seen at once, at the latest after 60 s. */
   find(id: string): Promise<Client | null>;
-  /**
-   * Reads the client from the database, for a caller that would refuse it by what is cached: that may be out of date.
-   */
+  /** Reads the client from the database, for a caller about to refuse the cached one, which may be out of date. */
   findAnew(id: string): Promise<Client | null>;
   /**
    * The given client if it fits, else the one in the database if that fits, else null. For callers to whom an
@@ -66,8 +64,8 @@ function toClient(ctx: Ctx, row: store.LiveClientRow): Client {
     redirectUris: Object.freeze(row.redirectUris),
     postLogoutRedirectUris: Object.freeze(row.postLogoutRedirectUris),
     audiences: Object.freeze(row.audiences),
-    // PKCE stays optional neither in a database that once served `dev` (decisions section 2, PKCE), nor for a client
-    // without any other proof.
+    // PKCE is required, whatever the row says, in production, where the database may once have served `dev` (decisions
+    // section 2, PKCE), and of a client without any other proof.
     pkceRequired:
       row.pkceRequired || profile === "production" || row.authenticationMethod === "none",
     domain: isVerifiedNow(ctx, row) ? row.domain : null,

@@ -13,9 +13,7 @@ export interface RedirectPolicy {
   readonly setting: string;
   /** Parameters that the answer adds to the address: none may be there twice (RFC 6749 section 3.1). */
   readonly added: readonly string[];
-  /**
-   * Addresses that the client has already; they may keep a parameter of `added`, which an earlier version let through.
-   */
+  /** Addresses that the client has already: an earlier version let them hold a parameter of `added`. */
   readonly registered: readonly string[];
 }
 

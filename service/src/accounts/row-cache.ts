@@ -5,7 +5,7 @@ import { forgetOldest } from "../platform/forget-oldest.ts";
 export interface RowCache<Row> extends Disposable {
   /** The row, or null when there is none. Callers that ask at the same time share one statement. */
   find(id: string): Promise<Row | null>;
-  /** Reads the row anew, for a caller that would refuse by what is cached: that may be out of date. */
+  /** Reads the row anew, for a caller about to refuse because of the cached one, which may be out of date. */
   findAnew(id: string): Promise<Row | null>;
 }
 

@@ -14,8 +14,7 @@ export async function browserRoutes(
   streams: StatusStreams,
 ): Promise<void> {
   await http.register(async (scope: Http) => {
-    // Every failure is answered by a page: redirecting before the redirect URI is verified would make this an open
-    // redirector.
+    // Every failure is a page: a redirect before the redirect URI is verified would make this an open redirector.
     scope.setErrorHandler((error, request, reply) => showError(ctx, { error, request, reply }));
     // Only forms (OpenID Connect Core section 3.1.2.1): a JSON body could carry values other than strings, and
     // `takeAnyForm` checks no types.

@@ -25,8 +25,7 @@ export async function purgeSessions(
   db: Queryable,
   purge: { now: number; before: number; after: string; limit: number },
 ): Promise<string | null> {
-  // `limit 1` makes PostgreSQL look up each session's tokens by the index; without it, all families are read and
-  // joined.
+  // `limit 1` makes PostgreSQL look up each session's tokens by the index; otherwise it reads and joins all families.
   const [last] = await db.query<{ id: string }>(sql`
     with page as materialized (
       select id, (ended_at < ${purge.before} or used_at < ${purge.before}) as is_old from session

@@ -168,9 +168,7 @@ export async function purgeRateBuckets(ctx: {
   return purgeInBatches(async (limit) => store.deleteBuckets(ctx.db, before, limit));
 }
 
-/**
- * Lets shared buckets refill from now on that a process with a wrong clock drew from: they would wait until its time.
- */
+/** Lets shared buckets refill that a process with a wrong clock drew from: they would wait until its time. */
 export async function turnBackRateBuckets({ db, clock }: Pick<Ctx, "db" | "clock">): Promise<void> {
   const now = databaseNowMs(clock) / 1000;
   const after = now + aheadMsMax / 1000;

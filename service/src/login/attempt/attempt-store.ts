@@ -213,8 +213,7 @@ export interface Finish {
   readonly sessionId: string;
   readonly sessionSecretSha256: Buffer;
   /**
-   * Hash of the session secret in the browser's cookie, if any: the same user continues that session, under a new
-   * secret.
+   * Hash of the secret in the browser's session cookie, if any: the same user continues that session, under a new one.
    */
   readonly presentedSecretSha256: Buffer | null;
   readonly sessionIdleSeconds: number;

@@ -18,8 +18,7 @@ export async function holdSeat(
     select from business_seat
     where business = ${of.business} and member = ${of.member} and environment = ${of.environment} for key share`);
   if (held.length === 0) return null;
-  // Read in a statement of its own: one that waits for the lock still sees the member as before the change that it
-  // waited for.
+  // A statement of its own: one that waits for the lock still sees the member as before the change that it waited for.
   const [row] = await tx.query<{ isVoting: boolean }>(sql`
     select is_voting as "isVoting" from business_seat where business = ${of.business} and member = ${of.member}`);
   return row ?? null;

@@ -59,8 +59,7 @@ export async function authenticateClient(
   if (client === null) return refuse("the client is unknown");
   const proved = await prove(ctx, client, presented);
   if (!("fault" in proved)) return proved;
-  // While the host of the client's keys is down, its calls must not count towards a lockout that would outlast the
-  // outage.
+  // While the host of the client's keys is down, its calls must not add up to a lockout that outlasts the outage.
   if (proved.isGuess) await countFailure(ctx, client.id, call.address);
   return refuse(proved.fault);
 }

@@ -57,9 +57,7 @@ export interface Signed {
   isBy(key: KeyObject): boolean;
 }
 
-/**
- * Why there was no key to try: the set cannot be fetched, or was fetched so lately that it is not fetched again yet.
- */
+/** Why there was no key to try: the set cannot be fetched, or was fetched too lately to be fetched again. */
 export type Untried = "cannot be fetched" | "lately";
 
 /** Whether a key of the client made the signature, or why none could be tried. */

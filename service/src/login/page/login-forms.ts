@@ -20,9 +20,7 @@ export function loginForm(
   </form>`;
 }
 
-/**
- * The link to a wallet on the same device. `isHook` adds the attribute by which tools find it while the login waits.
- */
+/** The link to a wallet on the same device. `isHook` adds the attribute by which tools find it during the wait. */
 export function walletLink(
   { locale, sameDeviceLink }: LoginView,
   { isHook }: { isHook: boolean },

@@ -91,10 +91,7 @@ function partsOf(locale: Locale, key: TextKey): readonly string[] {
   return parts;
 }
 
-/**
- * A name that somebody else chose: isolated from the direction of the text around it, and never translated by a
- * browser.
- */
+/** A name that somebody else chose: isolated from the direction of the text around it, and never translated. */
 export function foreign(name: string): Markup {
   return markup`<bdi translate="no">${name}</bdi>`;
 }

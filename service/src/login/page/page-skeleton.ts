@@ -29,9 +29,7 @@ const anyMark = new RegExp(`(${Object.values(marks).join("|")})`);
 
 const skeletons = new Map<string, readonly string[]>();
 
-/**
- * The waiting page of a login, assembled from the skeleton of its client at a twentieth of the cost of rendering it.
- */
+/** The waiting page of a login, made from the skeleton of its client at a twentieth of the cost of rendering it. */
 export function renderFromSkeleton(view: LoginView, slots: PageSlots, render: Render): string {
   const values: Readonly<Record<string, string>> = {
     [marks.data]: slots.data.markup,

@@ -1,10 +1,7 @@
 import type { Random } from "../../platform/context.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 
-/**
- * A code names its login, so it is found by the primary key: an index on codes would cost every change of a login a
- * write.
- */
+/** A code names its login, and is found by its primary key: an index on codes would cost every change a write. */
 export interface AuthorizationCode {
   readonly text: string;
   readonly loginId: string;

@@ -84,8 +84,7 @@ test("the answer is open to the client's own origins alone, errors included", as
     return answer.headers[allowed];
   };
   assert.equal(await redeemFrom(shop), shop);
-  // A page without an origin sends "null", which is also how a URL parser writes the origin of the client's private
-  // scheme.
+  // A page without an origin sends "null", which is also what `URL` gives for the client's private scheme.
   for (const origin of ["http://localhost:4999", "null"])
     assert.equal(await redeemFrom(origin), undefined);
   const form = { client_id: spa.id, grant_type: "authorization_code" };

@@ -61,10 +61,7 @@ const checkTime: Check = ({ jwt }, call) => {
   return isNow ? null : `iat is not within ${windowSeconds} seconds of now`;
 };
 
-/**
- * A client may narrow the window, as in any JWT (RFC 7519 sections 4.1.4 and 4.1.5); `nbf` gets the same slack as
- * `iat`.
- */
+/** A client may narrow the window, as in any JWT (RFC 7519 sections 4.1.4 and 4.1.5); `nbf` has the slack of `iat`. */
 const checkLife: Check = ({ jwt }, call) => {
   const { exp, nbf } = jwt.claims;
   if (exp !== undefined && !(typeof exp === "number" && exp > call.now)) return "exp is past";

@@ -48,9 +48,7 @@ const checkClient: Check = async ({ ctx, token, scheme }) => {
     refuse(scheme, "the access token's client is disabled");
 };
 
-/**
- * A bound token needs its proof, and a token that is not bound must not pass for one that is (RFC 9449 section 7.1).
- */
+/** A bound token needs its proof, and one that is not bound must not pass for a bound one (RFC 9449 section 7.1). */
 const checkScheme: Check = ({ token, scheme }) => {
   if (token.cnf !== undefined && scheme === "Bearer")
     refuse("DPoP", "the access token is bound to a DPoP key");

@@ -114,10 +114,7 @@ export async function hasUnlinked(db: Queryable): Promise<boolean> {
   return row?.is_found === true;
 }
 
-/**
- * When the oldest entry without a link was written, Unix seconds, even if no run can link it yet; null if there is
- * none.
- */
+/** Unix seconds: when the oldest entry without a link was written, even if no run can link it yet; null for none. */
 export async function findOldestUnlinkedAt(db: Queryable): Promise<number | null> {
   const [row] = await db.query<{ at: number | null }>(sql`
     select (

@@ -35,8 +35,7 @@ export interface Audit {
 
 export function createAudit(ctx: AuditContext): Audit {
   return {
-    // By the database's clock: if this machine's is wrong, the entry would look as if it had been put between older
-    // ones.
+    // By the database's clock: if this machine's is wrong, the entry would look as if inserted between older ones.
     record: async (tx, entry) =>
       store.insertEntry(tx, entry, Math.floor(databaseNowMs(ctx.clock) / 1000)),
     verify: async (onChecked) => verifyAudit(ctx, onChecked),

@@ -39,7 +39,7 @@ export interface Db extends Queryable, AsyncDisposable {
    */
   readonly callsTotal: number;
   /**
-   * Commits of {@link Db.transaction} sent so far. After an outage, whether the last one was carried out is not known.
+   * Commits of {@link Db.transaction} sent so far. After an outage, it is not known whether the last one took effect.
    */
   readonly commitsTotal: number;
   readonly connectionString: PoolConfig;

@@ -138,9 +138,7 @@ export async function openListeningConnection(
     }, reconnectMs);
   };
   const turns = inTurn();
-  /**
-   * Runs a task on the connection, and ends the connection if the task fails: the next one listens to every channel.
-   */
+  /** Runs a task on the connection, and ends the connection if it fails: the next one listens to every channel. */
   const onClient = async (work: (current: Client) => Promise<void>): Promise<void> =>
     turns(async () => {
       const current = client;

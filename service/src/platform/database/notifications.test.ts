@@ -231,9 +231,7 @@ interface Proxy extends AsyncDisposable {
   readonly alive: ReadonlySet<number>;
 }
 
-/**
- * A proxy in front of the database. Messages of a connection that are not passed on are dropped, or answered instead.
- */
+/** A proxy in front of the database. Messages of a connection may be dropped, or answered instead. */
 async function openProxy(
   passes: (connection: number, chunk: Buffer) => boolean | Buffer,
 ): Promise<Proxy> {

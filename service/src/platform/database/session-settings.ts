@@ -1,8 +1,7 @@
 import type { PoolConfig } from "pg";
 
 const sessionSettings = [
-  // A statement that has waited for a lock must read the state that its former holder left: at a stricter level it
-  // would fail.
+  // A statement that has waited for a lock must read what its former holder left: at a stricter level it would fail.
   "default_transaction_isolation=read\\ committed",
   // Every statement is prepared by name and finds its rows by an index, so it is planned once per connection. If it may
   // choose, PostgreSQL plans statements with joins and lists at each call, which costs more than running them.

@@ -8,9 +8,7 @@ export interface Connection {
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /**
-   * Explicit, because the driver would otherwise read `PGSSLMODE` and the like, which are meant for another server.
-   */
+  /** Explicit: otherwise the driver would read `PGSSLMODE` and the like, which are meant for another server. */
   readonly ssl: false;
   readonly sslnegotiation: "postgres";
   /** An empty text would count as not given. */

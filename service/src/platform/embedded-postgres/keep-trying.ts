@@ -26,7 +26,7 @@ export async function keepTrying<Server>(
     } catch (error) {
       if (over.aborted) return null;
       const reason = String(error);
-      // Each try has another process id.
+      // The process id differs with each try, and must not make the same reason look new.
       if (failures.add(reason.replaceAll(/\bPID \d+/g, "")))
         log(`the embedded PostgreSQL does not start again${timesOf(failures)}: ${reason}`);
       await delay(everyMs, undefined, { ref: false });

@@ -19,7 +19,7 @@ export interface StartPatience extends Disposable {
 /** @param over calls the start off */
 export function openStartPatience(over?: AbortSignal): StartPatience {
   const { promise: late, resolve, reject } = Promise.withResolvers<"late">();
-  // Nobody may await it when the start is called off.
+  // It may be that nobody awaits it when the start is called off.
   late.catch(() => undefined);
   const callOff = (): void => reject(new Error("the start is called off"));
   if (over?.aborted === true) callOff();

@@ -21,9 +21,7 @@ function formOf(pattern: string, words: string, bounds?: Bounds) {
     Type.String({ pattern, ...options });
 }
 
-/**
- * The words of a refusal for a text that does not match this pattern; undefined for a pattern that was not made here.
- */
+/** The words of a refusal for a text that does not match this pattern; undefined for a pattern not made here. */
 export function sayPattern(pattern: unknown): string | undefined {
   return typeof pattern === "string" ? wordsOfPattern.get(pattern) : undefined;
 }

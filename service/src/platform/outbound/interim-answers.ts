@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 
 /** How an interim answer begins. 101 is none: it changes the protocol, which nobody asked for. */
 const interim = /^HTTP\/1\.[01] 1(?!01)\d\d[ \r]/;
-/** The part that the pattern reads, filled in for bytes that have not come yet. */
+/** Stands in for bytes that have not come yet, up to the length that the pattern reads. */
 const shortest = "HTTP/1.1 100 ";
 const headEnd = "\r\n\r\n";
 

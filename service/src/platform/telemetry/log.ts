@@ -77,9 +77,7 @@ const itemsMax = 50;
  */
 const charactersMax = 4096;
 
-/**
- * `toWellFormed`, because the cut may leave half of a character, for which strict readers of JSON would drop the line.
- */
+/** A cut may leave half of a character, for which strict readers of JSON would drop the line: hence `toWellFormed`. */
 const cut = (text: string): string => text.slice(0, charactersMax).toWellFormed();
 
 function hideFields(fields: object, depth: number): Record<string, unknown> {

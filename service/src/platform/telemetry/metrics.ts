@@ -117,7 +117,7 @@ export function createMetrics(): Metrics {
 
 /**
  * @param fromZero outcomes that alerts watch: Prometheus sees no increase in a series that begins with its first count,
- * nor that one stands still which never began
+ * and no standstill of one that never began
  */
 function countOutcomes(
   about: { readonly name: string; readonly help: string; readonly registers: Registry[] },
@@ -131,9 +131,7 @@ function countOutcomes(
 /** Prometheus gives up after ten seconds, and then has nothing of the process at all. */
 const readWithinMs = 3_000;
 
-/**
- * Reads from the database for a gauge; null if it is down or hangs, which is when the other metrics are needed most.
- */
+/** Reads from the database for a gauge; null if it is down or hangs, when the other metrics are needed most. */
 export async function readInTime<T>(read: () => Promise<T>): Promise<T | null> {
   const late = Promise.withResolvers<null>();
   const timer = setTimeout(() => late.resolve(null), readWithinMs);

@@ -72,7 +72,7 @@ let stream = null;
 let streamFaults = 0;
 let silence = 0;
 /**
- * Whether the service has answered about this login: then the browser held its cookie, which it loses when the login is
+ * Whether the service has answered about this login: then the browser held its cookie, which goes when the login is
  * over.
  */
 let isHeld = false;
@@ -264,8 +264,7 @@ async function poll() {
   polling.abort();
   const round = (polling = new AbortController());
   let retryMs = 500;
-  // While the connection is lost, ask for an answer at once: a long poll would be late to notice that it is lost, or
-  // back.
+  // While the connection is lost, ask for an answer at once: a long poll would notice late that it is lost, or back.
   let isLost = true;
   while (!round.signal.aborted && !isEnded()) {
     try {
@@ -306,8 +305,7 @@ async function ask(query, { isOver, withinMs } = {}) {
   if (!response.ok) {
     const reason = await reasonOf(response);
     if (reason === "login_over") return { kind: "failed", failure: "over" };
-    // The login's cookie outlives its time by minutes. So if it is missing before the time is up, this browser did not
-    // keep it.
+    // The cookie outlives the login's time by minutes: if it is missing before that, this browser did not keep it.
     if (reason === "login_not_found")
       return { kind: "failed", failure: isHeld || leftMs() <= 0 ? "over" : "no_cookie" };
     throw new Error(`status ${response.status}`);
