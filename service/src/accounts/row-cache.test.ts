@@ -74,7 +74,7 @@ void test("a row that changes while it is read is not kept", async () => {
   assert.equal(await cache.find("a"), "new");
 });
 
-void test("a row that is read anew is not the one of a read that began before, and is kept in its place", async () => {
+void test("a row that is read anew comes from no earlier read, and replaces what that one found", async () => {
   const { rows, fixture, cache } = await openFixture();
   rows.set("a", "old");
   const { promise, resolve } = Promise.withResolvers<void>();

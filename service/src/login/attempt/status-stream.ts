@@ -43,7 +43,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
     for (const stream of streams) {
       // A page whose login has expired asks once more by itself, and is told.
       if (stream.expiresAt * 1000 <= nowMs) stream.end();
-      else tell(stream.response, alive);
+      else send(stream.response, alive);
     }
   };
   const timer = setInterval(keepAlive, keepAliveMs);
@@ -59,20 +59,20 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       const { attempt } = await getBrowserAttempt(ctx, loginId, browser).finally(gap.stop);
       const { expiresAt } = attempt;
       const response = beginStream(reply);
-      let told = JSON.stringify(stateOf(ctx, attempt));
-      tell(response, `retry: 1000\ndata: ${told}\n\n`);
+      let sent = JSON.stringify(stateOf(ctx, attempt));
+      send(response, `retry: 1000\ndata: ${sent}\n\n`);
       // A late notification or the poll may lead to a state that was sent already.
-      const tellOther = (state: LoginState): void => {
+      const sendIfNew = (state: LoginState): void => {
         const text = JSON.stringify(state);
-        if (text === told) return;
-        told = text;
-        tell(response, `data: ${text}\n\n`);
+        if (text === sent) return;
+        sent = text;
+        send(response, `data: ${text}\n\n`);
       };
-      const tellState = (next: Promise<LoginState>): void => {
-        next.then(tellOther, () => stream.end());
+      const sendWhenRead = (next: Promise<LoginState>): void => {
+        next.then(sendIfNew, () => stream.end());
       };
       const stop = feed.follow(loginId, ({ isApproved }) =>
-        tellState(isApproved ? approved : read(loginId, browser)),
+        sendWhenRead(isApproved ? approved : read(loginId, browser)),
       );
       // Forgotten at once: a caller that reads nothing could delay the `close` event for long.
       const end = (): void => {
@@ -85,7 +85,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       const stream: Stream = { response, expiresAt, end };
       streams.add(stream);
       response.on("close", end);
-      if (gap.isChanged()) tellState(read(loginId, browser));
+      if (gap.isChanged()) sendWhenRead(read(loginId, browser));
     },
     wait: async (loginId, { after, browser }) =>
       readOther(after, {
@@ -200,7 +200,7 @@ function beginStream(reply: FastifyReply): ServerResponse {
 }
 
 /** A stream may have ended while its next state was read. */
-function tell(response: ServerResponse, text: string): void {
+function send(response: ServerResponse, text: string): void {
   if (!response.writableEnded && !response.destroyed) response.write(text);
 }
 

@@ -328,7 +328,7 @@ test("a key that was replaced behind jwks_uri is found, also under the same key 
 });
 
 test(
-  "who signs with a key that is known waits for no other one",
+  "an assertion by a known key waits for no fetch of the keys",
   { timeout: 10_000 },
   async (t) => {
     t.after(() => {

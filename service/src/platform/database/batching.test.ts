@@ -22,7 +22,7 @@ function manual() {
   return { calls, ask };
 }
 
-void test("questions of one turn go together at its end, and so do those that come meanwhile", async () => {
+void test("questions of one turn of the event loop share a call, and so do those that come while it is under way", async () => {
   const { calls, ask } = manual();
   const first = [ask(1), ask(2)];
   await turn();
@@ -38,7 +38,7 @@ void test("questions of one turn go together at its end, and so do those that co
   assert.deepEqual(await Promise.all(others), ["answer 3", "answer 4"]);
 });
 
-void test("a question alone goes at the end of its turn, and one with company a turn later, with what came meanwhile", async () => {
+void test("a lone question is asked at the end of its turn, and several a turn later, with what came meanwhile", async () => {
   const { calls, ask } = manual();
   const alone = ask(1);
   await setImmediate();
@@ -74,7 +74,7 @@ void test("one call takes 64 questions at most, and each gets its own answer", a
   );
 });
 
-void test("who found no place in a call that hangs gets one of its own after 250 ms", async (t) => {
+void test("questions that found no place in a call that hangs get another after 250 ms", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { calls, ask } = manual();
   const asked = Array.from({ length: 65 }, async (_, index) => ask(index));
@@ -87,7 +87,7 @@ void test("who found no place in a call that hangs gets one of its own after 250
   assert.equal((await Promise.all(asked)).length, 65);
 });
 
-void test("beyond 10,000 questions that wait, whoever asks is told to come again", async () => {
+void test("while 10,000 questions wait, another is refused as unavailable", async () => {
   const { ask } = manual();
   for (let question = 0; question < 10_000; question += 1) void ask(question);
   let refusal: unknown;
@@ -102,7 +102,7 @@ void test("a question that a call leaves unanswered fails", async () => {
   assert.deepEqual([first?.status, second?.status], ["fulfilled", "rejected"]);
 });
 
-void test("a call that fails tells each of its own, and the next one goes on", async () => {
+void test("a call that fails fails each of its questions, and the next call is made", async () => {
   const { calls, ask } = manual();
   const lost = ask(1);
   await turn();

@@ -59,7 +59,7 @@ test("two that may share start at once on a fresh directory, and have one server
 });
 
 test(
-  "who started a shared server leaves it to others until they end",
+  "the process that started a shared server keeps it running until the others end",
   { skip: process.platform !== "linux" },
   async () => {
     const [first, second] = [await share(), await share()];
