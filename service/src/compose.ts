@@ -97,7 +97,7 @@ import { type Job, startJobs } from "./platform/jobs.ts";
 import { listen } from "./platform/http/listener.ts";
 import type { WalletCaller } from "./platform/http/wallet-caller.ts";
 import { createLog } from "./platform/telemetry/log.ts";
-import { openRepetition } from "./platform/telemetry/repetition.ts";
+import { createNewsFilter } from "./platform/telemetry/repetition.ts";
 import {
   createMetrics,
   type Metrics,
@@ -211,7 +211,7 @@ export async function openContext(
   await noteRestore(db);
   if (config.profile === "production" && (await isClockMoved(db)))
     throw new ConfigError("the clock of this installation was moved in the profile dev");
-  const isNews = openRepetition();
+  const isNews = createNewsFilter();
   const onFault: NotificationOptions["onFault"] = (error) =>
     isNews(error) && log.warn({ err: error }, "notifications");
   const notifications = stack.use(

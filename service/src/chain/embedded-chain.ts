@@ -3,7 +3,7 @@ import { databaseNowMs, isClockRight, watchClock } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import { placeIn } from "../platform/cryptography/seal.ts";
 import { addressOfPrivateKey } from "../platform/cryptography/secp256k1.ts";
-import { FailureRow } from "../platform/telemetry/repetition.ts";
+import { FailureStreak } from "../platform/telemetry/repetition.ts";
 import { checkTurn, readTransaction } from "./admission.ts";
 import { type LockSession, openLockSession } from "./embedded-lock-store.ts";
 import { ChainDiffers, type ChainOwner, openChainOwner, RetiredNodes } from "./embedded-owner.ts";
@@ -94,7 +94,7 @@ class EmbeddedChain implements ChainNode {
   readonly #retired = new RetiredNodes();
   /** Why the last turn failed. */
   #fault: unknown = null;
-  readonly #failures = new FailureRow();
+  readonly #failures = new FailureStreak();
   #unsubscribe: (() => void)[] = [];
 
   constructor(ctx: Ctx, identity: store.EmbeddedIdentity) {
@@ -243,7 +243,10 @@ class EmbeddedChain implements ChainNode {
       }
       this.#fault = error;
       if (this.#failures.add(error))
-        this.#ctx.log.error({ err: error, ...this.#failures.told }, "the embedded chain failed");
+        this.#ctx.log.error(
+          { err: error, ...this.#failures.logFields },
+          "the embedded chain failed",
+        );
     } finally {
       if (!this.#isClosed) this.#timer = setTimeout(() => this.#wake(), pollMs).unref();
     }

@@ -1,6 +1,6 @@
 import type { SharedClock } from "./clock.ts";
 import type { Ctx } from "./context.ts";
-import { FailureRow } from "./telemetry/repetition.ts";
+import { FailureStreak } from "./telemetry/repetition.ts";
 
 /** Work that every process does periodically. It takes its own locks, so running several at once does no harm. */
 export interface Job {
@@ -125,7 +125,7 @@ function startLoop(
   { firstMs, inTurn }: { readonly firstMs: number; readonly inTurn: Turns },
 ): Loop {
   let [isWoken, isRunning] = [false, false];
-  const failures = new FailureRow();
+  const failures = new FailureStreak();
   const closing = new AbortController();
   let running = Promise.resolve();
   let news = Promise.withResolvers<void>();
@@ -139,7 +139,7 @@ function startLoop(
       failures.end();
     } catch (error) {
       if (!failures.add(error)) return;
-      ctx.log.error({ err: error, job: job.name, ...failures.told }, "a job failed");
+      ctx.log.error({ err: error, job: job.name, ...failures.logFields }, "a job failed");
     }
   };
   const start = (): void => {

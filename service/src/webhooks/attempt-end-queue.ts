@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { openRepetition } from "../platform/telemetry/repetition.ts";
+import { createNewsFilter } from "../platform/telemetry/repetition.ts";
 import { recordEnds } from "./attempt-ends.ts";
 import type { Ended } from "./delivery-store.ts";
 import type { WebhooksContext } from "./webhooks-context.ts";
@@ -24,7 +24,7 @@ export class AttemptEndQueue {
   readonly #ctx: WebhooksContext;
   readonly #leaseMs: number;
   readonly #onRecorded: Options["onRecorded"];
-  readonly #isNews = openRepetition();
+  readonly #isNews = createNewsFilter();
   #waiting: Ended[] = [];
   #recording: Promise<void> | null = null;
 

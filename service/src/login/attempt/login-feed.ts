@@ -1,4 +1,4 @@
-import { openRepetition } from "../../platform/telemetry/repetition.ts";
+import { createNewsFilter } from "../../platform/telemetry/repetition.ts";
 import type { LoginContext } from "../login-context.ts";
 import * as store from "./attempt-store.ts";
 
@@ -52,7 +52,7 @@ export async function openLoginFeed(
     if (some.length === 0) return;
     for (const id of await store.listChanged(ctx.db, some)) tell(id, false);
   };
-  const isNews = openRepetition();
+  const isNews = createNewsFilter();
   const timer = setInterval(() => {
     poll().catch((error: unknown) => {
       if (isNews(error)) ctx.log.warn({ err: error }, "polling logins failed");

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { FailureRow } from "../telemetry/repetition.ts";
+import { FailureStreak } from "../telemetry/repetition.ts";
 
 type Say = (line: string) => void;
 
@@ -16,7 +16,7 @@ export async function keepTrying<Server>(
   start: (say: Say) => Promise<Server>,
   { log, over, everyMs }: { log: Say; over: AbortSignal; everyMs: number },
 ): Promise<Server | null> {
-  const failures = new FailureRow();
+  const failures = new FailureStreak();
   while (!over.aborted) {
     const said = failures.count === 0 ? null : heldBack(log);
     try {
@@ -35,7 +35,7 @@ export async function keepTrying<Server>(
   return null;
 }
 
-const timesOf = ({ count }: FailureRow): string => (count > 1 ? `, ${count} times` : "");
+const timesOf = ({ count }: FailureStreak): string => (count > 1 ? `, ${count} times` : "");
 
 /** Keeps lines back until it is clear that the server runs: the message of a failed try has them anyway. */
 function heldBack(log: Say): { readonly say: Say; letGo(): void } {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openRepetition } from "./repetition.ts";
+import { createNewsFilter } from "./repetition.ts";
 
 test("of failures that say the same, one a minute is news, and so is each that says something else", (t) => {
   let nowMs = 0;
   t.mock.method(performance, "now", () => nowMs);
-  const isNews = openRepetition();
+  const isNews = createNewsFilter();
   const seen = [
     [0, "away"],
     [1000, "away"],

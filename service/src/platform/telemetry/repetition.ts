@@ -1,13 +1,11 @@
 const toldEveryMs = 60_000;
 
 /**
- * For work that is retried all the time: during an outage of the database, every poll of every process fails, every
- * second.
+ * Decides which failures of retried work to log: during an outage of the database, every poll fails, every second.
  *
- * @returns whether a failure is worth a line: if it differs from the one before, or a minute has passed since the last
- * line
+ * @returns whether a failure is news: if it differs from the one before, or a minute has passed since the last news
  */
-export function openRepetition(): (error: unknown) => boolean {
+export function createNewsFilter(): (error: unknown) => boolean {
   let told = { what: "", atMs: -Infinity };
   return (error) => {
     const what = String(error);
@@ -19,8 +17,8 @@ export function openRepetition(): (error: unknown) => boolean {
 }
 
 /** Failures in a row of one thing that is tried again all the time. */
-export class FailureRow {
-  #isNews = openRepetition();
+export class FailureStreak {
+  #isNews = createNewsFilter();
   #count = 0;
 
   /** How many since the last success. */
@@ -40,12 +38,12 @@ export class FailureRow {
    */
   add(what: unknown): boolean {
     this.#count += 1;
-    if (this.#count === 1) this.#isNews = openRepetition();
+    if (this.#count === 1) this.#isNews = createNewsFilter();
     return this.#isNews(what);
   }
 
   /** Fields for a line of the log: the number of failures, if there were several. */
-  get told(): { readonly failures?: number } {
+  get logFields(): { readonly failures?: number } {
     return this.#count > 1 ? { failures: this.#count } : {};
   }
 }
