@@ -25,7 +25,7 @@ test("the page of the API says what /openapi.json says", () => {
   assert.equal(written?.length, wanted?.length, remedy);
 });
 
-test("a body that may have one of several forms is told in each of them", () => {
+test("the reference shows every form of a body that may have several", () => {
   const told = writeApiReference(routes).split("\n### ");
   const proposals = told.find((text) =>
     text.startsWith("POST /w/businesses/\\<address>/proposals\n"),
@@ -34,7 +34,7 @@ test("a body that may have one of several forms is told in each of them", () => 
     assert.match(proposals ?? "", new RegExp(`^\\| \`operation\` +\\| \`${operation}\``, "m"));
 });
 
-test("what may be given once or several times is a list, and told as what may be repeated", () => {
+test("the document gives a parameter that may be repeated as a list, and the reference says that it may be repeated", () => {
   const lists = routes.flatMap(({ method, path, operation }) => {
     const form = operation.requestBody?.content["application/x-www-form-urlencoded"]?.schema;
     const given = [
@@ -167,7 +167,7 @@ test("a refusal is one type for generated clients, and so is a record that sever
     );
 });
 
-test("a body that may be left out is told as such, and no other", () => {
+test("the document marks a body as optional where it may be left out, and no other", () => {
   const optional = routes
     .filter(
       ({ operation: { requestBody } }) =>
@@ -194,7 +194,7 @@ test("a body that may be left out is told as such, and no other", () => {
   ]);
 });
 
-test("no type is named as generators name a member of another, which would then be left out of the client", () => {
+test("no type has the name that generators give to a member of another, or they would leave it out of the client", () => {
   const { schemas } = document.components;
   const memberTypes = Object.entries(schemas).flatMap(([name, { properties = {} }]) =>
     Object.keys(properties).map(
@@ -218,7 +218,7 @@ test("a choice between fixed texts is one type for generated clients", () => {
   assert.deepEqual(status?.schema, { type: "string", enum: ["delivered", "undelivered"] });
 });
 
-test("a number in an address is a number for generated clients, within the bounds that the route takes", () => {
+test("a number in a query is a number for generated clients, within the bounds that the route takes", () => {
   const list = routes.find(({ path }) => path === "/api/v2/kyc/deliveries") ?? assert.fail();
   const told = (list.operation.parameters ?? []).filter(({ schema }) => schema.type === "integer");
   const bounds = told.map(({ name, schema: { minimum, maximum } }) => [name, minimum, maximum]);
@@ -229,7 +229,7 @@ test("a number in an address is a number for generated clients, within the bound
   ]);
 });
 
-test("a lookup that is refused without a user or a field says that both are required, and the user given once", () => {
+test("the document says of a lookup that user and items are required, and the user is given once", () => {
   for (const path of ["/api/v1/blockchain/verified", "/api/v1/blockchain/proof"]) {
     const { operation } = routes.find((route) => route.path === path) ?? assert.fail(path);
     const told = (operation.parameters ?? []).map(({ name, required, schema }) => {

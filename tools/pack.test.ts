@@ -161,7 +161,7 @@ test("a project outside the repository type-checks with the packed libraries and
   });
 });
 
-test("what runs in browsers needs nothing of Node but where a condition of its manifest chooses it", () => {
+test("code for browsers uses nothing of Node, except in files that a condition of the manifest selects for Node", () => {
   for (const library of ["protocol", "wallet"]) {
     const code = filesOf(library).filter((file) => /^lib\/.*\.js$/.test(file));
     const ofNode = code.filter((file) =>

@@ -128,7 +128,7 @@ test("an error that nobody awaits fails the run and is told", async () => {
   assert.deepEqual(ran, { lines: ["c"], failed: [], statuses: [1], unawaited });
 });
 
-test("an error that nobody awaits before the first test fails the run and is told", async () => {
+test("an error that nobody awaits before the first test fails the run and is reported", async () => {
   const faults = {
     "left alone": 'void Promise.reject(new Error("left alone"));',
     "thrown alone": 'setImmediate(() => { throw new Error("thrown alone"); });',

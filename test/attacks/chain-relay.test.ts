@@ -203,7 +203,7 @@ test("a page of another site, or under another name for this host, is refused", 
   assert.equal((await ask("a=b", { "content-type": "text/plain" })).status, 415);
 });
 
-test("what is malformed or too much is refused in words", async () => {
+test("a malformed or too large call is refused with a plain message", async () => {
   const refusedParams: [string, unknown][] = [
     ["eth_call", [{ to: `0x${"01".repeat(20)}` }, "latest", { "0x00": { balance: "0x1" } }]],
     ["eth_call", ["0x00"]],
@@ -235,7 +235,7 @@ test("what is malformed or too much is refused in words", async () => {
   assert.equal((await ask("{")).status, 400);
 });
 
-test("the calls beside one that names no address are answered", async () => {
+test("in a list of calls, one that names no address is refused and the others are answered", async () => {
   const counted = (address: unknown): object =>
     call("eth_getTransactionCount", [address, "pending"]);
   const address = `0x${"de".repeat(20)}`;
@@ -332,7 +332,7 @@ test("of calls that compute two are under way at once, and a hundred of one call
   }
 });
 
-test("on a chain of others prices are its own, and what a node has already is sent", async () => {
+test("on an outside chain the gas price is the node's own, and a transaction that the node already has counts as sent", async () => {
   const { chain, ...ctx } = contextWith(
     async (method) => {
       if (method === "eth_sendRawTransaction") throw new RpcError(-32_000, "already known");
@@ -350,7 +350,7 @@ test("on a chain of others prices are its own, and what a node has already is se
   assert.match(String((await answer("eth_sendRawTransaction", [raw])).result), /^0x[0-9a-f]{64}$/);
 });
 
-test("a fee history names no price below that of this chain, and a higher one as it was", async () => {
+test("a fee history raises prices below this chain's minimum, and leaves higher ones as they are", async () => {
   const history = { reward: [["0x1", "0x3b9aca01"]] };
   const ctx = contextWith(async () => history, { profile: "production" });
   const params = ["0x1", "latest", [10, 90]];

@@ -163,7 +163,7 @@ test("a claim is repeated by the identity and session that made it, and while it
   assert.deepEqual(await refusal(repeat(identity)), [409, "login_over"]);
 });
 
-test("what tells a wallet who asks is for wallets alone, and good until the login's own end", async () => {
+test("the request object is addressed to wallets alone, and good until the login's own end", async () => {
   const { clock, config } = world.ctx;
   const earliest = clock.now();
   const page = await openPage(world.baseUrl, world.client);

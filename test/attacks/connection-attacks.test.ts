@@ -140,7 +140,7 @@ test("a request whose body is cut off is counted once, for its route", async (t)
   );
 });
 
-test("nothing is put into an answer that is begun", async (t) => {
+test("a malformed request writes nothing into an answer that has begun", async (t) => {
   const { baseUrl } = await openServer(t);
   const begun = await openRawConnection(baseUrl);
   begun.send("GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -149,7 +149,7 @@ test("nothing is put into an answer that is begun", async (t) => {
   assert.ok(!(await begun.all).includes("malformed_request"));
 });
 
-test("what is broken is answered behind the answers that are due, once", async (t) => {
+test("a malformed request is answered once, after the answers that are due before it", async (t) => {
   const { baseUrl, answer } = await openServer(t);
   const wait = "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n";
   const due = await openRawConnection(baseUrl);
@@ -320,7 +320,7 @@ test("a body with a member whose name no text may be is told so, however deep it
     }
 });
 
-test("an answer is nobody's to keep unless it says so, a wallet's session least of all", async () => {
+test("no cache may keep an answer unless it says so, a wallet's session least of all", async () => {
   const session = await openWalletSession(world.baseUrl, newIdentity());
   const paths = ["/w/logins", "/w/orders", "/health/alive", "/nowhere"];
   for (const path of paths) {
@@ -333,7 +333,7 @@ test("an answer is nobody's to keep unless it says so, a wallet's session least 
   assert.match(keys.headers.get("cache-control") ?? "", /^public/);
 });
 
-test("outside dev answers have browsers ask by https alone, errors too, and in dev none has", async () => {
+test("outside dev every answer demands https of browsers, errors too, and in dev none does", async () => {
   const path = "/nowhere";
   const ours = await fetch(`${world.baseUrl}${path}`);
   assert.equal(ours.headers.get("strict-transport-security"), null);

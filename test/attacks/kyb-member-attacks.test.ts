@@ -290,7 +290,7 @@ test("no number of invitations hides a business from its members", async () => {
 
 const wrong = [422, "signature_wrong"];
 
-test("who has a wallet's session and not its key votes, founds and logs in by nothing, and opens no other session", async () => {
+test("whoever has a wallet's session but not its key cannot vote, found, log in or open another session", async () => {
   const [alice, thief] = [world.person("alice"), world.person("mallory")];
   const headers = await openWalletSession(world.baseUrl, alice);
   const id = await world.begin();
@@ -317,7 +317,7 @@ test("who has a wallet's session and not its key votes, founds and logs in by no
   assert.equal(answer.status, 422, await answer.text());
 });
 
-test("who has a wallet's session reads what lies at the service, values until they are collected, and ends what is there", async () => {
+test("whoever has a wallet's session can read what lies at the service, and values until they are collected, and end what is there", async () => {
   const alice = world.person("alice");
   const { ctx, baseUrl, client } = world;
   await logIn(baseUrl, client, alice);

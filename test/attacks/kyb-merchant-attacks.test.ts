@@ -110,7 +110,7 @@ await test("no id of an unusual spelling is a fault of ours", async () => {
     }
 });
 
-await test("a key that is revoked leaves what it made, the address of events too, until that is set again", async () => {
+await test("what a revoked key made stays, the address of events too, until that is set again", async () => {
   const { key, id } = await createApiKey(ctx, { clientDomainId, name: "Stolen" }, "test");
   await limitCallbackHosts(ctx, { id: clientDomainId, hosts: ["hooks.example.com"] }, "test");
   const move = async (apiKey: string, url: string): Promise<Answer> =>

@@ -184,7 +184,7 @@ test("an address has sixteen large bodies under way at once; others, and ordinar
   for (const connection of begun) connection.cut();
 });
 
-test("a large body whose caller left while it was asked who calls is under way no more", async () => {
+test("a large body whose caller left before its route began is no longer under way", async () => {
   await using http = createHttp(world.ctx);
   const arrivals: PromiseWithResolvers<void>[] = [];
   http.addHook("onRequest", async (request, reply) => {

@@ -129,7 +129,7 @@ test("a login of another kind at another client leaves approved what was, as sur
     assert.equal(await faultOf(linkFirst, beyond, client), "login_required");
 });
 
-test("tokens of a session's answer say how surely and when the wallet was asked, not that it was asked now", async () => {
+test("tokens from a session carry the acr and auth_time of the wallet's own answer, not of now", async () => {
   const [jar, identity, pkce] = [openJar(), newIdentity(), makePkce()];
   const changed = { scope: "openid" };
   await logIn(world.baseUrl, world.client, identity, { jar, changed });
@@ -188,7 +188,7 @@ function spellingsOf(address: Address): string[] {
   ]);
 }
 
-test("a session answers for whom an id token names, whoever else is hinted at", async () => {
+test("an id_token_hint decides for whom a session answers, whatever the login_hint says", async () => {
   const [jar, own, other] = [openJar(), newIdentity(), newIdentity()];
   const mine = await logIn(world.baseUrl, world.client, own, { jar });
   const theirs = await logIn(world.baseUrl, world.client, other);
@@ -216,7 +216,7 @@ test("prompt, a hint for another identity and an unmet acr always lead to the pa
     assert.equal(await open(changed), 200, JSON.stringify(changed));
 });
 
-test("a session grants no refresh token, nor answers a request for nothing else", async () => {
+test("a session grants no refresh token, and answers no request for that scope alone", async () => {
   const jar = openJar();
   const identity = newIdentity();
   await logIn(world.baseUrl, world.client, identity, { jar });
@@ -404,7 +404,7 @@ test("a login that starts again in one of eight tabs ends none of the others", a
   assert.equal(held.length, 8);
 });
 
-test("a login that is over still makes room first after the button that began it is pressed again", async () => {
+test("a finished login is still the first to be evicted after the button that began it is pressed again", async () => {
   const jar = openJar();
   const page = await openPage(world.baseUrl, world.client, { jar });
   const press = async (): Promise<string> => {
@@ -431,7 +431,7 @@ test("the cookie of a finished login runs out within a minute", async () => {
   assert.match(line, /^svc_login_[^=]+=0\.[^;]{43}; Path=\/; Max-Age=60; HttpOnly; SameSite=Lax$/);
 });
 
-test("where only the same device will do, the page offers no code that every wallet would be refused on", async () => {
+test("where only the same device will do, the page shows no code, which every wallet would be refused on", async () => {
   const page = await openPage(world.baseUrl, world.client, {
     changed: { acr_values: "urn:svc:acr:same-device" },
   });
@@ -442,7 +442,7 @@ test("where only the same device will do, the page offers no code that every wal
   assert.equal(returned.status, 303);
 });
 
-test("of the proximities that a client's settings and its request demand the stricter holds", async () => {
+test("of the proximities that a client's settings and its request demand, the stricter one holds", async () => {
   for (const [acrMinimum, asked] of [
     ["urn:svc:acr:qr-near", "urn:svc:acr:same-device"],
     ["urn:svc:acr:same-device", "urn:svc:acr:qr"],

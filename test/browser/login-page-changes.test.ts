@@ -134,7 +134,7 @@ test("at 400 % zoom whoever looked at the code sees the heading and the number i
   assert.ok(await page.evaluate<boolean>("document.documentElement.scrollWidth <= innerWidth"));
 });
 
-test("what is said of a second wallet goes with the identity of which it speaks", async () => {
+test("the warning of a second wallet disappears with the identity that it is about", async () => {
   for (const next of ["gathering", "failed"] as const) {
     await using stub = await openLoginStub({ isBusiness: true });
     await using page = await openPage(stub);

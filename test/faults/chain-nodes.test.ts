@@ -45,7 +45,7 @@ test("a node that breaks, or answers for another chain, gets nothing and loses n
   assert.equal(await settledOn(anvil, process), 1);
 });
 
-test("an answer that is none holds transactions up with an alarm, and loses nothing", async () => {
+test("a node's malformed answer holds transactions up with an alarm, and loses nothing", async () => {
   await using anvil = await startAnvil();
   await using gate = await openGate(anvil);
   await using installation = await openInstallation(gate);
@@ -66,7 +66,7 @@ test("an answer that is none holds transactions up with an alarm, and loses noth
   assert.equal(await settledOn(anvil, process), 1);
 });
 
-test("what a node estimates at less than any chain takes is mined, and keeps nothing else waiting", async () => {
+test("a transaction for which the node estimates too little gas is mined, and keeps nothing else waiting", async () => {
   await using anvil = await startAnvil();
   await using gate = await openGate(anvil);
   await using installation = await openInstallation(gate);
@@ -131,7 +131,7 @@ test("a contract that is asked for long keeps neither the questions to others no
   );
 });
 
-test("what only a node has that stands still on a replaced block is not final", async () => {
+test("a transaction is not final where only a node that stands still on a replaced block has it", async () => {
   await using anvil = await startAnvil();
   // Calls go to either of two nodes, as behind a load balancer.
   let asked: Anvil = anvil;
@@ -192,7 +192,7 @@ test("what another chain's node says of the account settles nothing", async () =
   assert.equal(await settledOn(anvil, process), 1);
 });
 
-test("what a node tells counts for as long as it is the same chain, which it is asked every few seconds", async () => {
+test("a node's answers count only while it serves the same chain, which is re-checked every few seconds", async () => {
   await using anvil = await startAnvil();
   await using gate = await openGate(anvil);
   await using installation = await openInstallation(gate);
@@ -274,7 +274,7 @@ test("a contract that another process sees mined while this one looks for it doe
   assert.deepEqual(seen, ["0x", "0x", lateCode]);
 });
 
-test("a node far behind has no nonce filled that a transaction of long ago has", async () => {
+test("a node far behind makes nobody fill a nonce that an old transaction used", async () => {
   await using anvil = await startAnvil();
   await using gate = await openGate(anvil);
   await using installation = await openInstallation(gate);
@@ -305,7 +305,7 @@ test("a node far behind has no nonce filled that a transaction of long ago has",
   );
 });
 
-test("a nonce that a foreign transaction had is filled also where ours above it were taken back with it", async () => {
+test("a foreign transaction's nonce is filled also where a reorganisation took it back with ours above it", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();

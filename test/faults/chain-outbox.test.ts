@@ -336,7 +336,7 @@ test("what nobody pays for leaves half of the day's cap to the rest, and has as 
   );
 });
 
-test("a transaction that reverts is sent after five refusals, whoever hears them, and announced once that is final", async () => {
+test("a transaction that would revert is sent after five refusals, whichever process gets them, and announced once that is final", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using process = await installation.openProcess();

@@ -305,7 +305,7 @@ test("a journaled transaction is mined: nobody spends coin twice while a block i
   await untilReceived(node, 10n);
 });
 
-test("a transaction written in other bytes than its own is nobody's, and uses up no nonce", async () => {
+test("a transaction in a non-canonical encoding is refused, and uses up no nonce", async () => {
   await using database = await openTestDatabase();
   await using chain = await openProcess(database.url);
   const { ctx, node } = chain;

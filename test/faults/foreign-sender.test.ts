@@ -6,7 +6,7 @@ import { startAnvil } from "../anvil.ts";
 import { fundedKey, openInstallation } from "../chain-processes.ts";
 import { alarmsOf, contractsTotal, settle } from "../outbox-looks.ts";
 
-test("what somebody else sends from the account raises an alarm also where it takes no nonce of ours, but not what it sent before", async () => {
+test("a foreign transaction from the account raises an alarm even if it takes no nonce of ours, but not one from before the start", async () => {
   await using anvil = await startAnvil();
   const account = privateKeyToAccount(`0x${fundedKey}`);
   const sendElsewhere = async (nonce: number): Promise<void> => {

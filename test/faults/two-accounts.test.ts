@@ -7,7 +7,7 @@ import { startAnvil } from "../anvil.ts";
 import { handOverRegistry, openInstallation } from "../chain-processes.ts";
 import { rowsOf, settle, settledOn } from "../outbox-looks.ts";
 
-test("what the former account signs at this moment is not signed by the next one too", async () => {
+test("a transaction that the former account is just signing is not signed by the next account too", async () => {
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using former = await installation.openProcess();

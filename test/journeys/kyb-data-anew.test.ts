@@ -104,7 +104,7 @@ await test("a release does not wait for whoever is about to cancel the request, 
   await checkMoney(ctx);
 });
 
-await test("a release that another process is at holds up no other", async () => {
+await test("a release that another process is working on holds up no other", async () => {
   const next = await world.found({ members: ["nina"], name: "Nächste AG" });
   await world.issueRecord(next.address, someRecord);
   const first = String((await world.ask()).body["requestId"]);
@@ -122,7 +122,7 @@ await test("a release that another process is at holds up no other", async () =>
   await world.waitFor(first, "released");
 });
 
-await test("a stranger to a vote is refused at once while a member votes, whom it would else notice", async (t) => {
+await test("a stranger's vote is refused at once while a member votes, or its wait would tell of the member", async (t) => {
   const id = String((await world.ask()).body["requestId"]);
   t.after(async () => world.call("POST", `${requestsPath}/${id}/cancel`, { body: {} }));
   const item = await world.findVote("alice", id);

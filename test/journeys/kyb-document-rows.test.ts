@@ -88,10 +88,7 @@ const endpointRows: readonly Row[] = [
     ],
     shownBy: [
       [events, "each attempt at a test event is listed with its outcome, and none at another"],
-      [
-        events,
-        "a move that the endpoint took by no attempt is listed, and comes when it is sent again",
-      ],
+      [events, "a move whose delivery was given up is listed, and arrives when it is sent again"],
       [events, "events of every kind are listed newest first and page by page"],
       [events, "a page ends where its bodies are 8 MiB together, and the next goes on there"],
       [events, "what was purged is listed without its body, and cannot be sent again"],
@@ -202,7 +199,7 @@ const lookupRows: readonly Row[] = [
     shownBy: [
       [
         standing,
-        "what is no address, unknown, not deployed yet or of the other environment does not exist",
+        "a wallet that is unknown, not deployed yet or of the other environment is not found, and no address is malformed",
       ],
     ],
   },

@@ -34,7 +34,7 @@ async function testEvent(): Promise<string> {
   return String(body["eventId"]);
 }
 
-await test("a move that the endpoint took by no attempt is listed, and comes when it is sent again", async () => {
+await test("a move whose delivery was given up is listed, and arrives when it is sent again", async () => {
   const business = await world.found({ members: ["kim"] });
   const next = await world.found({ members: ["kim"], name: "Muster Neu AG" });
   await logInFor(world, { business, voters: ["kim"] });

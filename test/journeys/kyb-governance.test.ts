@@ -219,7 +219,7 @@ test("of two acts that members approved at once the second is collected anew, by
   await world.reachProposal("doris", second, "executed");
 });
 
-test("an act is sent by the id of its proposal, as the version before knows it, and anew with its number", async () => {
+test("an act's transaction is named by its proposal's id, as the version before knows it, and a repeated one also by its number", async () => {
   const business = await world.found({ members: ["kurt", "lena", "moritz"] });
   const rosters = [["kurt", "lena"], ["kurt"]];
   const changes = rosters.map((names) => ({
@@ -241,7 +241,7 @@ test("an act is sent by the id of its proposal, as the version before knows it, 
   );
 });
 
-test("of acts that members approved at once one that the first did is done, and one that it left nothing to do for fails", async () => {
+test("of acts that members approved at once, one whose effect the first already had is done, and one that became pointless fails", async () => {
   const business = await world.found({ members: ["egon", "flora", "gabi"] });
   const change = { operation: "changeCharter", members: world.rosterOf(["egon", "gabi"]) };
   const removal = { operation: "startRemoval", member: world.person("flora").address };
@@ -253,7 +253,7 @@ test("of acts that members approved at once one that the first did is done, and 
   assert.deepEqual(await world.inboxOf("egon"), []);
 });
 
-test("an act that the wallet refuses, and none came before, fails", async () => {
+test("an act that the contract refuses, with no other act before it, fails", async () => {
   const business = await world.found({ members: ["hugo"] });
   const { address } = business;
   const change = changeTo(world.rosterOf(["hugo", "ilse"]));
@@ -452,7 +452,7 @@ test("a removal under way ends when the business moves", async () => {
   assert.equal((await world.businessOf("xia", address))["removal"], null);
 });
 
-test("of two businesses the second proposes no move to the first while that one may move to it: none would be left", async () => {
+test("a business proposes no move to another that may move to it: none would be left", async () => {
   const one = await world.found({ members: ["wanda"] });
   const other = await world.found({ members: ["wanda"] });
   const back = { operation: "moveTo", successor: one.address };

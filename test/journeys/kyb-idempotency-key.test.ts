@@ -19,7 +19,7 @@ async function refusalOf(path: string, key: string): Promise<unknown[]> {
   return [answer.status, error.reason, error.message];
 }
 
-await test("a key that is none is said to be none before it is said that the object does not exist", async () => {
+await test("a malformed Idempotency-Key is refused before it is said that the object does not exist", async () => {
   const message = "malformed_request: Idempotency-Key has 1 to 255 visible ASCII characters";
   const acts = [
     "data-requests/01J/cancel",

@@ -46,7 +46,7 @@ await test("an offer is shown and taken to its last second, and then shown to no
   await assert.rejects(late, /offer_not_open/);
 });
 
-await test("what one offer asks is neither shown nor asked by another, where it was moved there", async () => {
+await test("what one offer asks is neither shown nor asked by another to whose row it was moved", async () => {
   const [own, other] = [await offer(), await offer()];
   await ctx.db.query(sql`
     update kyb_offer set request_sealed = (select request_sealed from kyb_offer where id = ${other.id})

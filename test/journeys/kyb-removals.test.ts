@@ -135,7 +135,7 @@ test("a member whose removal was decided again, also across a change of the rost
   assert.equal((await (await loadWalletCalls()).read(world.ctx, address)).removal, null);
 });
 
-test("approvals of before a removal began do not count after it: their act has another number, and all approve anew", async () => {
+test("approvals from before a removal do not count after it: their act has a new number, and all approve anew", async () => {
   const { address } = await world.found({ members: ["vilma", "wim", "xenia"] });
   const change = { operation: "changeCharter", members: world.rosterOf(["vilma", "wim"]) };
   const id = await world.govern("vilma", change, { business: address });

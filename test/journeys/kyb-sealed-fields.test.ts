@@ -134,7 +134,7 @@ await test("a release waits for a change of members that is under way, and then 
   await db.query(sql`update business set epoch = 0 where address = ${address}`);
 });
 
-await test("approvals of members who are no more release nothing: those who are members then decide", async () => {
+await test("approvals of members who have left release nothing: those who are members then decide", async () => {
   const before = await loseKey();
   const id = await askAndApprove();
   const stay = ["alice", "carol"];

@@ -90,7 +90,7 @@ test("a business is looked up by its wallet in any case; its rules and members a
   });
 });
 
-test("what is no address, unknown, not deployed yet or of the other environment does not exist", async () => {
+test("a wallet that is unknown, not deployed yet or of the other environment is not found, and no address is malformed", async () => {
   const inviting = await world.askFounding();
   const { organizationId } = world;
   const sandbox = { organizationId, domain: "localhost", environment: "sandbox" };

@@ -46,7 +46,7 @@ test("of 25 members 13 are the majority: 12 are not, and 13 refusals end it", as
   await world.reachEpoch(address, 1);
 });
 
-test("a stricter rule needs itself: all of 25, one of whom is enough to refuse it", async () => {
+test("a change to a stricter rule needs the approvals of that rule: all of 25, one of whom is enough to refuse it", async () => {
   const refused = await propose({ governance: "UNANIMOUS" });
   assert.equal(await statusAfter("member 0", refused, "approve"), "open");
   assert.equal(await statusAfter("member 24", refused, "reject"), "refused");

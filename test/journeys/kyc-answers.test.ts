@@ -198,7 +198,7 @@ test("422: an order that is INITIATING or CONFIRMING is ongoing, and is neither 
   assert.equal((await world.ask({ user: person.address })).status, 200);
 });
 
-test("422: that an order is ongoing is told before what of its fields is no longer verified", async () => {
+test("422: an order is refused as ongoing before fields of it that are no longer verified", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });
   assert.equal((await approve(person, asked.body.data?.["link"])).status, 200);
@@ -252,7 +252,7 @@ test("200: events are read after a sequence, and sent again one by one or all", 
   assert.deepEqual([await again({}), await again({ eventId: all[1]?.eventId })], [200, 200]);
 });
 
-test("200: a repeat with another callback brings there what the earlier one did not take", async () => {
+test("200: after a repeat with another callback, what the earlier one did not take is delivered there", async () => {
   const person = await world.verify();
   await using receiver = await openReceiver();
   const asked = await world.ask({ user: person.address });
@@ -266,7 +266,7 @@ test("200: a repeat with another callback brings there what the earlier one did 
   assert.equal(body, event.body);
 });
 
-test("200: the next attempt with another callback brings there what the earlier one did not take", async () => {
+test("200: after the next attempt with another callback, what the earlier one did not take is delivered there", async () => {
   const person = await world.verify();
   await using receiver = await openReceiver();
   const asked = await world.ask({ user: person.address });

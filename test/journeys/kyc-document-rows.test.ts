@@ -51,8 +51,8 @@ const rows: readonly Row[] = [
       ],
       [
         answers,
-        "200: a repeat with another callback brings there what the earlier one did not take",
-        "200: the next attempt with another callback brings there what the earlier one did not take",
+        "200: after a repeat with another callback, what the earlier one did not take is delivered there",
+        "200: after the next attempt with another callback, what the earlier one did not take is delivered there",
       ],
       ["test/races/two-processes.test.ts", "fifty identical requests make one order"],
     ],

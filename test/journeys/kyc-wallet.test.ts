@@ -268,7 +268,7 @@ await test("a person's own list of orders goes from the newest to the oldest, in
   assert.equal(status, 401);
 });
 
-await test("a link is told from one that never was until a day after its end", async () => {
+await test("a link that has ended answers 410 for a day, and then 404 like one that never was", async () => {
   const { address } = await openVerifiedPerson();
   using _ = world.holdTime();
   const { link = "" } = await order(address);

@@ -93,7 +93,7 @@ test("a value that was withdrawn since it was asked for is not taken any more", 
   assert.equal((await world.statusOf(referenceKey))["status"], "PENDING");
 });
 
-test("a wrong value that takes long to hash is not looked into: it counts for nothing", async () => {
+test("a value too long to hash is refused unchecked and does not count as a wrong one", async () => {
   const person = await world.verify();
   const asked = await world.ask({ user: person.address });
   const referenceKey = String(asked.body.data?.["referenceKey"]);

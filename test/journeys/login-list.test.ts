@@ -134,7 +134,7 @@ test("the end of a login by its user is on record, once", async () => {
   assert.deepEqual(entries, [{ actor: frank.address, subject: login?.id }]);
 });
 
-test("a login whose tokens alone have ended is not told of as ended while its browser is logged in", async () => {
+test("ending a login whose tokens alone have ended is not confirmed while its browser is still logged in", async () => {
   const { client, baseUrl } = world;
   const heidi = newIdentity();
   const { tokens } = await logIn(baseUrl, client, heidi);

@@ -50,7 +50,7 @@ test("a member of another type, an empty one and a missing body are refused in p
     assert.equal((await call("POST", valid, body)).message, `Invalid Request: ${fault}`);
 });
 
-test("names that are joined by commas are told as the one name that they make", async () => {
+test("names joined by commas are reported as the one name that they make", async () => {
   const { details } = await call(
     "GET",
     `/api/v1/blockchain/verified?user=${user}&items=EMAIL,ADDRESS_CITY`,
@@ -70,7 +70,7 @@ test("an empty referenceKey is told as such on every route that takes one", asyn
     assert.equal(message, "Invalid Request: referenceKey must not be empty");
 });
 
-test("a parameter that a query or a form holds twice is told so, a member of JSON that it has to be a string", async () => {
+test("a parameter given twice in a query or a form is reported as such, and in JSON as not being a string", async () => {
   const twice = "referenceKey=a&referenceKey=b";
   const { message } = await call("GET", `/api/v2/kyc/status?${twice}`);
   assert.equal(message, "Invalid Request: referenceKey is given more than once");
@@ -154,7 +154,7 @@ test("who founds a business is told which member is wrong", async () => {
   assert.equal(nameless, "Invalid Request: name has 1 to 100 characters");
 });
 
-test("a signature in a form that no key makes is told the form, another one only that it does not fit", async () => {
+test("a malformed signature is told the proper form, another one only that it does not fit", async () => {
   const identity = newIdentity();
   const open = async (change: (signature: string) => string): Promise<string> => {
     const answer = await post(`${world.baseUrl}/w/session/challenge`, {});

@@ -63,7 +63,7 @@ test("a caller without a key is told so before its query is looked at", async ()
       assert.deepEqual(await refusalOf(path + bad), [401, "apikey_missing", null], path);
 });
 
-test("where nobody has to say who calls, a query that cannot be read is refused", async () => {
+test("a route that asks for no credentials refuses a query that cannot be read", async () => {
   assert.deepEqual(await refusalOf("/.well-known/jwks.json?a=%00"), [
     400,
     "malformed_request",

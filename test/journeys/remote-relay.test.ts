@@ -30,7 +30,7 @@ async function send(raw: string): Promise<Said> {
   return (await answer.json()) as Said;
 }
 
-await test("what the node refuses its sender hears, and what it has may be sent again, mined or not", async () => {
+await test("the sender hears what the node refuses, and may send again what the node has, mined or not", async () => {
   const account = privateKeyToAccount(generatePrivateKey());
   await anvil.rpc("anvil_setBalance", [account.address, "0xde0b6b3a7640000"]);
   const sign = async (to: `0x${string}`): Promise<string> =>
