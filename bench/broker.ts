@@ -1,7 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { createClient, createDomain, createOrganization } from "../service/src/accounts/index.ts";
 import { openContext } from "../service/src/compose.ts";
 import { parseConfig } from "../service/src/platform/config/config.ts";
@@ -10,8 +6,6 @@ import { approvalOf, type Claimed, type Identity, scan } from "../test/raw-walle
 import { claimOf } from "@svc/protocol";
 import { randomBytes } from "node:crypto";
 import { type Browser, openBrowser } from "./browser.ts";
-import packageJson from "../package.json" with { type: "json" };
-import { freePort } from "./free-port.ts";
 import { type HttpAnswer, sendExpecting } from "./http-client.ts";
 import {
   basicAuthorization,
@@ -22,7 +16,8 @@ import {
   type Tokens,
   tokensOf,
 } from "./oauth.ts";
-import { type Party, readCalls } from "./party.ts";
+import type { Party } from "./party.ts";
+import { serviceEnvironment, startParty } from "./service-party.ts";
 
 export interface Broker extends Party {
   readonly client: { readonly id: string; readonly secret: string; readonly redirectUri: string };
@@ -40,66 +35,14 @@ export async function startBroker({
   connectionString: string;
   connections: number;
 }): Promise<Broker> {
-  const [port, metricsPort] = [await freePort(), await freePort()];
   const environment = {
-    ...process.env,
-    NODE_ENV: "production",
-    PROFILE: "dev",
-    PORT: String(port),
-    METRICS_PORT: String(metricsPort),
-    BASE_URL: `http://localhost:${port}`,
-    DATABASE_URL: connectionString,
-    DATABASE_CONNECTIONS: String(connections),
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "warn",
+    ...(await serviceEnvironment(connectionString, connections)),
     CHAIN: "off",
     LIMIT_LOGINS_PER_ADDRESS_MINUTE: "1000000",
     LIMIT_LOGINS_PER_CLIENT_MINUTE: "1000000",
   };
   const client = await seedClient(environment);
-  const { child } = await startService(environment);
-  return {
-    name: "service",
-    pid: child.pid ?? 0,
-    baseUrl: environment.BASE_URL,
-    client,
-    audience,
-    callsTotal: async () => readCalls(metricsPort),
-    [Symbol.asyncDispose]: async () => stopService(child),
-  };
-}
-
-export interface StartedService {
-  readonly child: ChildProcess;
-  /** Wall time from the start of the process to its line `ready`. */
-  readonly startMs: number;
-}
-
-const root = join(import.meta.dirname, "..");
-
-/** Starts what `npm run svc -- serve` starts; its shell becomes the process. */
-export async function startService(environment: NodeJS.ProcessEnv): Promise<StartedService> {
-  const startedAt = performance.now();
-  const child = spawn("/bin/sh", ["-c", `${packageJson.scripts.svc} serve`], {
-    cwd: root,
-    env: environment,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const lines = createInterface({ input: child.stdout });
-  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  lines.on("line", (line) => {
-    if (line.startsWith("ready ")) resolve(undefined);
-  });
-  child.once("exit", (code) => reject(new Error(`the service ended with ${code}`)));
-  await promise;
-  return { child, startMs: performance.now() - startedAt };
-}
-
-export async function stopService(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exit = once(child, "exit");
-  child.kill("SIGTERM");
-  await exit;
+  return { ...(await startParty(environment)), client, audience };
 }
 
 async function seedClient(environment: NodeJS.ProcessEnv): Promise<Broker["client"]> {

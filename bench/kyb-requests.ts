@@ -17,13 +17,12 @@ import { type DataWorld, merchantOf } from "../test/kyb-data-world.ts";
 import { insertBusinesses } from "../test/kyb-many-businesses.ts";
 import { actorsOf, type InboxItem } from "../test/kyb-world.ts";
 import type { World } from "../test/world.ts";
-import { startService, stopService } from "./broker.ts";
 import { asDriver, type Cluster, openCluster } from "./cluster.ts";
-import { freePort } from "./free-port.ts";
 import { sendExpecting } from "./http-client.ts";
 import { type KybReceiver, openKybReceiver } from "./kyb-receiver.ts";
 import { forEachOf, times } from "./load.ts";
-import { type Cost, measure, type Party, readCalls } from "./party.ts";
+import { type Cost, measure, type Party } from "./party.ts";
+import { serviceEnvironment, startParty } from "./service-party.ts";
 
 export interface RequestPlan {
   /** From create to release one after the other, to businesses of three. */
@@ -69,34 +68,17 @@ export async function measureRequests(
 ): Promise<RequestCosts> {
   await using cluster = await openCluster();
   const directory = await mkdtemp(join(tmpdir(), "svc-bench-data-"));
-  const [port, metricsPort] = [await freePort(), await freePort()];
   const environment = {
-    ...process.env,
-    NODE_ENV: "production",
-    PROFILE: "dev",
-    PORT: String(port),
-    METRICS_PORT: String(metricsPort),
-    BASE_URL: `http://localhost:${port}`,
+    ...(await serviceEnvironment(await cluster.createDatabase("service"))),
     DATA_DIR: directory,
-    DATABASE_URL: await cluster.createDatabase("service"),
-    DATABASE_CONNECTIONS: "10",
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "warn",
     LIMIT_CREATES_PER_SECOND: "100000",
     LIMIT_READS_PER_SECOND: "100000",
     LIMIT_LOGINS_PER_ADDRESS_MINUTE: "100000",
   };
   const driver = { ...environment, CHAIN: "off", DATABASE_URL: asDriver(environment.DATABASE_URL) };
   await using ctx = await openContext(parseConfig(driver));
-  const { child } = await startService({ ...environment, CHAIN: "on" });
   await using receiver = await openKybReceiver();
-  await using party: Party = {
-    name: "service",
-    pid: child.pid ?? 0,
-    baseUrl: environment.BASE_URL,
-    callsTotal: async () => readCalls(metricsPort),
-    [Symbol.asyncDispose]: async () => stopService(child),
-  };
+  await using party = await startParty({ ...environment, CHAIN: "on" });
   const world = await openBenchWorld(ctx, party.baseUrl, receiver);
   const costs = await measureAll(report, { cluster, party, world, receiver }, plan);
   await rm(directory, { recursive: true, force: true });

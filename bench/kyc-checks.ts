@@ -7,14 +7,13 @@ import { ensureBuiltInIssuers } from "../service/src/credentials/issuers.ts";
 import { listOwnCredentials } from "../service/src/credentials/collection.ts";
 import { settleWithoutChain } from "../service/src/credentials/test-credentials.ts";
 import { parseConfig } from "../service/src/platform/config/config.ts";
-import { startService, stopService } from "./broker.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
-import { freePort } from "./free-port.ts";
 import { sendExpecting } from "./http-client.ts";
 import { forEachOf, times } from "./load.ts";
 import type { Result } from "./login.ts";
-import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
+import { type Cost, measure, medianCost, type Party } from "./party.ts";
 import type { Row } from "./row.ts";
+import { serviceEnvironment, startParty } from "./service-party.ts";
 
 /** How much is asked. */
 interface CheckPlan {
@@ -45,32 +44,15 @@ export async function benchKycChecks(
 ): Promise<Result> {
   const plan = isShort ? shortPlan : fullPlan;
   await using cluster = await openCluster();
-  const [port, metricsPort] = [await freePort(), await freePort()];
   const environment = {
-    ...process.env,
-    NODE_ENV: "production",
-    PROFILE: "dev",
-    PORT: String(port),
-    METRICS_PORT: String(metricsPort),
-    DATABASE_URL: await cluster.createDatabase("service"),
-    DATABASE_CONNECTIONS: String(connections),
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "warn",
+    ...(await serviceEnvironment(await cluster.createDatabase("service"), connections)),
     CHAIN: "off",
   };
   report(`issuing to ${plan.usersCount} users`);
   const { apiKey, users } = await seed(environment, plan.usersCount);
   await cluster.vacuum();
-  const { child } = await startService(environment);
-  const baseUrl = `http://localhost:${port}`;
-  const party: Party = {
-    name: "service",
-    pid: child.pid ?? 0,
-    baseUrl,
-    callsTotal: async () => readCalls(metricsPort),
-    [Symbol.asyncDispose]: async () => stopService(child),
-  };
-  await using _ = party;
+  await using party = await startParty(environment);
+  const { baseUrl } = party;
   const authorization = { authorization: apiKey };
   const bodies = users.map((each) => JSON.stringify(each));
   const verified = async (index: number): Promise<void> => {

@@ -9,13 +9,12 @@ import { parseConfig } from "../service/src/platform/config/config.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { enqueueEvents, newEventId, type NewEvent } from "../service/src/webhooks/index.ts";
 import { readBacklog } from "../service/src/webhooks/delivery-store.ts";
-import { startService, stopService } from "./broker.ts";
 import { asDriver, type Cluster, openCluster } from "./cluster.ts";
-import { freePort } from "./free-port.ts";
 import { median, times } from "./load.ts";
 import type { Result } from "./login.ts";
-import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
+import { type Cost, measure, medianCost, type Party } from "./party.ts";
 import type { Row } from "./row.ts";
+import { serviceEnvironment, startParty } from "./service-party.ts";
 
 /** How much is delivered. */
 interface DeliveryPlan {
@@ -44,7 +43,6 @@ const eventsEach = 10;
  * Under way to one endpoint at a time (decisions section 7): this many wait at each that hangs before the clock starts.
  */
 const slots = 8;
-const connections = 10;
 const msMost = 1;
 const callsMost = 2;
 /** Of the throughput that the others have when nobody hangs. */
@@ -64,31 +62,15 @@ export async function benchKycDeliveries(
   const plan = isShort ? shortPlan : fullPlan;
   const { receiversCount, hangingCount } = plan;
   await using cluster = await openCluster();
-  const [port, metricsPort] = [await freePort(), await freePort()];
   const environment = {
-    ...process.env,
-    NODE_ENV: "production",
-    PROFILE: "dev",
-    PORT: String(port),
-    METRICS_PORT: String(metricsPort),
-    DATABASE_URL: await cluster.createDatabase("service"),
-    DATABASE_CONNECTIONS: String(connections),
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "warn",
+    ...(await serviceEnvironment(await cluster.createDatabase("service"))),
     CHAIN: "off",
   };
   const driver = { ...environment, DATABASE_URL: asDriver(environment.DATABASE_URL) };
   await using ctx = await openContext(parseConfig(driver));
   const sending = await seed(ctx);
   await using receivers = await openReceivers(receiversCount);
-  const { child } = await startService(environment);
-  await using party: Party = {
-    name: "service",
-    pid: child.pid ?? 0,
-    baseUrl: `http://localhost:${port}`,
-    callsTotal: async () => readCalls(metricsPort),
-    [Symbol.asyncDispose]: async () => stopService(child),
-  };
+  await using party = await startParty(environment);
   report(`delivering to ${receiversCount} receivers`);
   const cost = await measureRounds(cluster, party, { sending, receivers, plan });
   report(`delivering while ${hangingCount} of them hang`);

@@ -7,15 +7,19 @@ import { parseConfig } from "../service/src/platform/config/config.ts";
 import type { Ctx } from "../service/src/platform/context.ts";
 import { readBacklog } from "../service/src/webhooks/delivery-store.ts";
 import { openRequest, type Person, shareResult } from "../test/kyc-world.ts";
-import { startService, stopService } from "./broker.ts";
 import { asDriver, type Cluster, openCluster } from "./cluster.ts";
 import { insertFinishedOrders } from "./finished-orders-store.ts";
-import { freePort } from "./free-port.ts";
 import { sendExpecting } from "./http-client.ts";
 import { type Confirmed, type KycReceiver, openKycReceiver } from "./kyc-receiver.ts";
 import { buyForRound, type KycParties, seedParties } from "./kyc-wallets.ts";
 import { forEachOf, median } from "./load.ts";
-import { type Cost, measure, medianCost, type Party, readCalls } from "./party.ts";
+import { type Cost, measure, medianCost, type Party } from "./party.ts";
+import {
+  portSettings,
+  type ServiceEnvironment,
+  serviceEnvironment,
+  startParty,
+} from "./service-party.ts";
 
 /** How many orders a batch has, for how long it stays open, and how many batches are measured. */
 interface Shape {
@@ -74,7 +78,7 @@ interface Side {
   readonly ctx: Ctx;
   readonly parties: KycParties;
   readonly receiver: KycReceiver;
-  readonly environment: NodeJS.ProcessEnv;
+  readonly environment: ServiceEnvironment;
 }
 
 const concurrency = 16;
@@ -113,14 +117,8 @@ async function openSide(stack: AsyncDisposableStack, finished: number): Promise<
   const directory = await mkdtemp(join(tmpdir(), "svc-bench-data-"));
   stack.defer(async () => rm(directory, { recursive: true, force: true }));
   const environment = {
-    ...process.env,
-    NODE_ENV: "production",
-    PROFILE: "dev",
+    ...(await serviceEnvironment(await cluster.createDatabase("service"))),
     DATA_DIR: directory,
-    DATABASE_URL: await cluster.createDatabase("service"),
-    DATABASE_CONNECTIONS: "10",
-    MASTER_KEY: "11".repeat(32),
-    LOG_LEVEL: "warn",
     CHAIN_SPEND_CAP: "1000",
     LIMIT_CREATES_PER_SECOND: "100000",
   };
@@ -136,27 +134,13 @@ async function openSide(stack: AsyncDisposableStack, finished: number): Promise<
 }
 
 /** The service as a process of its own; a batch of orders closes after the window. */
-async function startParty({ environment }: Side, windowSeconds: number): Promise<Party> {
-  const [port, metricsPort] = [await freePort(), await freePort()];
-  const { child } = await startService({
-    ...environment,
-    PORT: String(port),
-    METRICS_PORT: String(metricsPort),
-    BASE_URL: `http://localhost:${port}`,
-    CHAIN: "on",
-    SETTLEMENT_WINDOW_SECONDS: String(windowSeconds),
-  });
-  return {
-    name: "service",
-    pid: child.pid ?? 0,
-    baseUrl: `http://localhost:${port}`,
-    callsTotal: async () => readCalls(metricsPort),
-    [Symbol.asyncDispose]: async () => stopService(child),
-  };
+async function startSettling({ environment }: Side, windowSeconds: number): Promise<Party> {
+  const settling = { CHAIN: "on", SETTLEMENT_WINDOW_SECONDS: String(windowSeconds) };
+  return startParty({ ...environment, ...(await portSettings()), ...settling });
 }
 
 async function measureIdle(side: Side): Promise<Cost> {
-  await using party = await startParty(side, 0);
+  await using party = await startSettling(side, 0);
   // Until what a start does is over.
   await pause(2_000);
   const given = { operations: idleSeconds, work: async () => pause(idleSeconds * 1000) };
@@ -168,7 +152,7 @@ async function measureShape(sides: readonly Side[], shape: Shape): Promise<Order
   await using stack = new AsyncDisposableStack();
   const running: { side: Side; party: Party; taken: Turn[] }[] = [];
   for (const side of sides) {
-    const party = stack.use(await startParty(side, shape.windowSeconds));
+    const party = stack.use(await startSettling(side, shape.windowSeconds));
     if (shape.warmUp > 0) await runOrders(side, party, shape.warmUp);
     await side.cluster.vacuum();
     running.push({ side, party, taken: [] });

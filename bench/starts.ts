@@ -1,10 +1,9 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startService, stopService } from "./broker.ts";
 import { removeHome } from "./cluster.ts";
-import { freePort } from "./free-port.ts";
 import type { Row } from "./row.ts";
+import { portSettings, startService, stopService } from "./service-party.ts";
 
 /** Wall time until the service answers: on an empty machine with its embedded database, then on what that left. */
 export async function benchStarts(): Promise<Row[]> {
@@ -36,13 +35,11 @@ export async function benchStarts(): Promise<Row[]> {
 }
 
 async function startOnce(directory: string): Promise<number> {
-  const [port, metricsPort] = [await freePort(), await freePort()];
   const { DATABASE_URL: _, ...inherited } = process.env;
   const { child, startMs } = await startService({
     ...inherited,
     DATA_DIR: directory,
-    PORT: String(port),
-    METRICS_PORT: String(metricsPort),
+    ...(await portSettings()),
     LOG_LEVEL: "warn",
   });
   await stopService(child);
