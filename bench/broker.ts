@@ -1,21 +1,13 @@
 import { createClient, createDomain, createOrganization } from "../service/src/accounts/index.ts";
 import { openContext } from "../service/src/compose.ts";
 import { parseConfig } from "../service/src/platform/config/config.ts";
-import { hooksOf } from "../test/login-flow.ts";
+import { hooksOf, makePkce, type Pkce } from "../test/login-flow.ts";
 import { approvalOf, type Claimed, type Identity, scan } from "../test/raw-wallet.ts";
 import { claimOf } from "@svc/protocol";
 import { randomBytes } from "node:crypto";
 import { type Browser, openBrowser } from "./browser.ts";
 import { type HttpAnswer, sendExpecting } from "./http-client.ts";
-import {
-  basicAuthorization,
-  formBody,
-  formHeaders,
-  makePkce,
-  type Pkce,
-  type Tokens,
-  tokensOf,
-} from "./oauth.ts";
+import { basicAuthorization, formBody, formHeaders, type Tokens, tokensOf } from "./oauth.ts";
 import type { Party } from "./party.ts";
 import { serviceEnvironment, startParty } from "./service-party.ts";
 

@@ -1,15 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
 import type { HttpAnswer } from "./http-client.ts";
-
-export interface Pkce {
-  readonly verifier: string;
-  readonly challenge: string;
-}
-
-export function makePkce(): Pkce {
-  const verifier = randomBytes(32).toString("base64url");
-  return { verifier, challenge: createHash("sha256").update(verifier).digest("base64url") };
-}
 
 export interface Tokens {
   readonly access: string;

@@ -5,17 +5,10 @@ import { join } from "node:path";
 import { type Browser, openBrowser } from "./browser.ts";
 import { freePort } from "./free-port.ts";
 import { type HttpAnswer, sendExpecting } from "./http-client.ts";
+import { makePkce, type Pkce } from "../test/login-flow.ts";
 import type { Party } from "./party.ts";
 import type { PeerAnswer, PeerSettings } from "./peers/oidc-provider-server.ts";
-import {
-  basicAuthorization,
-  formBody,
-  formHeaders,
-  type Pkce,
-  type Tokens,
-  makePkce,
-  tokensOf,
-} from "./oauth.ts";
+import { basicAuthorization, formBody, formHeaders, type Tokens, tokensOf } from "./oauth.ts";
 
 export interface Peer extends Party {
   readonly client: PeerSettings["client"];

@@ -468,7 +468,8 @@ function charterOf(shown: unknown): Hex {
   });
 }
 
-async function send(
+/** One call with a JSON body, or without one. */
+export async function send(
   url: string,
   { method, body, headers }: { method: string; body: unknown; headers: Record<string, string> },
 ): Promise<Answer> {

@@ -32,6 +32,24 @@ export const settledOn = async (anvil: Anvil, process: SettlingProcess): Promise
   return (await anvil.rpc<unknown[]>("eth_getLogs", [filter])).length;
 };
 
+/**
+ * Sends one transaction, and waits until neither it nor the deployment counts towards the day's cap any more.
+ *
+ * @returns the most that it may cost, in coins
+ */
+export async function coinsOfOne(
+  process: SettlingProcess,
+  installation: { advance(seconds: number): void },
+): Promise<number> {
+  installation.advance(86_400);
+  await process.queue("first");
+  await process.work();
+  const [row] = await process.ctx.db.query<{ cost: number }>(sql`
+    select (gas_limit * max_fee_wei)::float8 as cost from chain_transaction where subject_id = 'first'`);
+  installation.advance(86_400);
+  return (row?.cost ?? 0) / 1e18;
+}
+
 /** Runs the outbox as often as necessary, with a block after each run. */
 export async function settle(
   anvil: Anvil,

@@ -3,7 +3,7 @@ import { access, lstat, mkdtemp, rename, rm, statfs, writeFile } from "node:fs/p
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { chromium, type Browser } from "playwright-core";
+import { chromium, type Browser, type Page } from "playwright-core";
 
 /** Part of the directory's name, so that a newer package never meets an older unpacked browser. */
 const packageVersion = "153.0.0";
@@ -55,6 +55,13 @@ export async function openBrowser(): Promise<Browser & AsyncDisposable> {
       LD_LIBRARY_PATH: join(home, "al2023", "lib"),
     },
   });
+}
+
+/** Saves a screenshot for people to look at, if `SCREENSHOTS` names a directory. */
+export async function takePicture(page: Page, name: string): Promise<void> {
+  const directory = process.env["SCREENSHOTS"];
+  if (directory === undefined) return;
+  await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true });
 }
 
 /** The directory of the unpacked browser. Several processes may call this at once: the first rename wins. */

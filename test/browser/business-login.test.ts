@@ -2,8 +2,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { businessPart, businessScope } from "../business-login.ts";
@@ -12,7 +10,7 @@ import { authorizationUrl, type LoginClient, makePkce } from "../login-flow.ts";
 import { approvalOf, claim, post, scan } from "../raw-wallet.ts";
 import { freePort } from "../world.ts";
 import { violationsOf } from "./axe.ts";
-import { openBrowser } from "./browser.ts";
+import { openBrowser, takePicture } from "./browser.ts";
 import { readDigits, readQr } from "./qr-page.ts";
 
 let world: KybWorld;
@@ -82,7 +80,7 @@ test("the page waits for the other members without a name, and goes on by itself
   for (const name of [...world.business.members, "Muster AG", "0x"])
     assert.ok(!shown.includes(name), name);
   assert.deepEqual(await violationsOf(page), []);
-  await takePicture(page, "waiting");
+  await takePicture(page, "business-login-waiting");
   await world.voteAs("bob", page.loginId);
   await page.waitForURL(/\/callback\?code=/);
 });
@@ -94,7 +92,7 @@ test("the page that is loaded again still waits, on a phone too", async () => {
   await page.goto(`${world.baseUrl}/oauth2/login/${page.loginId}`);
   await page.getByRole("heading", { name: waitingTitle }).waitFor();
   assert.deepEqual(await violationsOf(page), []);
-  await takePicture(page, "waiting-phone-dark");
+  await takePicture(page, "business-login-waiting-phone-dark");
   await world.voteAs("carol", page.loginId);
   await page.waitForURL(/\/callback\?code=/);
 });
@@ -126,16 +124,8 @@ test("without scripts the person asks with a button, and goes on with it", async
   await page.getByRole("heading", { name: waitingTitle }).waitFor();
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("heading", { name: waitingTitle }).waitFor();
-  await takePicture(page, "waiting-no-javascript");
+  await takePicture(page, "business-login-waiting-no-javascript");
   await world.voteAs("bob", page.loginId);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.waitForURL(/\/callback\?code=/);
 });
-
-/** Saves a screenshot for people to look at, if `SCREENSHOTS` names a directory. */
-async function takePicture(page: Page, name: string): Promise<void> {
-  const directory = process.env["SCREENSHOTS"];
-  if (directory === undefined) return;
-  mkdirSync(directory, { recursive: true });
-  await page.screenshot({ path: join(directory, `business-login-${name}.png`), fullPage: true });
-}

@@ -1,6 +1,5 @@
 // The shop's pages for companies in a real browser: they follow the requests by themselves, under their own policy.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +27,7 @@ import {
   openFakeIssuer,
 } from "../../packages/merchant/test/fake-issuer.ts";
 import { violationsOf } from "./axe.ts";
-import { openBrowser } from "./browser.ts";
+import { openBrowser, takePicture } from "./browser.ts";
 
 let browser: Browser & AsyncDisposable;
 let issuer: FakeIssuer;
@@ -214,7 +213,7 @@ for (const [name, options] of [
       assert.deepEqual(await violationsOf(page), [], state);
       const fits = await page.evaluate("document.documentElement.scrollWidth <= innerWidth");
       assert.equal(fits, true, state);
-      await takePicture(page, `${state}-${name.replace(", ", "-")}`);
+      await takePicture(page, `shop-company-${state}-${name.replace(", ", "-")}`);
     };
     await page.getByRole("link", { name: "For companies" }).click();
     await check("guest");
@@ -279,11 +278,3 @@ test("the table of what a company released breaks no word of it on 320 pixels", 
   );
   assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 320);
 });
-
-/** Saves a screenshot for people to look at, if `SCREENSHOTS` names a directory. */
-async function takePicture(page: Page, name: string): Promise<void> {
-  const pictures = process.env["SCREENSHOTS"];
-  if (pictures === undefined) return;
-  mkdirSync(pictures, { recursive: true });
-  await page.screenshot({ path: join(pictures, `shop-company-${name}.png`), fullPage: true });
-}

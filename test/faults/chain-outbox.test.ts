@@ -7,7 +7,14 @@ import { readerOf } from "../chain-reader.ts";
 import { NodeAway } from "../../service/src/chain/node.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openGate, startAnvil } from "../anvil.ts";
-import { alarmsOf, contractsTotal, rowsOf, settle, settledOn } from "../outbox-looks.ts";
+import {
+  alarmsOf,
+  coinsOfOne,
+  contractsTotal,
+  rowsOf,
+  settle,
+  settledOn,
+} from "../outbox-looks.ts";
 import { fundedKey, openInstallation, type SettlingProcess } from "../chain-processes.ts";
 
 /** All signed forms of a transaction, the oldest first. */
@@ -292,14 +299,7 @@ test("what nobody pays for leaves half of the day's cap to the rest, and has as 
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using rich = await installation.openProcess();
-  installation.advance(86_400);
-  await rich.queue("first");
-  await rich.work();
-  const [row] = await rich.ctx.db.query<{ cost: number }>(sql`
-    select (gas_limit * max_fee_wei)::float8 as cost from chain_transaction where subject_id = 'first'`);
-  // A day later the deployment and the first one no longer count towards the day's cap.
-  installation.advance(86_400);
-  const cap = ((row?.cost ?? 0) / 1e18) * 4.5;
+  const cap = 4.5 * (await coinsOfOne(rich, installation));
   await using process = await installation.openProcess({ CHAIN_SPEND_CAP: cap.toFixed(9) });
   for (const kind of ["business.create", "credential.attest", "credential.revoke"])
     await process.queue(kind, { kind });

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { startAnvil } from "../anvil.ts";
 import { openInstallation, type SettlingProcess } from "../chain-processes.ts";
+import { coinsOfOne } from "../outbox-looks.ts";
 
 /** More than one run of the outbox reads. */
 const many = 40;
@@ -25,14 +26,7 @@ test("what nobody pays for and has no room in the day's cap keeps nothing else w
   await using anvil = await startAnvil();
   await using installation = await openInstallation(anvil);
   await using rich = await installation.openProcess();
-  installation.advance(86_400);
-  await rich.queue("first");
-  await rich.work();
-  const [row] = await rich.ctx.db.query<{ cost: number }>(sql`
-    select (gas_limit * max_fee_wei)::float8 as cost from chain_transaction where subject_id = 'first'`);
-  // A day later the deployment and the first one no longer count towards the day's cap.
-  installation.advance(86_400);
-  const cap = ((row?.cost ?? 0) / 1e18) * 1.5;
+  const cap = 1.5 * (await coinsOfOne(rich, installation));
   await using process = await installation.openProcess({ CHAIN_SPEND_CAP: cap.toFixed(9) });
   await queueFoundings(process);
   await process.queue("settlement");

@@ -8,6 +8,7 @@ import { createApiKey, isAcquainted } from "../../service/src/accounts/index.ts"
 import { getBuiltInIssuer } from "../../service/src/credentials/index.ts";
 import { settleWithoutChain } from "../../service/src/credentials/test-credentials.ts";
 import { runVerb } from "../operator-verbs.ts";
+import { type Answer, send } from "../kyb-world.ts";
 import { approveByQr, openPage } from "../login-flow.ts";
 import {
   claim,
@@ -45,17 +46,8 @@ async function call(
   method: "GET" | "POST",
   path: string,
   { headers, body }: { headers: Record<string, string>; body?: unknown },
-): Promise<{ status: number; body: Record<string, unknown> }> {
-  const answer = await fetch(`${world.baseUrl}${path}`, {
-    method,
-    headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  return {
-    status: answer.status,
-    body: (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>,
-  };
+): Promise<Answer> {
+  return send(`${world.baseUrl}${path}`, { method, headers, body });
 }
 
 async function verified(user: string, item: string): Promise<unknown> {
