@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { parseAddress } from "@svc/protocol";
 import {
   type CompanyCallbacks,
   getBuiltInIssuer,
@@ -9,7 +8,7 @@ import {
   sampleCompanyFields,
   waitForAttestation,
 } from "../credentials/index.ts";
-import { type Business, findBusiness, holdCompany, noteCompanyRecord } from "../kyb/index.ts";
+import { type Business, getBusiness, holdCompany, noteCompanyRecord } from "../kyb/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { attestationNote, attestationOptions, readPatience } from "./attestation-wait.ts";
@@ -48,7 +47,7 @@ export const businessRecordVerbs: readonly Verb[] = [
     run: async (shell, input) => {
       const patienceSeconds = readPatience(input);
       return shell.withContext(async (ctx) => {
-        const found = await getBusiness(ctx, input.text("business"));
+        const found = await getBusiness(ctx.db, input.text("business"));
         const expiresAt = timeOf("expires", input.optional("expires"));
         const asOf = timeOf("as-of", input.optional("as-of"));
         const given = {
@@ -71,20 +70,13 @@ export const businessRecordVerbs: readonly Verb[] = [
     run: async (shell, input) => {
       const patienceSeconds = readPatience(input);
       return shell.withContext(async (ctx) => {
-        const found = await getBusiness(ctx, input.text("business"));
+        const found = await getBusiness(ctx.db, input.text("business"));
         if (found.environment !== "sandbox") throw new Problem("business_not_found");
         return issue(ctx, found, { fields: sampleCompanyFields(found.address), patienceSeconds });
       });
     },
   },
 ];
-
-async function getBusiness(ctx: Ctx, text: string): Promise<Business> {
-  const address = parseAddress(text);
-  const found = address === null ? null : await findBusiness(ctx.db, address);
-  if (found === null) throw new Problem("business_not_found");
-  return found;
-}
 
 async function issue(
   ctx: Ctx,

@@ -46,6 +46,7 @@ export type { KybContext } from "./kyb-context.ts";
 export { createLoginDirectory } from "./business/login-directory.ts";
 export {
   announceMove,
+  getBusiness,
   listBusinesses,
   reinstateBusiness,
   setBusinessVerified,

@@ -256,7 +256,8 @@ async function change(
   });
 }
 
-async function getBusiness(
+/** The business with this address, read or locked as said. @throws {Problem} business_not_found */
+export async function getBusiness(
   db: Queryable,
   text: string,
   find: typeof findBusiness = findBusiness,
