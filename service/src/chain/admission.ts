@@ -3,10 +3,10 @@
 import type { Address, Hex } from "@svc/protocol";
 import type { Signature, TransactionSerializable, TransactionSerialized } from "viem";
 import { keccak256, parseTransaction, serializeTransaction } from "viem/utils";
-import { bufferOfHex } from "../platform/hex.ts";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
 import type { Admitted } from "./embedded-store.ts";
 import { RpcError } from "./node.ts";
+import { tokensOf } from "./transaction.ts";
 
 /** A parsed transaction with its signer. */
 export interface ReadTransaction extends Admitted {
@@ -97,11 +97,9 @@ function intrinsicGas(given: {
   isCreation: boolean;
   accessList: readonly { storageKeys: readonly Hex[] }[];
 }): bigint {
-  const bytes = bufferOfHex(given.data);
-  let zeros = 0;
-  for (const byte of bytes) zeros += byte === 0 ? 1 : 0;
-  const tokens = zeros + 4 * (bytes.length - zeros);
-  const creation = given.isCreation ? 32_000 + 2 * Math.ceil(bytes.length / 32) : 0;
+  const tokens = tokensOf(given.data);
+  const words = Math.ceil((given.data.length - 2) / 64);
+  const creation = given.isCreation ? 32_000 + 2 * words : 0;
   const listed = given.accessList.reduce(
     (sum, { storageKeys }) => sum + 2_400 + 1_900 * storageKeys.length,
     0,

@@ -168,8 +168,14 @@ export function refusalPauseSeconds(refusals: number): number {
 
 /** The gas limit below which a chain refuses any transaction with these data (EIP-7623). */
 export function gasAtLeast(data: Hex): bigint {
-  const tokens = bufferOfHex(data).reduce((sum, byte) => sum + (byte === 0 ? 1 : 4), 0);
-  return 21_000n + 10n * BigInt(tokens);
+  return 21_000n + 10n * BigInt(tokensOf(data));
+}
+
+/** The tokens by which transaction data are charged (EIP-7623): one for a zero byte, four for any other. */
+export function tokensOf(data: Hex): number {
+  let tokens = 0;
+  for (const byte of bufferOfHex(data)) tokens += byte === 0 ? 1 : 4;
+  return tokens;
 }
 
 /** The kinds that belong to this slice; they have no handler. */
