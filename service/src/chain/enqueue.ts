@@ -18,3 +18,13 @@ export async function enqueueTransaction(
   if (id === null) throw new Error(`another transaction ${given.kind} exists for this subject`);
   return id;
 }
+
+/** The subject of an attempt. There is only one transaction per subject, so attempts after the first are numbered. */
+export function subjectOfAttempt(parts: readonly (string | number)[], failures: number): string {
+  return [...parts, ...(failures === 0 ? [] : [failures + 1])].join(":");
+}
+
+/** @param number of the attempt, as {@link subjectOfAttempt} appends it */
+export function failuresBefore(number = "1"): number {
+  return Number(number) - 1;
+}

@@ -8,7 +8,7 @@ import { faucetKeyColumn } from "./embedded-store.ts";
 import { signerKeyColumn } from "./signer-key-store.ts";
 
 export type { Chain, ChainContext } from "./context.ts";
-export { enqueueTransaction } from "./enqueue.ts";
+export { enqueueTransaction, failuresBefore, subjectOfAttempt } from "./enqueue.ts";
 export { hashOf, readHead, readTime } from "./chain-view.ts";
 export { readFinal } from "./final-read.ts";
 export { refuseOtherChain } from "./checked-node.ts";

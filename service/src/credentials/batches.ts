@@ -1,8 +1,10 @@
 import {
   type ChainContext,
   enqueueTransaction,
+  failuresBefore,
   type FinalHandlers,
   type FinalTransaction,
+  subjectOfAttempt,
   withdrawUnsigned,
 } from "../chain/index.ts";
 import type { Ctx } from "../platform/context.ts";
@@ -59,9 +61,9 @@ async function moveRoles(ctx: ChainContext, calls: RegistryCalls): Promise<void>
       const { id, address, account, failures } = role;
       if (account === null) continue;
       // If this were signed after the role's end, it would give the role back to the former account.
-      const asked = subjectOf([id], failures - 1);
+      const asked = subjectOfAttempt([id], failures - 1);
       await withdrawUnsigned(tx, { kind: "registry.role", subjectId: asked });
-      const subjectId = subjectOf([id], failures);
+      const subjectId = subjectOfAttempt([id], failures);
       const data = calls.revokeRole(address, account);
       await enqueueTransaction(ctx, tx, {
         kind: "registry.role-end",
@@ -90,27 +92,17 @@ async function sendIssuers(ctx: ChainContext, tx: Queryable, calls: RegistryCall
   for (const issuer of await issuers.lockIssuersDue(tx, now)) {
     const { id, address, distrustedFrom: from } = issuer;
     if (issuer.needsRole) {
-      const subjectId = subjectOf([id], issuer.roleFailures);
+      const subjectId = subjectOfAttempt([id], issuer.roleFailures);
       const data = calls.grantRole(address, ctx.chain.operator);
       await enqueueTransaction(ctx, tx, { kind: "registry.role", subjectId, to, data });
     }
     if (from !== null) {
-      const subjectId = subjectOf([id, from], issuer.distrustFailures);
+      const subjectId = subjectOfAttempt([id, from], issuer.distrustFailures);
       const data = calls.distrust(address, from);
       await enqueueTransaction(ctx, tx, { kind: "registry.distrust", subjectId, to, data });
     }
     await issuers.noteIssuerSent(tx, issuer, { now, operator: ctx.chain.operator });
   }
-}
-
-/** Attempts after the first are numbered, because there is only one transaction for a subject. */
-function subjectOf(parts: readonly (string | number)[], failures: number): string {
-  return [...parts, ...(failures === 0 ? [] : [failures + 1])].join(":");
-}
-
-/** @param number of the attempt, as in its subject */
-function failuresBefore(number = "1"): number {
-  return Number(number) - 1;
 }
 
 async function sendRoots(

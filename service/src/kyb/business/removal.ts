@@ -4,9 +4,11 @@ import { type Address, type Hex, keepDigest } from "@svc/protocol";
 import {
   type ChainContext,
   enqueueTransaction,
+  failuresBefore,
   type FinalHandlers,
   type FinalTransaction,
   findTransactionStatus,
+  subjectOfAttempt,
 } from "../../chain/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
@@ -134,26 +136,21 @@ export async function finishRemovals(ctx: ChainContext): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const due = await store.takeDueRemovals(tx, { now, before, limit: dueBatch });
     for (const removal of due) {
-      const { business: to } = removal;
-      const subjectId = subjectOf(removal);
+      const { business: to, keepNonce, epoch, failures } = removal;
+      const subjectId = subjectOfAttempt([to, keepNonce, epoch], failures);
       const data = calls.finishRemoval();
       await enqueueTransaction(ctx, tx, { kind: kinds.finish, subjectId, to, data });
     }
   });
 }
 
-/** Tries after the first are numbered, because there is only one transaction for a subject. */
-function subjectOf({ business, keepNonce, epoch, failures }: store.DueRemoval): string {
-  return [business, keepNonce, epoch, ...(failures === 0 ? [] : [failures + 1])].join(":");
-}
-
 function removalOf(subjectId: string): store.DueRemoval {
-  const [business, keepNonce, epoch, number = "1"] = subjectId.split(":");
+  const [business, keepNonce, epoch, number] = subjectId.split(":");
   return {
     business: business as Address,
     keepNonce: Number(keepNonce),
     epoch: Number(epoch),
-    failures: Number(number) - 1,
+    failures: failuresBefore(number),
   };
 }
 
