@@ -19,7 +19,7 @@ import {
   keepIdentity,
 } from "./identity-store.ts";
 import { type ChainNode, NodeAway, refusedAsAway, WrongChain } from "./node.ts";
-import { openSigner } from "./operator.ts";
+import { openSigner } from "./open-signer.ts";
 import { addSigner, hasSigned, readTotals } from "./transaction-store.ts";
 
 /** Opens the chain unless `CHAIN=off`; see `openChain` of `index.ts`. */
