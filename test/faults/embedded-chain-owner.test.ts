@@ -9,7 +9,7 @@ import { keccak256 } from "viem";
 import { openChain } from "../../service/src/chain/index.ts";
 import { openEmbeddedChain } from "../../service/src/chain/embedded-chain.ts";
 import { openLockSession } from "../../service/src/chain/embedded-lock-store.ts";
-import { tellPath } from "../../service/src/chain/embedded-store.ts";
+import { announcePath } from "../../service/src/chain/embedded-store.ts";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openTestDatabase } from "../../service/src/platform/database/test-database.ts";
 import { nodePid, openContextOf, openPurse } from "../embedded-chain.ts";
@@ -122,7 +122,7 @@ test("a process that starts while the owner of the chain dies takes the chain ov
   ).listen(join(directory, "ipc"));
   stack.defer(() => void dying.close());
   await once(dying, "listening");
-  await tellPath(owner, join(directory, "ipc"));
+  await announcePath(owner, join(directory, "ipc"));
   await using chain = await openChain(ctx);
   assert.deepEqual(new Set(asked), new Set(["eth_chainId", "eth_getCode"]));
   const code = await chain.node.request("eth_getCode", [chain.contracts.registry, "latest"]);

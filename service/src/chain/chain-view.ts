@@ -75,8 +75,8 @@ export async function isInFinalBlock(
   if (chain.isEmbedded) return false;
   try {
     const block = await findBlockOfNonce(chain, given);
-    const told = await chain.node.request("eth_getBlockByNumber", [hexOf(block), false]);
-    const held: unknown = isRecord(told) ? told["transactions"] : null;
+    const found = await chain.node.request("eth_getBlockByNumber", [hexOf(block), false]);
+    const held: unknown = isRecord(found) ? found["transactions"] : null;
     return Array.isArray(held) && held.some((hash) => given.hashes.includes(hashOf(hash)));
   } catch (error) {
     if (error instanceof NodeAway && !(error instanceof NoAnswer)) throw error;

@@ -64,7 +64,7 @@ async function waitFor(ctx: ChainContext, missing: readonly Deployment[]): Promi
   for (let tries = 0; tries < looksMax; tries += 1) {
     await workOutbox(ctx, {}, { only: ownKinds.deploy });
     if (await areThere(ctx, missing)) return;
-    if (tries === 0 && !ctx.chain.isEmbedded) await tellWaiting(ctx, names);
+    if (tries === 0 && !ctx.chain.isEmbedded) await logWaiting(ctx, names);
     await new Promise((resolve) => {
       setTimeout(resolve, ctx.chain.isEmbedded ? lookMs.embedded : lookMs.remote);
     });
@@ -73,7 +73,7 @@ async function waitFor(ctx: ChainContext, missing: readonly Deployment[]): Promi
 }
 
 /** Logs the balance too: at the first start the operator's account may not have any coin. */
-async function tellWaiting(ctx: ChainContext, contracts: string): Promise<void> {
+async function logWaiting(ctx: ChainContext, contracts: string): Promise<void> {
   const { operator } = ctx.chain;
   const balanceCoins = formatEther(await readBalance(ctx.chain, operator));
   ctx.log.info({ contracts, operator, balanceCoins }, "waiting until the contracts are mined");

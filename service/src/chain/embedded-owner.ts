@@ -94,7 +94,7 @@ export class ChainOwner implements AsyncDisposable {
   }
 
   async #announce(): Promise<void> {
-    await store.tellPath(this.session, this.#node.path);
+    await store.announcePath(this.session, this.#node.path);
     void this.#watch(this.#node);
   }
 

@@ -42,7 +42,7 @@ export async function findIdentity(db: Queryable): Promise<EmbeddedIdentity | nu
 }
 
 /** Stores where the node listens now, and notifies every process. */
-export async function tellPath(db: Queryable, path: string): Promise<void> {
+export async function announcePath(db: Queryable, path: string): Promise<void> {
   await db.query(
     sql`with told as (update embedded_chain set ipc_path = ${path} returning 1)
       select pg_notify('embedded_chain_owner', '') from told`,

@@ -42,11 +42,11 @@ export async function openIpc(path: string): Promise<Ipc> {
       each.reject(new NodeAway("the connection to the chain's node broke"));
     }
   };
-  const { promise: closed, resolve: tellClosed } = Promise.withResolvers<void>();
+  const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<void>();
   socket.on("error", () => undefined);
   socket.on("close", () => {
     fail();
-    tellClosed();
+    resolveClosed();
   });
   readLines(socket, (line, isWhole) => {
     try {

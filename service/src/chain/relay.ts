@@ -257,9 +257,9 @@ async function checkLogs(params: Params, node: ChainNode): Promise<Params> {
   refuseOtherSpelling(filter, ["fromBlock", "toBlock", "blockHash"]);
   // Not for null: nodes would then search the range of blocks beside it, unbounded.
   if (typeof filter["blockHash"] === "string") return [filter];
-  const told = await node.request("eth_blockNumber", []);
-  if (!isQuantity(told)) throw new NodeAway("the chain's node tells no block number");
-  const head = BigInt(told);
+  const answer = await node.request("eth_blockNumber", []);
+  if (!isQuantity(answer)) throw new NodeAway("the chain's node tells no block number");
+  const head = BigInt(answer);
   const from = blockNumberOf(filter["fromBlock"], head);
   const to = blockNumberOf(filter["toBlock"], head);
   if (to - from < 0n || to - from >= BigInt(logBlocksMax))

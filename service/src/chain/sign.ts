@@ -121,7 +121,7 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
   const { chain, clock } = ctx;
   const locked = await store.lockSigner(tx, chain.operator);
   if (locked === null) return [];
-  noteForeign(ctx, { counted: prepared.chainCount, given: locked.nextNonce });
+  alarmAtForeignNonces(ctx, { counted: prepared.chainCount, given: locked.nextNonce });
   const { stillDue, inFlight, holes } = await store.readNonces(tx, chain.operator, {
     ids: prepared.due.map((each) => each.id),
     chainCount: prepared.chainCount,
@@ -153,7 +153,10 @@ async function signAll(ctx: ChainContext, tx: Queryable, prepared: Prepared): Pr
  * @param nonces.counted how many the chain has used
  * @param nonces.given how many were given out here
  */
-function noteForeign({ chain }: ChainContext, nonces: { counted: number; given: number }): void {
+function alarmAtForeignNonces(
+  { chain }: ChainContext,
+  nonces: { counted: number; given: number },
+): void {
   const { counted, given } = nonces;
   if (given === 0 || counted <= given) return;
   const message = "the account has sent transactions that this installation does not know";
@@ -222,7 +225,7 @@ async function waitForCap(
   ctx.chain.metrics.raise("spend_cap", { waiting: due.length });
   for (const { id, kind, gasLimit } of due) {
     const capWei = shareOfCap(kind, capWeiOf(ctx));
-    tellAboveCap(ctx, { id, kind, costWei: costOf(gasLimit, fees), capWei });
+    alarmAboveCap(ctx, { id, kind, costWei: costOf(gasLimit, fees), capWei });
   }
   const ids = due.map(({ id }) => id);
   const until = ctx.clock.now() + spendPauseSeconds;
@@ -230,7 +233,7 @@ async function waitForCap(
 }
 
 /** Raises an alarm for a transaction that alone exceeds the cap: waiting for another day does not help it. */
-function tellAboveCap(
+function alarmAboveCap(
   { chain }: ChainContext,
   given: { id: string; kind: string; costWei: bigint; capWei: bigint },
 ): void {
@@ -260,7 +263,7 @@ export async function bump(ctx: ChainContext, sent: SentTransaction, market: Fee
     const spent = spendOnBump(locked.spent, { kind: sent.kind, wei: more }, limits);
     if (spent === null) {
       chain.metrics.raise("spend_cap", { waiting: 1 });
-      tellAboveCap(ctx, { ...sent, costWei: more, capWei: limits.capWei });
+      alarmAboveCap(ctx, { ...sent, costWei: more, capWei: limits.capWei });
       return null;
     }
     const form = await signForm(ctx, { ...sent, ...found }, { nonce, fees });

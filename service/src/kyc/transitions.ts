@@ -26,8 +26,8 @@ export async function moveOrders(
   const following = follow === undefined ? 0 : 1;
   const moved = await store.moveRows(tx, { ...move, following });
   const events = moved.flatMap((order) => {
-    const told = statusUpdated(ctx, { ...order, sequence: order.sequence - following });
-    return follow === undefined ? [told] : [told, follow(order)];
+    const updated = statusUpdated(ctx, { ...order, sequence: order.sequence - following });
+    return follow === undefined ? [updated] : [updated, follow(order)];
   });
   await enqueueEvents(ctx, tx, events);
   return moved;

@@ -19,11 +19,11 @@ export async function recordEnds(
 ): Promise<boolean> {
   const nowMs = Math.floor(ctx.clock.nowMs());
   const times = { nowMs, deliveredDataSeconds, keptUntil: ctx.clock.now() + resendSeconds };
-  if (!ended.some(tellsOfEndpoint)) return store.finish(ctx.db, ended, times);
+  if (!ended.some(concernsEndpoint)) return store.finish(ctx.db, ended, times);
   const { isDue, quarantined } = await ctx.db.transaction(async (tx) => {
-    const { inactive, out, stale } = await noteHealth(tx, ended.filter(tellsOfEndpoint));
+    const { inactive, newlyInactive, stale } = await noteHealth(tx, ended.filter(concernsEndpoint));
     const isHeld = (each: store.Ended): boolean =>
-      tellsOfEndpoint(each) &&
+      concernsEndpoint(each) &&
       each.deliveredAt === null &&
       (inactive.has(each.kybEndpointId) || stale.has(each.eventId));
     const recorded = ended.map((each) => (isHeld(each) ? { ...each, dueAtMs: nowMs } : each));
@@ -34,8 +34,8 @@ export async function recordEnds(
         tx,
         anew.map(({ eventId }) => eventId),
       );
-    if (out.size > 0) await wakeReconciling(tx);
-    return { isDue: isAnyDue, quarantined: out };
+    if (newlyInactive.size > 0) await wakeReconciling(tx);
+    return { isDue: isAnyDue, quarantined: newlyInactive };
   });
   for (const endpointId of quarantined)
     ctx.log.warn({ endpointId }, "a webhook endpoint was put into quarantine");
@@ -45,7 +45,7 @@ export async function recordEnds(
 type EndedAtEndpoint = store.Ended &
   Pick<EndedAttempt, "outcome"> & { readonly kybEndpointId: string };
 
-function tellsOfEndpoint(each: store.Ended): each is EndedAtEndpoint {
+function concernsEndpoint(each: store.Ended): each is EndedAtEndpoint {
   return each.kybEndpointId !== null && each.outcome !== null;
 }
 
@@ -54,7 +54,7 @@ interface Noted {
   /** Endpoints that are in quarantine. */
   readonly inactive: ReadonlySet<string>;
   /** Those of them that these attempts put there. */
-  readonly out: ReadonlySet<string>;
+  readonly newlyInactive: ReadonlySet<string>;
   /** Events whose attempt began before the owner replaced or reactivated the endpoint. */
   readonly stale: ReadonlySet<string>;
 }
@@ -79,6 +79,6 @@ async function noteHealth(tx: Queryable, ended: readonly EndedAtEndpoint[]): Pro
   );
   if (changed.length > 0) await saveHealth(tx, changed);
   const inactive = after.filter(({ health }) => !health.isActive).map(({ id }) => id);
-  const out = inactive.filter((id) => healthBefore.get(id)?.isActive === true);
-  return { inactive: new Set(inactive), out: new Set(out), stale };
+  const newlyInactive = inactive.filter((id) => healthBefore.get(id)?.isActive === true);
+  return { inactive: new Set(inactive), newlyInactive: new Set(newlyInactive), stale };
 }

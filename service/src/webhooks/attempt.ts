@@ -61,7 +61,7 @@ export async function makeAttempt(
   const { step } = delivery;
   const fraction = ctx.random.fraction();
   const next = nextStepOf(outcome, { step, nowMs, purgeAt, fraction });
-  if (next.kind === "given_up") tellGivenUp(ctx, delivery);
+  if (next.kind === "given_up") logGivenUp(ctx, delivery);
   const ended: store.Ended = {
     ...common,
     outcome: name,
@@ -139,7 +139,7 @@ function sealAnswer(
   return ctx.seal.seal(kept, placeIn(attemptAnswerColumn, attemptId));
 }
 
-function tellGivenUp(ctx: WebhooksContext, delivery: store.Delivery): void {
+function logGivenUp(ctx: WebhooksContext, delivery: store.Delivery): void {
   const { eventId, clientDomainId } = delivery;
   ctx.log.warn({ eventId, clientDomainId }, "an event was not delivered by its last attempt");
 }
