@@ -15,14 +15,15 @@ import type { Input, Verb } from "./verb.ts";
 export const backupVerbs: readonly Verb[] = [
   {
     name: "backup",
-    summary: "Writes an identity with its verified fields and history as one sealed text.",
+    summary: "Back up an identity with its verified fields and history, as one sealed text.",
     notes:
-      "Sealed with the passphrase of the vault, or with the one that is given; if there is none, with twelve new words that are printed beside it, only once, and before a file is written.",
+      "The backup is sealed with the passphrase of the vault or the one you give. If there is none, it is sealed with twelve new words, which are printed with the result, only once, before the file is written.",
     options: {
       ...identityOptions,
       file: {
         value: "path",
-        description: "Write it to this file, which only its owner can read, instead of the output.",
+        description:
+          "Write the backup to this new file, which only its owner can read, instead of standard output.",
       },
     },
     example: "backup --as alice --file alice.backup",
@@ -49,12 +50,12 @@ export const backupVerbs: readonly Verb[] = [
   },
   {
     name: "restore",
-    summary: "Restores a backup: its identity into the vault, its fields and history beside it.",
+    summary: "Restore a backup: the identity into the vault, its fields and history beside it.",
     notes:
-      "What exists already stays, unless it cannot be read. The passphrase of the backup becomes that of the identity in the vault; the words that `backup` printed beside the text need not be given again.",
+      "What exists already stays as it is, unless it cannot be read. The passphrase of the backup becomes the passphrase of the identity in the vault. If the backup includes the words that `backup` printed, you need not give them again.",
     parameters: {
       backup:
-        "The text of `backup`, or all that it printed with the text; a file that holds either, or - for standard input.",
+        "The backup's text, the whole JSON that `backup` printed, or a file that holds either; - for standard input.",
     },
     options: identityOptions,
     example: "restore alice.backup --as alice",
@@ -80,7 +81,7 @@ async function writeFile(path: string, backup: string): Promise<void> {
 }
 
 function refusalOf(path: string, code: string, cause?: unknown): WalletRefusal {
-  const fault = code === "EEXIST" ? "is there already" : `cannot be written (${code})`;
+  const fault = code === "EEXIST" ? "exists already" : `cannot be written (${code})`;
   return new WalletRefusal("invalid_input", `${path} ${fault}`, { cause });
 }
 

@@ -8,7 +8,7 @@ const url = { url: "The broker's origin, such as https://login.example." };
 export const brokerVerbs: readonly Verb[] = [
   {
     name: "broker list",
-    summary: "Lists the brokers that may say who asks.",
+    summary: "List the brokers that this wallet trusts to say who asks.",
     example: "broker list",
     run: async ({ storage, seededBrokers }) => ({
       value: { brokers: await listBrokers(storage, seededBrokers) },
@@ -16,11 +16,15 @@ export const brokerVerbs: readonly Verb[] = [
   },
   {
     name: "broker add",
-    summary: "Lets a broker say who asks.",
+    summary: "Trust a broker to say who asks.",
     notes:
-      "Whatever it vouches for is shown as verified from then on: add only a broker that you trust.",
+      "From then on, every name that the broker vouches for is shown as verified: add only a broker that you trust.",
     parameters: url,
-    options: { yes: { description: "Confirm it." } },
+    options: {
+      yes: {
+        description: "Confirm. Without this option the verb is refused and says what would happen.",
+      },
+    },
     example: "broker add https://login.example --yes",
     async run({ storage }, input) {
       if (!input.flag("yes"))
@@ -33,8 +37,8 @@ export const brokerVerbs: readonly Verb[] = [
   },
   {
     name: "broker remove",
-    summary: "Takes a broker off the list again.",
-    notes: "The broker that the wallet came with, that of the demo world, stays.",
+    summary: "Remove a broker from the list of trusted brokers.",
+    notes: "The broker of the demo world, which the wallet came with, cannot be removed.",
     parameters: url,
     example: "broker remove https://login.example",
     async run({ storage, seededBrokers }, input) {
@@ -47,7 +51,10 @@ export const brokerVerbs: readonly Verb[] = [
         );
       // Whoever misspells it must not believe that it vouches for nobody any more.
       if (!listed.includes(removed))
-        throw new WalletRefusal("not_found", `${removed} is not on the list; see broker list`);
+        throw new WalletRefusal(
+          "not_found",
+          `${removed} is not on the list; see wallet broker list`,
+        );
       return { value: { removed } };
     },
   },

@@ -9,7 +9,7 @@ import { UsageError, type Input, type Option } from "./verb.ts";
 export const businessOption = {
   business: {
     value: "0x..",
-    description: "Act for this business; needed if the identity votes in several.",
+    description: "The business to act for; required if the identity votes in several.",
   },
 } as const satisfies Record<string, Option>;
 
@@ -18,7 +18,7 @@ export function readBusinessOption(input: Input): Address | undefined {
   const given = input.optional("business");
   if (given === undefined) return undefined;
   const address = parseAddress(given);
-  if (address === null) throw new UsageError("--business is an address of 20 bytes in hex");
+  if (address === null) throw new UsageError("--business must be an address of 20 bytes in hex");
   return address;
 }
 

@@ -111,7 +111,10 @@ await test("an invitation that was accepted is accepted again by its id", async 
   for (const named of [[], [founded]]) {
     const { status, err } = await wallet("business", "accept", ...named);
     assert.equal(status, 1);
-    assert.match(err, /accepted before is in its history, and is accepted again by its id\n$/);
+    assert.match(
+      err,
+      /accepted one before, accept that again by its id, which is in the history\n$/,
+    );
   }
 });
 
@@ -133,7 +136,7 @@ await test("of several invitations none is accepted that is not named", async ()
   fake.items = [invited("00J", "1a"), invited("01J", "1b")];
   const { status, out, err } = await wallet("business", "accept");
   assert.deepEqual([status, out, fake.votes], [1, "", []]);
-  assert.match(err, /which invitation\? see wallet inbox\n$/);
+  assert.match(err, /several invitations wait: name one; see wallet inbox\n$/);
   assert.equal(valueOf(await wallet("business", "accept", "01J"))["status"], "open");
 });
 
@@ -263,7 +266,7 @@ await test("a founder ends its founding by the address", async () => {
   assert.deepEqual([said, fake.abandoned], [{ address: business, status: "lapsed" }, 1]);
   const { status, err } = await wallet("business", "abandon", "Alpine");
   assert.deepEqual([status, fake.abandoned], [1, 1]);
-  assert.match(err, /a business is an address/);
+  assert.match(err, /<business> must be an address/);
 });
 
 await test("a refusal is one line, and says in it what could not be looked at", async () => {
@@ -302,7 +305,7 @@ await test("a member's name is no other's than the one whom this wallet knows by
   ] as const) {
     const { status, err } = await wallet("business", verb, ...how);
     assert.equal(status, 1);
-    const named = `the member carol is ${stranger}, and here carol is ${carol.address}`;
+    const named = `the member carol is ${stranger}, but the carol of this wallet is ${carol.address}`;
     assert.ok(err.includes(`${named}: write the address`), err);
   }
 });
@@ -319,20 +322,20 @@ await test("who is meant is never guessed: a name of nobody or of several, no na
   broker.answers.set("/w/businesses", { status: 200, body: { items: [listed] } });
   for (const [pattern, verb, ...how] of [
     [/several members are called Eve; see/, "remove", "Eve"],
-    [/nobody here is called Mallory: write Mallory=0x/, "remove", "Mallory"],
-    [/Eve=0x12 names no address/, "rules", "--member", "Eve=0x12"],
-    [/a member is named as <name> or/, "rules", "--member", `=0x${"33".repeat(20)}`],
-    [/0x3{40} is no member/, "rules", "--drop", `0x${"33".repeat(20)}`],
-    [/what should change\?/, "rules"],
+    [/this wallet knows nobody called Mallory: write Mallory=0x/, "remove", "Mallory"],
+    [/Eve=0x12 has no valid address/, "rules", "--member", "Eve=0x12"],
+    [/a member must be written as <name> or/, "rules", "--member", `=0x${"33".repeat(20)}`],
+    [/0x3{40} is not a member/, "rules", "--drop", `0x${"33".repeat(20)}`],
+    [/no change is given/, "rules"],
     [
-      /--rule is <name>=MAJORITY\|UNANIMOUS, not governance=NOBODY/,
+      /--rule must be <name>=MAJORITY\|UNANIMOUS, not governance=NOBODY/,
       "rules",
       "--rule",
       "governance=NOBODY",
     ],
-    [/--rule is .*, not signing=MAJORITY/, "rules", "--rule", "signing=MAJORITY"],
-    [/--business is an address/, "rules", "--business", "Alpine", "--rule", "governance=MAJORITY"],
-    [/a digest is 0x and 64 hex digits/, "withdraw", "0x12"],
+    [/--rule must be .*, not signing=MAJORITY/, "rules", "--rule", "signing=MAJORITY"],
+    [/--business must be an address/, "rules", "--business", "Alpine", "--rule", "governance=MAJORITY"],
+    [/<hash> must be 0x and 64 hex digits/, "withdraw", "0x12"],
   ] as const) {
     const { status, out, err } = await wallet("business", verb, ...how);
     assert.deepEqual([status, out], [1, ""], how.join(" "));

@@ -32,18 +32,18 @@ const rosterOptions = {
   member: {
     value: "name[=0x..]",
     repeated: true,
-    description: "A voting member: a name of this wallet, or with the address.",
+    description: "A voting member: a name that this wallet knows, or any name with its address.",
   },
   observer: {
     value: "name[=0x..]",
     repeated: true,
-    description: "A member without a vote.",
+    description: "A member without a vote, written in the same way.",
   },
   rule: {
     value: "name=MAJORITY|UNANIMOUS",
     repeated: true,
     description:
-      "How many have to approve; name is signature_requests (logins too), data_requests or governance.",
+      "How many members must approve. The name is signature_requests (which includes logins), data_requests or governance.",
   },
 } as const satisfies Record<string, Option>;
 
@@ -51,21 +51,21 @@ const ownOptions = { ...identityOptions, ...businessOption } as const;
 
 const proposalOptions = {
   ...ownOptions,
-  show: { description: "Say what it would do, without asking anybody yet." },
+  show: { description: "Show what the proposal would do, without proposing it." },
 } as const satisfies Record<string, Option>;
 
 /** The verbs of businesses: founding one, and changing it. */
 export const businessVerbs: readonly Verb[] = [
   {
     name: "business create",
-    summary: "Founds a business: signs first, and invites the other members.",
+    summary: "Found a business: sign its roster and rules, and invite the other members.",
     notes:
-      "The founder is a voting member. The wallet of the business is deployed once everybody has accepted, within 7 days. Rules: MAJORITY unless named; governance is UNANIMOUS if no more than two members have a vote.",
+      "The founder is a voting member. The wallet of the business is deployed once everybody has accepted, which must happen within 7 days. Rules that you do not give are MAJORITY, but governance is UNANIMOUS if at most two members have a vote.",
     options: {
       ...identityOptions,
-      name: { value: "text", description: "What the business is called." },
+      name: { value: "text", description: "The name of the business. Required." },
       ...rosterOptions,
-      environment: { value: "live|sandbox", description: "live unless given." },
+      environment: { value: "live|sandbox", description: "The environment. Default: live." },
     },
     example:
       "business create --name 'Alpine AG' --member bob --member carol --rule data_requests=MAJORITY --as alice",
@@ -73,10 +73,13 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business accept",
-    summary: "Accepts an invitation to found a business: signs its roster and rules.",
+    summary: "Accept an invitation to found a business: sign its roster and rules.",
     notes:
-      "The wallet recomputes the address of the business from them before it signs. `vote <id> --reject` declines.",
-    parameters: { invitation: "Its id, or the address of the business; the only one if missing." },
+      "Before it signs, the wallet recomputes the address of the business from the roster and rules. To decline, use `vote <id> --reject`.",
+    parameters: {
+      invitation:
+        "The invitation's id, or the address of the business. Default: the only invitation.",
+    },
     isLastOptional: true,
     options: identityOptions,
     example: "business accept 01JD3Z.. --as bob",
@@ -85,14 +88,15 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business abandon",
-    summary: "Ends a founding of this identity before everybody has signed.",
-    parameters: { business: "Its address; `business list` shows it." },
+    summary: "Abandon a founding that this identity began, before everybody has signed.",
+    parameters: { business: "The address of the business, as `business list` prints it." },
     options: identityOptions,
     example: "business abandon 0x5f2c.. --as alice",
     run: async (home, input) =>
       withWallet(home, input, async (wallet) => {
         const named = parseAddress(input.text("business"));
-        if (named === null) throw new UsageError("a business is an address of 20 bytes in hex");
+        if (named === null)
+          throw new UsageError("<business> must be an address of 20 bytes in hex");
         await wallet.abandonBusiness(await wallet.chooseBusiness(named));
         return { value: { address: named, status: "lapsed" } };
       }),
@@ -100,7 +104,7 @@ export const businessVerbs: readonly Verb[] = [
   {
     name: "business list",
     summary:
-      "Lists the businesses of an identity, with members, rules, proposals and removals under way.",
+      "List the businesses of an identity, with their members, rules, proposals, and any removal or move under way.",
     options: identityOptions,
     example: "business list --as alice",
     run: async (home, input) => {
@@ -110,16 +114,16 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business rules",
-    summary: "Proposes other rules or members, and approves that.",
+    summary: "Propose other rules or members, and approve the proposal.",
     notes:
-      "The others vote in their inbox; the stricter of the old and the new rule of governance decides. Rules and members that are not named stay.",
+      "The other members vote in their inbox; the stricter of the old and the new governance rule decides. Rules and members that you do not name stay as they are.",
     options: {
       ...proposalOptions,
       ...rosterOptions,
       drop: {
         value: "name|0x..",
         repeated: true,
-        description: "Somebody who is no longer to be a member.",
+        description: "A member to remove.",
       },
     },
     example: "business rules --rule data_requests=UNANIMOUS --as alice",
@@ -128,10 +132,10 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business remove",
-    summary: "Begins the removal of a member who seems lost, and approves that.",
+    summary: "Propose to remove a member who seems lost, and approve the proposal.",
     notes:
       "A majority of the other voting members decides. The member is removed after 30 days, unless the member objects before that.",
-    parameters: { member: "Its name or address." },
+    parameters: { member: "The member's name or address." },
     options: proposalOptions,
     example: "business remove carol --as alice",
     run: async (home, input) =>
@@ -142,8 +146,8 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business retract",
-    summary: "Takes back what this identity proposed, before it is decided.",
-    parameters: { proposal: "The id that it was proposed with; `business list` shows it." },
+    summary: "Retract a proposal of this identity before it is decided.",
+    parameters: { proposal: "The proposal's id, as `business list` prints it." },
     options: ownOptions,
     example: "business retract 01JD3Z.. --as alice",
     run: async (home, input) =>
@@ -155,7 +159,8 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business keep",
-    summary: "Ends the removal of this identity from a business, or a move by the operator.",
+    summary:
+      "Stop the removal of this identity from a business, or a move that the operator announced.",
     options: ownOptions,
     example: "business keep --as carol",
     run: async (home, input) =>
@@ -166,7 +171,7 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business releases",
-    summary: "Lists what the business released, and to whom: names of fields, no values.",
+    summary: "List what the business released and to whom: names of fields, no values.",
     options: ownOptions,
     example: "business releases --as alice",
     run: async (home, input) =>
@@ -177,11 +182,14 @@ export const businessVerbs: readonly Verb[] = [
   {
     name: "business block",
     summary:
-      "Blocks the organization that made this request: the business accepts no more from it.",
+      "Block the organization that made a request: the business accepts no further requests from it.",
     notes:
-      "A request of either kind, open or ended; the history has the ids of those that were voted on. Open requests are not affected. Any single voting member can do this, and undo it with --undo.",
+      "Name any data or signature request of the organization, open or ended; `history` lists the ids of those that were voted on. Open requests are not affected. Any single voting member can block, and undo it with --undo.",
     parameters: { request: "The id of a request to the business." },
-    options: { ...ownOptions, undo: { description: "Accept its requests again." } },
+    options: {
+      ...ownOptions,
+      undo: { description: "End the block: accept requests of the organization again." },
+    },
     example: "business block 01JD3Z.. --as alice",
     run: async (home, input) =>
       withBusiness(home, input, async (wallet, business) => {
@@ -192,7 +200,7 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business blocks",
-    summary: "Lists the organizations that the business has blocked.",
+    summary: "List the organizations that the business has blocked.",
     notes: "`business block <requestId> --undo` ends a block.",
     options: ownOptions,
     example: "business blocks --as alice",
@@ -203,7 +211,8 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business move",
-    summary: "Proposes that the business continues in another wallet, for good, and approves that.",
+    summary:
+      "Propose that the business continues in another wallet, permanently, and approve the proposal.",
     parameters: { successor: "The address of the other wallet." },
     options: proposalOptions,
     example: "business move 0x5f2c.. --as alice",
@@ -215,14 +224,14 @@ export const businessVerbs: readonly Verb[] = [
   },
   {
     name: "business withdraw",
-    summary: "Proposes to withdraw a signature of the business, and approves that.",
+    summary: "Propose to withdraw a signature of the business, and approve the proposal.",
     parameters: { hash: "The digest that the business signed." },
     options: proposalOptions,
     example: "business withdraw 0x9ae1.. --as alice",
     run: async (home, input) =>
       act(home, input, async () => {
         const hash = input.text("hash");
-        if (!isHexOf(hash, 32)) throw new UsageError("a digest is 0x and 64 hex digits");
+        if (!isHexOf(hash, 32)) throw new UsageError("<hash> must be 0x and 64 hex digits");
         return { operation: "withdraw", hash: hash.toLowerCase() as Hex32 };
       }),
   },
@@ -233,7 +242,7 @@ async function create(home: Home, input: Input): Promise<Reply> {
   if (name === "") throw new UsageError("--name is missing");
   const environment = input.optional("environment") ?? "live";
   if (environment !== "live" && environment !== "sandbox")
-    throw new UsageError("--environment is live or sandbox");
+    throw new UsageError("--environment must be live or sandbox");
   const rules = readRules(input);
   return withWallet(home, input, async (wallet) => {
     const { address } = wallet;
@@ -264,11 +273,14 @@ async function accept(wallet: Wallet, wanted: string | undefined): Promise<Reply
       return { value: await wallet.vote(wanted, decision) };
     throw new WalletRefusal(
       "not_found",
-      "there is no such invitation for this identity; one that it accepted before is in its history, and is accepted again by its id",
+      "there is no such invitation for this identity; if it accepted one before, accept that again by its id, which is in the history",
     );
   }
   if (second !== undefined)
-    throw new WalletRefusal("invalid_input", "which invitation? see wallet inbox");
+    throw new WalletRefusal(
+      "invalid_input",
+      "several invitations wait: name one; see wallet inbox",
+    );
   const outcome = await wallet.vote(invitation.id, decision);
   const address = invitation.item?.business.address;
   return { value: { ...outcome, address, words: invitation.words.join("\n") } };
@@ -301,12 +313,12 @@ async function charterProposal(home: Home, input: Input, business: OwnBusiness):
     input.list("drop").map(async (text) => (await findPerson(home, text, before)).address),
   );
   const stranger = dropped.find((each) => before.every(({ address }) => address !== each));
-  if (stranger !== undefined) throw new UsageError(`${stranger} is no member`);
+  if (stranger !== undefined) throw new UsageError(`${stranger} is not a member`);
   const staying = before.filter(({ address }) => !dropped.includes(address));
   const members = await readRoster(home, input, staying);
   const rules = { ...business.charter.rules, ...readRules(input) };
   const changes = ["member", "observer", "rule", "drop"].flatMap((name) => input.list(name));
-  if (changes.length === 0) throw new UsageError("what should change?");
+  if (changes.length === 0) throw new UsageError("no change is given");
   return { operation: "changeCharter", members, rules };
 }
 
@@ -337,7 +349,7 @@ function readRules(input: Input): Partial<Record<RuleName, BusinessRule>> {
     const [name = "", rule] = text.split("=", 2);
     const isRule = rule === "MAJORITY" || rule === "UNANIMOUS";
     if (!ruleNames.includes(name) || !isRule)
-      throw new UsageError(`--rule is <name>=MAJORITY|UNANIMOUS, not ${text.slice(0, 60)}`);
+      throw new UsageError(`--rule must be <name>=MAJORITY|UNANIMOUS, not ${text.slice(0, 60)}`);
     rules[name as RuleName] = rule;
   }
   return rules;

@@ -280,7 +280,7 @@ await test("an identity is made, opened by its passphrase and refused by another
   assert.ok(String(payload).includes(String(made["address"])));
   await refused([...sign, "--passphrase-file", wrong], /refused \(wrong_passphrase\): .*mine\n$/);
   t.mock.getter(process, "stdin", () => Readable.from([]) as typeof process.stdin);
-  await refused(sign, /--passphrase-file, WALLET_PASSPHRASE/);
+  await refused(sign, /--passphrase-file or WALLET_PASSPHRASE/);
   const { status } = await callWallet(sign, directory, { passphrase: "correct horse battery" });
   assert.equal(status, 0);
   const keyFile = join(directory, "key");
@@ -304,10 +304,15 @@ await test("of two secrets one alone comes by standard input: with two nothing i
   ] as const)
     await refused(
       [...args, "--passphrase-file", "-"],
-      new RegExp(`either ${named} or passphrase-file is -, and the other a file; see wallet`),
+      new RegExp(
+        `only one of ${named} and passphrase-file can be -, which is standard input; see wallet`,
+      ),
     );
   const both = ["--passphrase-file", "-", "--new-passphrase-file", "-"];
-  await refused(["identity", "passphrase", "two", ...both], /either passphrase-file or new-pass/);
+  await refused(
+    ["identity", "passphrase", "two", ...both],
+    /only one of passphrase-file and new-pass/,
+  );
   assert.equal(existsSync(join(directory, "wallet/identity/two.json")), false);
 });
 
@@ -349,18 +354,18 @@ await test("wrong use is one line and status 1, and leaves no state behind", asy
     assert.deepEqual([status, out, err.split("\n").length], [1, "", 2], err);
   }
   assert.equal(existsSync(join(empty, "wallet")), false);
-  await refused([], /which verb\?/);
+  await refused([], /no verb is given/);
   await refused(["dance"], /there is no verb "dance"; see wallet --help/);
   await refused(["identity", "new"], /no verb "identity new"; see wallet identity --help/);
   await refused(["nope", "--as", "alice"], /no verb "nope"; see wallet --help/);
-  await refused(["--as", "alice"], /which verb\?/);
-  const misplaced = /options stand after the verb; see wallet show --help/;
+  await refused(["--as", "alice"], /no verb is given/);
+  const misplaced = /options must come after the verb; see wallet show --help/;
   await refused(["--as", "alice", "--yes", "show"], misplaced);
   await refused(["--as=alice", "--as", "alice", "show", "svc:x"], misplaced);
   await refused(["business"], /"business" needs one more word; see wallet business --help/);
   await refused(["approve", "--as", "alice"], /: <link> is missing; see wallet approve --help/);
   await refused(["email", "confirm", "v1"], /: <code> is missing; see wallet email confirm/);
-  await refused(["logins", "now"], /: unexpected "now"; see wallet logins --help/);
+  await refused(["logins", "now"], /: unexpected argument "now"; see wallet logins --help/);
   await refused(["restore", "nowhere", "--as", "alice"], /invalid_input\): nowhere cannot be read/);
   await refused(["logins", "--nothing"], /: Unknown option '--nothing'; see wallet logins --help/);
   await refused(["logins", "--as", "alice", "--as=bob"], /: --as is given twice; see wallet/);

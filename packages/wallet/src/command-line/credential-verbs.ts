@@ -8,9 +8,9 @@ export const credentialVerbs: readonly Verb[] = [
   {
     name: "receive",
     summary:
-      "Collects verified fields that were issued, and lists all that are held, without values.",
+      "Collect newly issued verified fields, and list all fields that the wallet holds, without values.",
     notes:
-      "This happens automatically before a request for fields is shown. A value that its issuer did not commit to is refused.",
+      "The wallet also does this before it shows a request for fields. It refuses a value that the issuer did not commit to.",
     options: identityOptions,
     example: "receive --as alice",
     run: async (home, input) =>
@@ -21,9 +21,9 @@ export const credentialVerbs: readonly Verb[] = [
   },
   {
     name: "history",
-    summary: "Lists what was approved and declined, newest first: who, what, when, never values.",
-    notes:
-      "An answer that was sent is listed as sent until its receiver confirms that it was accepted.",
+    summary:
+      "List what was approved and declined, newest first: who asked, for what and when, never values.",
+    notes: "An answer is listed as sent until the receiver confirms that it accepted it.",
     options: identityOptions,
     example: "history --as alice",
     async run(home, input) {
@@ -33,9 +33,10 @@ export const credentialVerbs: readonly Verb[] = [
   },
   {
     name: "receipt",
-    summary: "Prints the settlement receipt of a request that was approved.",
-    notes: "It says what was consented to, and that this is on chain; without values.",
-    parameters: { id: "The id that `history` shows." },
+    summary: "Print the settlement receipt of an approved request.",
+    notes:
+      "The receipt says what the user consented to and shows that this is on chain; it has no values.",
+    parameters: { id: "The id, as `history` prints it." },
     options: identityOptions,
     example: "receipt 5f2c.. --as alice",
     run: async (home, input) => ({
@@ -44,7 +45,7 @@ export const credentialVerbs: readonly Verb[] = [
   },
   {
     name: "email add",
-    summary: "Has a code sent to an e-mail address, to verify it.",
+    summary: "Verify an e-mail address: have a code sent to it.",
     parameters: { address: "The e-mail address." },
     options: identityOptions,
     example: "email add alice@example.com --as alice",
@@ -57,8 +58,11 @@ export const credentialVerbs: readonly Verb[] = [
   },
   {
     name: "email confirm",
-    summary: "Sends back the code from the e-mail, and collects the verified address.",
-    parameters: { id: "The verificationId that `email add` printed.", code: "The code." },
+    summary: "Send back the code from the e-mail, and collect the verified address.",
+    parameters: {
+      id: "The verificationId, as `email add` printed it.",
+      code: "The code from the e-mail.",
+    },
     options: identityOptions,
     example: "email confirm 0198c0de-0000-7000-8000-000000000000 123456 --as alice",
     async run(home, input) {
@@ -73,7 +77,7 @@ export const credentialVerbs: readonly Verb[] = [
 function replyOf({ received, refused }: Collection, held: readonly HeldCredential[]): Reply {
   const value = { received: received.map(({ id }) => id), items: held.map(withoutValues), refused };
   if (refused.length === 0) return { value };
-  const line = `${refused.length} credential(s) are not what their issuer committed to, not the held ones of their id, or more than a wallet holds, and were left`;
+  const line = `${refused.length} credential(s) were not taken: their issuer did not commit to them, they differ from the held ones with the same id, or they are more than a wallet can hold`;
   return { value, status: 1, line };
 }
 

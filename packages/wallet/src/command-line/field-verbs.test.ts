@@ -120,7 +120,7 @@ await test("receive lists what is held without values, and says when something w
   fields.issued = [issue(addressOf("bob"), { EMAIL: "b@b.example" })];
   const { status, err } = await wallet(["receive", "--as", "alice"]);
   assert.equal(status, 1);
-  assert.match(err, /^wallet receive: 1 credential\(s\) are not what/);
+  assert.match(err, /^wallet receive: 1 credential\(s\) were not taken/);
 });
 
 await test("an e-mail address is added and confirmed", async () => {
@@ -169,7 +169,7 @@ await test("a backup without a passphrase prints the words that open it, and is 
   assert.equal(written["file"], file);
   const refused = await wallet(backup);
   assert.deepEqual([refused.status, refused.out], [1, ""]);
-  assert.match(refused.err, /words\.backup is there already\n$/);
+  assert.match(refused.err, /words\.backup exists already\n$/);
   const words = join(directory, "words");
   writeFileSync(words, `${String(written["passphrase"])}\n`);
   const again = ["restore", readFileSync(file, "utf8").trim(), "--passphrase-file", words];
@@ -218,5 +218,5 @@ await test("a backup that could not be written leaves its name free for the next
   assert.deepEqual([status, existsSync(file)], [1, false]);
   assert.match(err, /full\.backup cannot be written \(ENOSPC\)\n$/);
   assert.deepEqual(await json(backup), { file });
-  assert.match((await wallet(backup)).err, /full\.backup is there already\n$/);
+  assert.match((await wallet(backup)).err, /full\.backup exists already\n$/);
 });

@@ -35,7 +35,7 @@ export function listVerbs(verbs: readonly Verb[]): string {
     "",
     ...align(verbs.map((verb) => [verb.name, verb.summary] as const)),
     "",
-    `Results are one JSON value on standard output. A refusal is one line on standard error and status 1.`,
+    `The result is one JSON value on standard output. A refusal is one line on standard error and status 1.`,
     `Example: ${program} show --help`,
     "",
   ].join("\n");

@@ -63,7 +63,7 @@ function tellOnce(tell: (line: string) => void): (key: StorageKey) => void {
   const told = new Set<StorageKey>();
   return (key) => {
     const way = key.startsWith("broker/")
-      ? "broker add adds it anew"
+      ? "broker add adds it again"
       : "restore brings it back from a backup";
     if (!told.has(key)) tell(`${key} cannot be read and is left out; ${way}`);
     told.add(key);
@@ -93,7 +93,7 @@ export async function readPassphrase(
   if (passphrase !== null) return passphrase;
   throw new WalletRefusal(
     "wrong_passphrase",
-    "the vault takes a passphrase: --passphrase-file, WALLET_PASSPHRASE, or a terminal to ask on",
+    "the vault needs a passphrase: give --passphrase-file or WALLET_PASSPHRASE, or run this in a terminal",
   );
 }
 
@@ -111,7 +111,7 @@ export async function readNextPassphrase(
   if (passphrase !== null) return passphrase;
   throw new WalletRefusal(
     "invalid_input",
-    "the new passphrase is missing: --new-passphrase-file, or a terminal to ask on",
+    "the new passphrase is missing: give --new-passphrase-file, or run this in a terminal",
   );
 }
 
@@ -152,5 +152,8 @@ async function onlyName({ storage, demo }: Home): Promise<string> {
   const [only, second] = await storage.list("identity");
   if (only !== undefined && second === undefined && demo === null)
     return only.slice("identity/".length);
-  throw new WalletRefusal("invalid_input", "which identity? --as <name>; see wallet identity list");
+  throw new WalletRefusal(
+    "invalid_input",
+    "no identity is given: add --as <name>; see wallet identity list",
+  );
 }

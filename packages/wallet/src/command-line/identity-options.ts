@@ -7,13 +7,16 @@ export const passphraseOption = {
   "passphrase-file": {
     value: "path",
     description:
-      "File with the passphrase of the vault, - for standard input. Else WALLET_PASSPHRASE, else the terminal asks.",
+      "File with the passphrase of the vault; - for standard input. Default: WALLET_PASSPHRASE, else the terminal asks.",
   },
 } as const satisfies Record<string, Option>;
 
 /** The options of every verb that acts for an identity. */
 export const identityOptions = {
-  as: { value: "name", description: "The identity: one of the vault, or else of the demo world." },
+  as: {
+    value: "name",
+    description: "The identity to act as: one of the vault, else one of the demo world.",
+  },
   ...passphraseOption,
 } as const satisfies Record<string, Option>;
 

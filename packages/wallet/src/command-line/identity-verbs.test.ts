@@ -108,7 +108,10 @@ await test("a passphrase that the disk does not take leaves the old one", async 
 await test("an identity is removed by an explicit yes, after it was said what is lost", async () => {
   const { err, status } = await wallet("identity", "remove", "mine");
   assert.equal(status, 1);
-  assert.match(err, /not_accepted\): mine \(0x[0-9a-f]{40}\) goes for good: .*--yes\n$/);
+  assert.match(
+    err,
+    /not_accepted\): mine \(0x[0-9a-f]{40}\) will be removed permanently: .*--yes\n$/,
+  );
   assert.equal(await opens("right"), true);
   assert.equal(valueOf(await wallet("identity", "remove", "mine", "--yes"))["status"], "removed");
   assert.deepEqual(valueOf(await wallet("identity", "list")), { identities: [] });
@@ -134,7 +137,7 @@ await test("an identity that the vault has under another name as well is said to
   valueOf(await wallet("backup", "--as", "mine", "--file", backup, ...how));
   valueOf(await wallet("restore", backup, "--as", "twin", ...how));
   const { err } = await wallet("identity", "remove", "mine");
-  assert.match(err, /goes, and stays as twin; repeat with --yes\n$/);
+  assert.match(err, /will be removed, but the same identity stays as twin; repeat with --yes\n$/);
 });
 
 await test("words of another wallet are the same accounts here, each by its index", async () => {
@@ -162,7 +165,7 @@ await test("words that are none, an index that is none and two secrets at once i
   const refused: [RegExp, ...string[]][] = [
     [/invalid_input/, "--mnemonic-file", words],
     ...["first", "1x", "x1", "-1", "1".repeat(11)].map((index): [RegExp, ...string[]] => [
-      /--index is a whole number/,
+      /--index must be a whole number/,
       "--mnemonic-file",
       words,
       `--index=${index}`,
@@ -191,7 +194,10 @@ await test("without --as the only identity is used, and of several none", async 
   const isAsked = async (): Promise<void> => {
     const { status, out, err } = await wallet(...sign);
     assert.deepEqual([status, out], [1, ""]);
-    assert.match(err, /invalid_input\): which identity\? --as <name>; see wallet identity list\n$/);
+    assert.match(
+      err,
+      /invalid_input\): no identity is given: add --as <name>; see wallet identity list\n$/,
+    );
   };
   // A damaged identity may still be the one that was meant.
   const second = join(directory, "wallet/identity/other.json");
@@ -228,7 +234,7 @@ function sitDown(...typed: readonly string[]) {
 
 await test("at a terminal a passphrase that is chosen is asked for twice, and one that opens something once", async () => {
   const { right: known, other: chosen } = secrets;
-  const again = "The same again: ";
+  const again = "Repeat it: ";
   const present = "Passphrase of mine: ";
   valueOf(await wallet("backup", "--as", "mine", "--file", join(directory, "a"), ...right));
   for (const [status, args, typed, questions] of [

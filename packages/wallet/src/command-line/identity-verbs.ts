@@ -15,14 +15,14 @@ import { readNextPassphrase, readPassphrase, type Home } from "./home.ts";
 import { readSecretFile, requireOneFromInput } from "./secret-input.ts";
 import { UsageError, type Input, type Verb } from "./verb.ts";
 
-const name = { name: "1 to 32 of a-z, 0-9, _ and -." };
+const name = { name: "A name of 1 to 32 characters: a-z, 0-9, _ and -." };
 
 /** The verbs of the vault. */
 export const identityVerbs: readonly Verb[] = [
   {
     name: "identity create",
-    summary: "Makes an identity, seals it in the vault and prints its words once.",
-    notes: "The 12 words restore the identity in this and other wallets: keep them on paper.",
+    summary: "Create an identity, seal it in the vault and print its words, only once.",
+    notes: "The 12 words restore the identity in this and other wallets: write them down on paper.",
     parameters: name,
     options: passphraseOption,
     example: "identity create mine --passphrase-file ~/.svc-passphrase",
@@ -34,19 +34,19 @@ export const identityVerbs: readonly Verb[] = [
   },
   {
     name: "identity import",
-    summary: "Seals an existing identity in the vault.",
-    notes: "Secrets come from files, because others can see what is on a command line.",
+    summary: "Import an existing identity into the vault.",
+    notes: "Secrets are read from files, because others can see the arguments of a command.",
     parameters: name,
     options: {
       ...passphraseOption,
       "mnemonic-file": {
         value: "path",
-        description: "File with 12 to 24 words; - for standard input.",
+        description: "File with the 12 to 24 words; - for standard input.",
       },
-      index: { value: "number", description: "Which account of the words; 0 unless given." },
+      index: { value: "number", description: "Which account of the words to import. Default: 0." },
       "private-key-file": {
         value: "path",
-        description: "File with 0x and 64 hex digits; - for standard input.",
+        description: "File with the private key, 0x and 64 hex digits; - for standard input.",
       },
     },
     example: "identity import mine --mnemonic-file words.txt",
@@ -57,7 +57,7 @@ export const identityVerbs: readonly Verb[] = [
   },
   {
     name: "identity list",
-    summary: "Lists the identities that --as can name.",
+    summary: "List the identities that --as accepts.",
     example: "identity list",
     async run({ storage, demo }) {
       const sealed = await listIdentities(storage);
@@ -72,20 +72,19 @@ export const identityVerbs: readonly Verb[] = [
   },
   {
     name: "identity passphrase",
-    summary: "Changes the passphrase of an identity of the vault.",
-    notes:
-      "Copies of the file and backups that were made earlier still open with the passphrase that they had.",
-    parameters: { name: "Of the vault." },
+    summary: "Change the passphrase of an identity in the vault.",
+    notes: "Earlier copies of the file and earlier backups still open with the old passphrase.",
+    parameters: { name: "The identity's name in the vault." },
     options: {
       "passphrase-file": {
         ...passphraseOption["passphrase-file"],
         description:
-          "File with the present passphrase, - for standard input. Else WALLET_PASSPHRASE, else the terminal asks.",
+          "File with the current passphrase; - for standard input. Default: WALLET_PASSPHRASE, else the terminal asks.",
       },
       "new-passphrase-file": {
         value: "path",
         description:
-          "File with the new passphrase, - for standard input. Else the terminal asks, twice.",
+          "File with the new passphrase; - for standard input. Default: the terminal asks, twice.",
       },
     },
     example: "identity passphrase mine",
@@ -93,11 +92,15 @@ export const identityVerbs: readonly Verb[] = [
   },
   {
     name: "identity remove",
-    summary: "Takes an identity out of the vault, for good.",
+    summary: "Remove an identity from the vault, permanently.",
     notes:
-      "Only its words, its private key or a backup bring it back. Its verified fields and history stay, sealed: nothing but the identity opens them.",
-    parameters: { name: "Of the vault." },
-    options: { yes: { description: "Confirm it." } },
+      "Only its words, its private key or a backup can bring it back. Its verified fields and history stay, but sealed: only the identity can open them.",
+    parameters: { name: "The identity's name in the vault." },
+    options: {
+      yes: {
+        description: "Confirm. Without this option the verb is refused and says what would happen.",
+      },
+    },
     example: "identity remove mine --yes",
     async run({ storage }, input) {
       const entry = await requireIdentity(storage, input.text("name"));
@@ -131,19 +134,20 @@ async function sayLoss(storage: Home["storage"], entry: VaultEntry): Promise<str
   const same = (await listIdentities(storage)).find(
     (each) => each.address === address && each.name !== removed,
   );
-  if (same !== undefined) return `${removed} (${address}) goes, and stays as ${same.name}`;
+  if (same !== undefined)
+    return `${removed} (${address}) will be removed, but the same identity stays as ${same.name}`;
   const signed = (await listKeysOf(storage, address, "transaction")).find(
     (key) => !key.endsWith("_doubt"),
   );
   if (signed !== undefined)
     throw new WalletRefusal(
       "invalid_request",
-      `${removed} signed a transaction that is not answered to the end: approve its link again, or, once you looked up that the account paid nothing for it, remove ${signed}`,
+      `${removed} signed a transaction whose outcome is unknown: approve its link again, or, once you have made sure that the account paid nothing for it, remove ${signed}`,
     );
   const count = async (folder: "credential" | "history"): Promise<number> =>
     (await listKeysOf(storage, address, folder)).length;
   const kept = `its credentials (${await count("credential")}) and history (${await count("history")})`;
-  return `${removed} (${address}) goes for good: without its words, its private key or a backup nobody signs as it any more, or opens ${kept}`;
+  return `${removed} (${address}) will be removed permanently: without its words, its private key or a backup, nobody can sign as it or open ${kept} any more`;
 }
 
 async function seal(home: Home, input: Input, secret: IdentitySecret) {
@@ -158,11 +162,11 @@ async function readSecret(input: Input): Promise<IdentitySecret> {
   const keyFile = input.optional("private-key-file");
   const index = input.optional("index") ?? "0";
   if (mnemonicFile !== undefined && keyFile === undefined) {
-    if (!/^\d{1,10}$/.test(index)) throw new UsageError("--index is a whole number");
+    if (!/^\d{1,10}$/.test(index)) throw new UsageError("--index must be a whole number");
     const mnemonic = await readSecretFile(mnemonicFile);
     return { kind: "mnemonic", mnemonic, index: Number(index) };
   }
   if (keyFile === undefined || mnemonicFile !== undefined || input.optional("index") !== undefined)
-    throw new UsageError("either --mnemonic-file (with --index) or --private-key-file");
+    throw new UsageError("give either --mnemonic-file (with --index) or --private-key-file");
   return { kind: "private-key", privateKey: (await readSecretFile(keyFile)).trim() as Hex };
 }

@@ -8,9 +8,9 @@ import { UsageError, type Verb } from "./verb.ts";
 export const inboxVerbs: readonly Verb[] = [
   {
     name: "inbox",
-    summary: "Lists what waits for this identity's vote as a member of a business.",
+    summary: "List what waits for this identity's vote as a member of a business.",
     notes:
-      "Requests for data and signatures, logins for the business, changes of the business itself, and invitations.",
+      "The inbox holds requests for data and signatures, logins for the business, changes of the business itself, and invitations.",
     options: identityOptions,
     example: "inbox --as bob",
     async run(home, input) {
@@ -20,26 +20,26 @@ export const inboxVerbs: readonly Verb[] = [
   },
   {
     name: "vote",
-    summary: "Approves or rejects what waits in the inbox.",
+    summary: "Approve or reject an entry of the inbox.",
     notes:
-      "An approval is signed over what the wallet recomputes from what it shows, never over a digest that was sent. Approvals of signatures and of changes are public on the chain. The same vote again changes nothing.",
-    parameters: { id: "The id that `inbox` shows." },
+      "The wallet signs what it recomputes from what it shows, never a digest that was sent to it. Approvals of signatures and of changes are public on the chain. Repeating the same vote changes nothing.",
+    parameters: { id: "The entry's id, as `inbox` prints it." },
     options: {
       ...identityOptions,
-      approve: { description: "Vote for it." },
-      reject: { description: "Vote against it." },
+      approve: { description: "Vote to approve." },
+      reject: { description: "Vote to reject." },
       without: {
         value: "field",
         repeated: true,
         description:
-          "Withhold an optional field of a data request; the first approval decides for all.",
+          "Withhold an optional field of a data request; the first approval decides for all members.",
       },
       accept: acceptOption,
     },
     example: "vote 01JD3Z.. --approve --as bob",
     async run(home, input) {
       const [isFor, isAgainst] = [input.flag("approve"), input.flag("reject")];
-      if (isFor === isAgainst) throw new UsageError("either --approve or --reject");
+      if (isFor === isAgainst) throw new UsageError("give either --approve or --reject");
       const decision = {
         vote: isFor ? "approve" : "reject",
         without: input.list("without"),

@@ -15,7 +15,9 @@ export function parseInput(verb: Verb, args: readonly string[]): Input {
   if (missing !== undefined && values["help"] !== true)
     throw new UsageError(`<${missing}> is missing`);
   if (positionals.length > names.length)
-    throw new UsageError(`unexpected "${(positionals[names.length] ?? "").slice(0, 100)}"`);
+    throw new UsageError(
+      `unexpected argument "${(positionals[names.length] ?? "").slice(0, 100)}"`,
+    );
   const optional = (name: string): string | undefined => {
     const at = names.indexOf(name);
     const value = at === -1 ? values[name] : positionals[at];

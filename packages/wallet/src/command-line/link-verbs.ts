@@ -6,22 +6,22 @@ import { identityOptions, withWallet } from "./identity-options.ts";
 import { UsageError, type Input, type Reply, type Verb } from "./verb.ts";
 
 const link = {
-  link: "The text of the QR code, or of the svc: or universal link; put it in single quotes.",
+  link: "The text of the QR code, or the svc: or universal link; put it in single quotes.",
 };
 export const acceptOption = {
   value: "concern",
   repeated: true,
   description:
-    "Confirm one further second screen: other-network, unknown-requester, or the warning that a refusal names.",
+    "Confirm a concern about the request: other-network, unknown-requester, or the warning that a refusal names.",
 } as const;
 
 /** The verbs that work on a link. */
 export const linkVerbs: readonly Verb[] = [
   {
     name: "show",
-    summary: "Says what a link asks for, in words and in data.",
+    summary: "Show what a link asks for, in words and in data.",
     notes:
-      "This claims a login at a known broker; a later approve or decline, from any process, continues with that claim.",
+      "For a login at a known broker this claims the login; a later approve or decline, from any process, continues with that claim.",
     parameters: link,
     options: identityOptions,
     example: "show 'svc:login?sess=..&conn=..' --as alice",
@@ -35,8 +35,8 @@ export const linkVerbs: readonly Verb[] = [
   {
     name: "approve",
     summary:
-      "Approves what a link asks for: signs, and delivers the answer in the way that the link says.",
-    notes: `A login by QR code that needs digits is only claimed without --code: {"status":"code_required"} and status 2.`,
+      "Approve what a link asks for: sign, and deliver the answer in the way that the link says.",
+    notes: `If a login by QR code needs digits and --code is missing, the login is only claimed: the result is {"status":"code_required"}, and the exit status is 2.`,
     parameters: link,
     options: {
       ...identityOptions,
@@ -44,12 +44,12 @@ export const linkVerbs: readonly Verb[] = [
       without: {
         value: "field",
         repeated: true,
-        description: "Withhold an optional field, by its name or as the link writes it.",
+        description: "Withhold an optional field, named as it is shown or as the link writes it.",
       },
       field: {
         value: "field",
         repeated: true,
-        description: "Give this field, if a data transfer leaves the choice to you.",
+        description: "Share this field, if a data transfer leaves the choice to you.",
       },
       ...businessOption,
       accept: acceptOption,
@@ -74,13 +74,13 @@ export const linkVerbs: readonly Verb[] = [
   },
   {
     name: "decline",
-    summary: "Declines what a link asks for.",
+    summary: "Decline what a link asks for.",
     notes:
-      "An unknown requester learns only that it was declined; with --accept unknown-requester also by whom, with a signature.",
+      "An unknown requester learns only that the request was declined; with --accept unknown-requester also who declined it, with a signature.",
     parameters: link,
     options: {
       ...identityOptions,
-      "not-started": { description: "Say that somebody else started this login." },
+      "not-started": { description: "Report that somebody else started this login." },
       accept: acceptOption,
     },
     example: "decline 'svc:login?sess=..&conn=..' --as alice --not-started",
@@ -93,9 +93,9 @@ export const linkVerbs: readonly Verb[] = [
   },
   {
     name: "pick-up",
-    summary: "Picks up what another wallet left behind a link: once, then it is gone.",
+    summary: "Pick up what another wallet left behind a link. This works once; then it is gone.",
     notes:
-      "Nothing in it is verified: the identity and the values are what the maker of the link wrote.",
+      "Nothing in it is verified: the identity and the values are what the creator of the link wrote.",
     parameters: { link: "The link that the other wallet showed; put it in single quotes." },
     options: identityOptions,
     example: "pick-up 'https://wallet.example/p#..' --as bob",
@@ -123,7 +123,7 @@ export function readAccepted(input: Input): ReadonlySet<Concern> {
   const given = input.list("accept");
   const concerns = given.filter(isConcern);
   const unknown = given.find((text) => !isConcern(text));
-  if (unknown !== undefined) throw new UsageError(`there is nothing to --accept called ${unknown}`);
+  if (unknown !== undefined) throw new UsageError(`--accept knows no concern called ${unknown}`);
   return new Set(concerns);
 }
 

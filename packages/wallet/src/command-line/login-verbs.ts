@@ -5,7 +5,7 @@ import type { Verb } from "./verb.ts";
 export const loginVerbs: readonly Verb[] = [
   {
     name: "logins",
-    summary: "Lists the live logins of an identity.",
+    summary: "List the live logins of an identity.",
     options: identityOptions,
     example: "logins --as alice",
     async run(home, input) {
@@ -15,8 +15,8 @@ export const loginVerbs: readonly Verb[] = [
   },
   {
     name: "logins end",
-    summary: "Ends a login: its browser session and its tokens.",
-    parameters: { id: "The id that `logins` shows." },
+    summary: "End a login: its browser session and its tokens.",
+    parameters: { id: "The login's id, as `logins` prints it." },
     options: identityOptions,
     example: "logins end 0198c0de-0000-7000-8000-000000000000 --as alice",
     async run(home, input) {

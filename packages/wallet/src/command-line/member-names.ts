@@ -31,21 +31,23 @@ export async function findPerson(
   // knows.
   if (member !== undefined && found !== undefined && member.address !== found)
     throw new UsageError(
-      `the member ${text} is ${member.address}, and here ${text} is ${found}: write the address`,
+      `the member ${text} is ${member.address}, but the ${text} of this wallet is ${found}: write the address`,
     );
   const address = member?.address ?? found;
   if (address === undefined)
-    throw new UsageError(`nobody here is called ${text}: write ${text}=0x.. with the address`);
+    throw new UsageError(
+      `this wallet knows nobody called ${text}: write ${text}=0x.. with the address`,
+    );
   return { name: text, address };
 }
 
 function requireName(name: string): string {
-  if (name === "") throw new UsageError("a member is named as <name> or <name>=0x..");
+  if (name === "") throw new UsageError("a member must be written as <name> or <name>=0x..");
   return name;
 }
 
 function requireAddress(text: string, of: string): Address {
   const address = parseAddress(text);
-  if (address === null) throw new UsageError(`${of.slice(0, 100)} names no address`);
+  if (address === null) throw new UsageError(`${of.slice(0, 100)} has no valid address`);
   return address;
 }

@@ -121,9 +121,9 @@ async function answerWithoutVerb(args: readonly string[], shell: Shell): Promise
   }
   const given = shownText(words.join(" ").slice(0, 100));
   const verb = findVerb(words);
-  if (given === "") shell.err("wallet: which verb? see wallet --help\n");
+  if (given === "") shell.err("wallet: no verb is given; see wallet --help\n");
   else if (verb !== null)
-    shell.err(`wallet: options stand after the verb; see wallet ${verb.name} --help\n`);
+    shell.err(`wallet: options must come after the verb; see wallet ${verb.name} --help\n`);
   else if (below.length === 0)
     shell.err(`wallet: there is no verb "${given}"; see wallet ${groupOf(words)}--help\n`);
   else shell.err(`wallet: "${given}" needs one more word; see wallet ${given} --help\n`);

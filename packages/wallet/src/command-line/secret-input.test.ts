@@ -17,11 +17,11 @@ function typist(...typed: readonly (string | null)[]) {
 test("a passphrase that is being chosen is asked for twice, and taken where both are the same", async () => {
   const { ask, asked } = typist("correct horse", "correct horse");
   assert.equal(await askNewSecret("New passphrase: ", ask), "correct horse");
-  assert.deepEqual(asked, ["New passphrase: ", "The same again: "]);
+  assert.deepEqual(asked, ["New passphrase: ", "Repeat it: "]);
   await refuses(
     askNewSecret("New passphrase: ", typist("correct horse", "corect horse").ask),
     "invalid_input",
-    /the two differ/,
+    /the two entries differ/,
   );
 });
 

@@ -15,9 +15,7 @@ const secretLengthMax = 4096;
 export function requireOneFromInput(input: Input, names: readonly string[]): void {
   const [first, second] = names.filter((name) => input.optional(name) === "-");
   if (first === undefined || second === undefined) return;
-  throw new UsageError(
-    `standard input is one: either ${first} or ${second} is -, and the other a file`,
-  );
+  throw new UsageError(`only one of ${first} and ${second} can be -, which is standard input`);
 }
 
 /** Reads a secret from a file, or from standard input if the path is `-`; without the line break at its end. */
@@ -42,8 +40,8 @@ export async function readSecretFile(path: string): Promise<string> {
  */
 export async function askNewSecret(question: string, ask = askSecret): Promise<string | null> {
   const secret = await ask(question);
-  if (secret === null || (await ask("The same again: ")) === secret) return secret;
-  throw new WalletRefusal("invalid_input", "the two differ: nothing was written");
+  if (secret === null || (await ask("Repeat it: ")) === secret) return secret;
+  throw new WalletRefusal("invalid_input", "the two entries differ: nothing was written");
 }
 
 /**
