@@ -99,7 +99,7 @@ export function writeApiReference(routes: readonly Route[]): string {
   return page([
     "# API",
     "",
-    "Generated from `/openapi.json`, which every installation serves, by `tools/generate-api.ts`; a test compares.",
+    "Generated from `/openapi.json`, which every installation serves, by `tools/generate-api.ts`; a test keeps it current.",
     "",
     "Paths are relative to `BASE_URL`. Refusals come in two shapes, both in [errors](errors.md): an *envelope* with a",
     "`reason`, or an *OAuth error* with an `error`. Lengths are characters, times Unix seconds.",
@@ -119,10 +119,11 @@ function writeSection(tag: string, routes: readonly Route[]): string[] {
 
 /** Who may call, by the scheme of the document, where the head of the section does not say it. */
 const callers: Readonly<Record<string, string>> = {
-  client: "The client authenticates.",
-  "client or none": "The client authenticates; a browser-only one names itself.",
-  accessToken: "With an access token in the `Authorization` header.",
-  walletSession: "With a wallet's session in the `Authorization` header.",
+  client: "Requires client authentication.",
+  "client or none":
+    "Requires client authentication; a browser-only client sends just its `client_id`.",
+  accessToken: "Requires an access token in the `Authorization` header.",
+  walletSession: "Requires a wallet session in the `Authorization` header.",
 };
 
 function writeRoute({ method, path, operation }: Route, before: Route | undefined): string[] {
@@ -161,7 +162,7 @@ interface RouteBody {
 }
 
 function writeBody({ type, schema, isOptional }: RouteBody, before: Route | undefined): string[] {
-  const kind = `${code(type)}${isOptional ? ", may be left out" : ""}`;
+  const kind = `${code(type)}${isOptional ? ", optional" : ""}`;
   const names = Object.keys(objectOf(schema).properties ?? {}).join();
   const namesBefore = before?.operation.parameters?.map(({ name }) => name).join();
   if (names === namesBefore)
@@ -234,7 +235,7 @@ function typeOf(schema: Schema): string {
     const bound = schema.maxItems === undefined ? "" : ` (at most ${schema.maxItems})`;
     return `list${bound} of ${typeOf(schema.items)}`;
   }
-  const most = schema.maxLength === undefined ? "" : ` of at most ${schema.maxLength}`;
+  const most = schema.maxLength === undefined ? "" : ` (at most ${schema.maxLength})`;
   return `${schema.type ?? "any"}${most}`;
 }
 

@@ -16,7 +16,7 @@ export function writeCliReference(): string {
   return [
     "# Command line",
     "",
-    "Generated from the verbs themselves by `tools/generate-cli.ts`; a test compares.",
+    "Generated from the verbs of the program by `tools/generate-cli.ts`; a test keeps it current.",
     "",
     "`npm run svc -- <verb>` works on the database that the settings name: `DATABASE_URL`, else the embedded one under",
     "`DATA_DIR`, which is started for the verb when no service runs. Every verb takes `--json` (exactly one JSON value on",

@@ -27,7 +27,7 @@ function writeSettingsReference(): string {
   return page([
     "# Settings",
     "",
-    "Generated from `service/src/platform/config/config.ts` by `tools/generate-settings.ts`; a test compares.",
+    "Generated from `service/src/platform/config/config.ts` by `tools/generate-settings.ts`; a test keeps it current.",
     "",
     "Settings are environment variables, read once at the start. A value that cannot be used stops the start with a line",
     "that names the variable. An empty variable counts as unset.",
@@ -43,7 +43,7 @@ function writeErrorsReference(): string {
   return page([
     "# Errors",
     "",
-    "Generated from `service/src/platform/http/problems.ts` by `tools/generate-settings.ts`; a test compares.",
+    "Generated from `service/src/platform/http/problems.ts` by `tools/generate-settings.ts`; a test keeps it current.",
     "",
     "A refused call answers this envelope:",
     "",

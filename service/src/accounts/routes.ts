@@ -7,8 +7,8 @@ const keyAnswer = Type.Object(
   {
     clientDomainId: Type.String({ format: "uuid" }),
     organizationId: Type.String({ format: "uuid" }),
-    domain: Type.String({ description: "Host of the client domain." }),
-    livemode: Type.Boolean({ description: "False for a key of the sandbox." }),
+    domain: Type.String({ description: "The host of the client domain." }),
+    livemode: Type.Boolean({ description: "False for a sandbox key." }),
     verified: Type.Boolean({ description: "Whether the domain is verified at this moment." }),
   },
   { title: "KeyStanding", description: "The key is valid." },
@@ -22,8 +22,8 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
       "/api/v1/key",
       {
         schema: {
-          summary: "The key that is calling",
-          description: "Tells a merchant that its key works, and for which client domain.",
+          summary: "Get the API key that makes this call",
+          description: "Use this to check that a key works, and for which client domain.",
           tags: ["account"],
           response: {
             200: keyAnswer,

@@ -41,7 +41,7 @@ export async function checkRoutes(ctx: CredentialsContext, http: Http): Promise<
 const askedQuery = Type.Object({
   user: Type.String({ description: "The user identity, with or without `0x`." }),
   items: Type.Union([Type.String(), Type.Array(Type.String())], {
-    description: "A field or parent name, repeated once per field.",
+    description: "A field or parent name; repeat the parameter for each.",
   }),
 });
 
@@ -50,9 +50,9 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/blockchain/verified",
     {
       schema: {
-        summary: "Which fields a user has verified",
+        summary: "List which fields a user has verified",
         description:
-          "A parent name counts as verified with any one of its documents. An organization that may not ask about this user gets the answer of a user without verified fields.",
+          "A parent name counts as verified with any one of its documents. An organization that may not ask about this user gets the answer for a user without verified fields.",
         tags: ["kyc"],
         querystring: askedQuery,
         response: {
@@ -101,7 +101,7 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
       bodyLimit: validBytesMax,
       config: { onlyReads: true },
       schema: {
-        summary: "Whether stored values still hold",
+        summary: "Check whether stored values are still valid",
         tags: ["kyc"],
         body: validBody,
         response: {
@@ -112,7 +112,7 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
               reasons: Type.Optional(
                 Type.Record(Type.String(), reason, {
                   description:
-                    "Why a field is not valid. `EXPIRED` and `REVOKED` only for a triple that was issued; what its issuer revoked, its user withdrew, or a distrusted issuer attested is `REVOKED`.",
+                    "Why a field is not valid. `EXPIRED` and `REVOKED` are given only for a triple that was issued; `REVOKED` if its issuer revoked it, its user withdrew it, or a distrusted issuer attested it.",
                 }),
               ),
             }),
@@ -144,9 +144,9 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/blockchain/proof",
     {
       schema: {
-        summary: "Proofs of fields that were delivered to you",
+        summary: "Get proofs of fields that were delivered to you",
         description:
-          "What is needed to check a field on chain without this service, together with its value and pepper. Fields that were not delivered to the calling organization are left out.",
+          "With a field's value and pepper, its proof is all that you need to check the field on chain without this service. Fields that were not delivered to the calling organization are left out.",
         tags: ["kyc"],
         querystring: askedQuery,
         response: {
@@ -161,10 +161,12 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
                     leaf: Bytes32,
                     root: Bytes32,
                     proof: Type.Array(Bytes32),
-                    issuer: Type.String({ description: "How the registry names it." }),
+                    issuer: Type.String({
+                      description: "The issuer's address in the registry on chain.",
+                    }),
                     transactionHash: Bytes32,
                     chainId: Type.Integer(),
-                    registry: Type.String({ description: "Address of CredentialRegistry." }),
+                    registry: Type.String({ description: "The address of CredentialRegistry." }),
                   }),
                 ),
               ),

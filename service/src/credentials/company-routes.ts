@@ -30,7 +30,7 @@ const recordMembers = {
       "`pending` until its attestation is final, then `live`; `expired`, `revoked`, or `distrusted` with its issuer.",
   }),
   root: Bytes32,
-  asOf: Type.Integer({ description: "When the issuer looked at its sources, Unix seconds." }),
+  asOf: Type.Integer({ description: "When the issuer checked its sources, Unix seconds." }),
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   expiresAt: Type.Integer({ description: "Unix seconds." }),
   fields: Type.Array(Type.Object({ field: Type.String(), subject: Type.Optional(Type.String()) })),
@@ -39,7 +39,7 @@ const recordBody = (description: string) =>
   Type.Object(recordMembers, { title: "CompanyRecord", description });
 
 const issueBody = Type.Object({
-  business: Type.String({ maxLength: 100, description: "The wallet of the business." }),
+  business: Type.String({ maxLength: 100, description: "The address of the business's wallet." }),
   fields: Type.Array(
     Type.Object({
       field: Type.String({ maxLength: 100 }),
@@ -47,24 +47,26 @@ const issueBody = Type.Object({
         Type.String({
           maxLength: 40,
           description:
-            "Which person it is about, such as `director-1`: an id of your own that names nobody. Absent for the business itself.",
+            "The person that the field is about, such as `director-1`: an id of your own that names nobody. Leave it out for the business itself.",
         }),
       ),
-      data: Type.String({ description: "In the catalogue's format; hashed as it is." }),
+      data: Type.String({
+        description: "The value in the catalogue's format; it is hashed exactly as given.",
+      }),
     }),
     { minItems: 1, maxItems: companyFieldsMax },
   ),
   asOf: Type.Optional(
-    Type.Integer({ description: "When you looked at your sources, Unix seconds. Default: now." }),
+    Type.Integer({ description: "When you checked your sources, Unix seconds. Default: now." }),
   ),
-  expiresAt: Type.Integer({ description: "Unix seconds, ahead by 20 years at most." }),
+  expiresAt: Type.Integer({ description: "Unix seconds, at most 20 years ahead." }),
 });
 
 const issueHeaders = Type.Object({
   "idempotency-key": Type.Optional(
     idempotencyKey({
       description:
-        "The same key with the same body is answered with the record of the first call, for a day.",
+        "For a day, a repeat of the call with the same key and body gets the record of the first call.",
     }),
   ),
 });
@@ -87,13 +89,13 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
       schema: {
         summary: "Issue the record of a business",
         description:
-          "The values stay here, sealed, and are given to the merchants to whom the members of the business release them. A field of this record replaces the same field of older ones; revoke the record that this one replaces. A record of what you verified marks the business verified, unless the record itself says that it is not.",
+          "The service keeps the values, sealed, and gives them to merchants to whom the members of the business release them. A field of this record replaces the same field of older records; revoke the record that this one replaces. A verified field marks the business as verified, unless the record itself says that the verification is unfinished or has ended.",
         tags,
         headers: issueHeaders,
         body: issueBody,
         response: {
           201: recordBody("Issued. It counts once its status is `live`."),
-          200: recordBody("Issued before, by a call with this Idempotency-Key."),
+          200: recordBody("Issued before, by a call with the same `Idempotency-Key`."),
           ...refusals(
             ...bodyReasons,
             ...keyReasons,
@@ -125,7 +127,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
 
 const listQuery = Type.Object({
   business: Type.Optional(
-    Type.String({ maxLength: 100, description: "Only leaves of this business count." }),
+    Type.String({ maxLength: 100, description: "Only records of this business." }),
   ),
   ...pageParameters,
 });
@@ -135,7 +137,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
     "/api/v1/issuer/companies",
     {
       schema: {
-        summary: "Records of businesses that you issued",
+        summary: "List the records of businesses that you issued",
         tags,
         querystring: listQuery,
         response: {
@@ -167,7 +169,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
     "/api/v1/issuer/companies/:id",
     {
       schema: {
-        summary: "One record of a business that you issued",
+        summary: "Get a record of a business that you issued",
         tags,
         params: IdParams,
         response: {
@@ -184,9 +186,9 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
     "/api/v1/issuer/companies/:id/revoke",
     {
       schema: {
-        summary: "Revoke the record of a business, at once and for good",
+        summary: "Revoke the record of a business, immediately and permanently",
         description:
-          "Revoking one that has ended changes nothing. The chain follows. If no other record vouches for the business, it is no longer verified.",
+          "Revoking a record that has ended changes nothing. The revocation on chain follows. If no other record vouches for the business, it is no longer verified.",
         tags,
         params: IdParams,
         response: {

@@ -83,7 +83,7 @@ const credentialBody = (description: string) =>
   Type.Object(credentialMembers, { title: "Credential", description });
 
 const issueBody = Type.Object({
-  user: Type.String({ maxLength: 100, description: "Whose document it is." }),
+  user: Type.String({ maxLength: 100, description: "The user whose document it is." }),
   document: Type.String({
     maxLength: 40,
     description: `One of ${documents.map((each) => `\`${each}\``).join(", ")}.`,
@@ -91,18 +91,20 @@ const issueBody = Type.Object({
   fields: Type.Array(
     Type.Object({
       field: Type.String({ maxLength: 100 }),
-      data: Type.String({ description: "In the catalogue's format; hashed as it is." }),
+      data: Type.String({
+        description: "The value in the catalogue's format; it is hashed exactly as given.",
+      }),
     }),
     { minItems: 1, maxItems: 100 },
   ),
-  expiresAt: Type.Integer({ description: "Unix seconds, ahead by 20 years at most." }),
+  expiresAt: Type.Integer({ description: "Unix seconds, at most 20 years ahead." }),
 });
 
 const issueHeaders = Type.Object({
   "idempotency-key": Type.Optional(
     idempotencyKey({
       description:
-        "The same key with the same body is answered with the credential of the first call, for a day; once that has been deleted with its user, a new one is issued.",
+        "For a day, a repeat of the call with the same key and body gets the credential of the first call; once that has been deleted with its user, a new one is issued.",
     }),
   ),
 });
@@ -115,13 +117,13 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
       schema: {
         summary: "Issue a credential for a verified document",
         description:
-          "Fields belong to the document, or say how it was verified. Derived fields are computed and added. The wallet collects the values; from then on only hashes are kept.",
+          "Each field must belong to the document or say how it was verified. The service computes and adds derived fields. Once the wallet has collected the values, the service keeps only hashes.",
         tags,
         headers: issueHeaders,
         body: issueBody,
         response: {
           201: credentialBody("Issued. It counts once its status is `live`."),
-          200: credentialBody("Issued before, by a call with this Idempotency-Key."),
+          200: credentialBody("Issued before, by a call with the same `Idempotency-Key`."),
           ...refusals(
             ...bodyReasons,
             ...keyReasons,
@@ -158,7 +160,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
 
 const listQuery = Type.Object({
   user: Type.Optional(
-    Type.String({ maxLength: 100, description: "Only fields of this user count." }),
+    Type.String({ maxLength: 100, description: "Only credentials of this user." }),
   ),
   ...pageParameters,
 });
@@ -168,7 +170,7 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/issuer/credentials",
     {
       schema: {
-        summary: "Credentials that you issued",
+        summary: "List the credentials that you issued",
         tags,
         querystring: listQuery,
         response: {
@@ -194,7 +196,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/issuer/credentials/:id",
     {
       schema: {
-        summary: "One credential that you issued",
+        summary: "Get a credential that you issued",
         tags,
         params: IdParams,
         response: {
@@ -211,8 +213,9 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/issuer/credentials/:id/revoke",
     {
       schema: {
-        summary: "Revoke a credential, at once and for good",
-        description: "Revoking one that has ended changes nothing. The chain follows.",
+        summary: "Revoke a credential, immediately and permanently",
+        description:
+          "Revoking a credential that has ended changes nothing. The revocation on chain follows.",
         tags,
         params: IdParams,
         response: {

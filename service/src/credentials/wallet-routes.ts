@@ -35,13 +35,13 @@ const credentialItem = Type.Object({
     description: "Fields of the sandbox are only for trying things out.",
   }),
   issuer: Type.Object({
-    id: Type.String({ description: "How the registry names it." }),
+    id: Type.String({ description: "The issuer's address in the registry on chain." }),
     name: Type.String(),
   }),
   document: Type.String(),
   status: Type.String({
     description:
-      "`pending` until its attestation is final, `live`, `expired`, `revoked`, `withdrawn`, `lapsed`, `distrusted`.",
+      "`pending` until its attestation is final, then `live`; `expired`, `revoked`, `withdrawn`, `lapsed`, `distrusted`.",
   }),
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   root: Bytes32,
@@ -50,7 +50,7 @@ const credentialItem = Type.Object({
     Type.Object({
       field: Type.String(),
       expiresAt: Type.Integer({ description: "Unix seconds." }),
-      data: Type.Optional(Type.String({ description: "Until it is collected." })),
+      data: Type.Optional(Type.String({ description: "Until the wallet has collected it." })),
       pepper: Type.Optional(Bytes32),
       proof: Type.Optional(Type.Array(Bytes32)),
     }),
@@ -71,7 +71,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCa
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags,
-        summary: "Credentials of this identity, with values until they are collected",
+        summary: "List the credentials of this identity, with values until they are collected",
       },
     },
     async (request) => {
@@ -92,7 +92,7 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: W
       schema: {
         params: idParams,
         response: {
-          204: Type.Null({ description: "The service has forgotten the values." }),
+          204: Type.Null({ description: "The service has deleted the values." }),
           ...refusals(...reasons),
         },
         tags,
@@ -111,11 +111,14 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: W
       schema: {
         params: idParams,
         response: {
-          200: Type.Object({ status: Type.Literal("withdrawn") }, { description: "It has ended." }),
+          200: Type.Object(
+            { status: Type.Literal("withdrawn") },
+            { description: "The credential has ended." },
+          ),
           ...refusals(...reasons),
         },
         tags,
-        summary: "End one of your own credentials, for good",
+        summary: "Withdraw one of your own credentials, permanently",
       },
     },
     async (request) => {
@@ -130,7 +133,7 @@ const emailBody = Type.Object({
   email: Type.String({ minLength: 3, maxLength: 254 }),
   environment: Type.Optional(
     Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
-      description: "The side on which the field is to count. Default: live.",
+      description: "The environment in which the field counts. Default: live.",
     }),
   ),
 });
@@ -162,7 +165,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: Wallet
         tags,
         summary: "Send a code to an e-mail address",
         description:
-          "The message is in the language that `Accept-Language` prefers of English, German, French, Italian and Spanish; in English where it names none of them.",
+          "The message is in English, German, French, Italian or Spanish, whichever `Accept-Language` prefers, or in English if it names none of them.",
       },
     },
     async (request, reply) => {
@@ -186,7 +189,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: Wallet
         response: {
           200: Type.Object(
             { credentialId: Type.String() },
-            { description: "`EMAIL` is issued; it counts once it is final on chain." },
+            { description: "The field `EMAIL` is issued; it counts once it is final on chain." },
           ),
           ...refusals(
             ...bodyReasons,
@@ -198,7 +201,7 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: Wallet
           ),
         },
         tags,
-        summary: "Send back the code of an e-mail verification",
+        summary: "Verify an e-mail address with the code",
       },
     },
     async (request) => {

@@ -4,7 +4,7 @@ import { orderStatus } from "./order-schema.ts";
 
 const common = {
   referenceKey: Type.String(),
-  reference: Type.Optional(Type.String({ description: "Your own, as you gave it." })),
+  reference: Type.Optional(Type.String({ description: "Your own reference, as you gave it." })),
   attempt: Type.Integer({ description: "The attempt of the order, from 1." }),
   user: Type.String(),
 };
@@ -13,7 +13,7 @@ const names = (description: string) => Type.Array(Type.String(), { description }
 
 const statusData = Type.Object({
   ...common,
-  fields: names("Those that were asked for, optional ones included."),
+  fields: names("The fields that were asked for, including optional ones."),
   ...orderStatus.properties,
   expiration,
 });
@@ -27,7 +27,7 @@ const transferData = Type.Object({
 });
 const invalidData = Type.Object({
   ...common,
-  fields: names("Those delivered in this attempt or an earlier one that hold no longer."),
+  fields: names("The fields delivered in this attempt or an earlier one that are no longer valid."),
 });
 
 export type CommonData = Pick<Static<typeof statusData>, keyof typeof common>;
@@ -38,14 +38,14 @@ export type InvalidData = Static<typeof invalidData>;
 const signature = {
   header: "Svc-Signature",
   description:
-    "`t=<seconds>,s=<hex>`: HMAC-SHA256 over `<t>.<raw body>` by the package's signing key.",
+    "`t=<seconds>,s=<hex>`: HMAC-SHA256 over `<t>.<raw body>` with the package's signing key.",
 };
 
 const eventBody = (name: string, title: string, data: TObject): TObject =>
   Type.Object(
     {
       event: Type.Literal(name),
-      event_id: Type.String({ description: "The same in every delivery." }),
+      event_id: Type.String({ description: "The event's id: the same in every delivery." }),
       sequence: Type.Integer({ description: "Counts the events of one order, from 1." }),
       timestamp: Type.Integer({ description: "When it happened, Unix seconds." }),
       livemode: Type.Boolean(),
@@ -64,13 +64,13 @@ export const orderWebhooks: readonly WebhookAbout[] = [
   },
   {
     name: "data.transferred",
-    summary: "What the user released",
+    summary: "The user released fields",
     body: eventBody("data.transferred", "DataTransferred", transferData),
     signature,
   },
   {
     name: "data.invalidated",
-    summary: "Delivered fields hold no longer",
+    summary: "Delivered fields are no longer valid",
     body: eventBody("data.invalidated", "DataInvalidated", invalidData),
     signature,
   },

@@ -52,10 +52,13 @@ function statusRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/status",
     {
       schema: {
-        summary: "The status of an order",
+        summary: "Get the status of an order",
         tags: ["kyc"],
         querystring: keyQuery,
-        response: { 200: envelopeBody(orderStatus, "As it is now."), ...refusals(...readReasons) },
+        response: {
+          200: envelopeBody(orderStatus, "The current status of the order."),
+          ...refusals(...readReasons),
+        },
       },
     },
     async (request) => {
@@ -73,8 +76,8 @@ function historyRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/all-statuses",
     {
       schema: {
-        summary: "Every status that an order reached",
-        description: `All attempts, oldest first; if there are more than ${statusesMax}, the newest of them. \`events\` lists all.`,
+        summary: "List every status that an order reached",
+        description: `The statuses of all attempts, oldest first; if there are more than ${statusesMax}, only the newest ${statusesMax}. \`events\` lists all.`,
         tags: ["kyc"],
         querystring: keyQuery,
         response: {
@@ -110,9 +113,9 @@ const listedOrder = Type.Object(
 
 const listQuery = Type.Object({
   status: Type.Optional(
-    Type.String({ maxLength: 20, description: "Only those that have this status now." }),
+    Type.String({ maxLength: 20, description: "Only orders that have this status now." }),
   ),
-  user: Type.Optional(Type.String({ maxLength: 100, description: "Only those to this user." })),
+  user: Type.Optional(Type.String({ maxLength: 100, description: "Only orders to this user." })),
   ...pageParameters,
 });
 
@@ -121,7 +124,7 @@ function listRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/orders",
     {
       schema: {
-        summary: "Orders of the client domain, newest first",
+        summary: "List the orders of the client domain, newest first",
         tags: ["kyc"],
         querystring: listQuery,
         response: {
@@ -176,7 +179,7 @@ const numbered = (event: ListedEvent) => ({ sequence: event.sequence, ...shownEv
 
 const eventsQuery = Type.Object({
   ...keyMember,
-  after: afterSequence("The `sequence` that they come after. Default: 0."),
+  after: afterSequence("Begin after the event with this `sequence`. Default: 0."),
   ...pageParameters,
   cursor: streamCursor,
 });
@@ -187,7 +190,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
-        summary: "Events of an order in their order",
+        summary: "List the events of an order, oldest first",
         description: eventPagesHint,
         tags: ["kyc"],
         querystring: eventsQuery,
@@ -217,7 +220,7 @@ const listedDelivery = Type.Object(
 const deliveriesQuery = Type.Object({
   ...eventsQuery.properties,
   afterAttempt: afterSequence(
-    "Lists the attempts at the event `after` that come after this `attempt`. Default: none of that event is listed.",
+    "Begin after this `attempt` at the event `after`. Default: after all attempts at that event.",
   ),
 });
 
@@ -226,7 +229,7 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/deliveries",
     {
       schema: {
-        summary: "Attempts to deliver the events of an order",
+        summary: "List the attempts to deliver the events of an order",
         tags: ["kyc"],
         querystring: deliveriesQuery,
         response: {
@@ -251,7 +254,9 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
 
 const redeliverBody = Type.Object({
   ...keyMember,
-  eventId: Type.Optional(Type.String({ maxLength: 100, description: "Default: every event." })),
+  eventId: Type.Optional(
+    Type.String({ maxLength: 100, description: "The event to send again. Default: every event." }),
+  ),
 });
 
 function redeliverRoute(ctx: KycContext, scope: Http): void {
@@ -259,11 +264,14 @@ function redeliverRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/redeliver",
     {
       schema: {
-        summary: "Send events again",
+        summary: "Send the events of an order again",
         tags: ["kyc"],
         body: redeliverBody,
         response: {
-          200: envelopeBody(Type.Object({ count: Type.Integer() }), "They are on their way."),
+          200: envelopeBody(
+            Type.Object({ count: Type.Integer() }),
+            "The events are being sent again.",
+          ),
           ...refusals(
             ...bodyReasons,
             ...keyReasons,

@@ -14,7 +14,7 @@ const hex = Type.String({ pattern: "^0x" });
 const address = Type.String({ description: "0x and 40 hex digits." });
 const hash = Type.String({ description: "0x and 64 hex digits." });
 const seconds = Type.Integer({ description: "Unix seconds." });
-const proof = Type.Array(hash, { description: "Siblings from the leaf to the root." });
+const proof = Type.Array(hash, { description: "The siblings from the leaf to the root." });
 
 const phase = Type.Object(
   {
@@ -36,7 +36,9 @@ const receiptBody = Type.Object(
     salt: hash,
     user: address,
     livemode: Type.Boolean(),
-    requestObject: Type.String({ description: "Compact form, as the wallet received it." }),
+    requestObject: Type.String({
+      description: "The request object in compact form, as the wallet received it.",
+    }),
     share: Type.Object({
       request: Type.String(),
       connection: Type.String(),
@@ -68,12 +70,12 @@ const receiptBody = Type.Object(
 
 const attemptQuery = Type.Optional(
   wholeFromOne({
-    description: "Default: the newest attempt that is anchored.",
+    description: "The attempt of the order. Default: the newest one that is anchored.",
   }),
 );
 
 const description =
-  "Everything that shows, without this service, what the user consented to and that it was anchored on chain no later than the block says. It holds no value of a field.";
+  "A receipt proves, without this service, what the user consented to and that this was anchored on chain no later than the time of the block. It holds no values of fields.";
 const reasons = ["invalid_request", "order_not_found", "receipt_not_found"] as const;
 
 /** The receipt for the merchant (decisions section 5, Additive). */
@@ -82,12 +84,12 @@ export function receiptRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/receipt",
     {
       schema: {
-        summary: "The receipt of an order",
+        summary: "Get the receipt of an order",
         description,
         tags: ["kyc"],
         querystring: Type.Object({ ...keyMember, attempt: attemptQuery }),
         response: {
-          200: envelopeBody(receiptBody, "To be verified with your own anchors."),
+          200: envelopeBody(receiptBody, "The receipt; verify it with your own anchors."),
           ...refusals(...reasons, ...keyReasons),
         },
       },
@@ -110,7 +112,7 @@ export function receiptWalletRoute(
     "/w/orders/:referenceKey/receipt",
     {
       schema: {
-        summary: "The receipt of a data request to this identity",
+        summary: "Get the receipt of a data request to this identity",
         description,
         tags: ["wallet"],
         params: Type.Object(keyMember),

@@ -31,27 +31,31 @@ const requestBody = Type.Object({
   sourceKey: Type.String({
     minLength: 1,
     maxLength: 200,
-    description: "Of the package that pays for the order.",
+    description: "The source key of the package that pays for the order.",
   }),
   callback: Type.String({
     maxLength: 2048,
-    description: "Public HTTPS URL that gets every webhook of this order.",
+    description: "The public HTTPS URL that receives every webhook of this order.",
   }),
-  expiration: Type.Number({ description: "Whole Unix seconds, 5 to 15 minutes ahead." }),
+  expiration: Type.Number({
+    description: "Until when the user may approve: whole Unix seconds, 5 to 15 minutes ahead.",
+  }),
   fields: Type.Optional(
     namesOf(
-      "Names of `fields.json` that the user must share; none for a package with fixed fields.",
+      "Names from `fields.json` that the user must share; none for a package with fixed fields.",
     ),
   ),
-  optionalFields: Type.Optional(namesOf("Those that the user may share.")),
+  optionalFields: Type.Optional(
+    namesOf("Names that the user may share or withhold; none for a package with fixed fields."),
+  ),
   reference: Type.Optional(
-    Type.String({ description: "Your own, at most 280 characters; returned as given." }),
+    Type.String({ description: "Your own reference, at most 280 characters; returned as given." }),
   ),
   purpose: Type.Optional(Type.String({ description: "Shown to the user, 1 to 280 characters." })),
   returnUrl: Type.Optional(
     Type.String({
       description:
-        "Where the person continues on the same phone: https, under the client domain, at most 2000 characters, without user name or password.",
+        "Where the user continues on the same phone: an https URL under the client domain, at most 2000 characters, without user name or password.",
     }),
   ),
   statusCallback: Type.Optional(Type.Unknown({ description: "Accepted for compatibility." })),
@@ -60,9 +64,9 @@ const requestBody = Type.Object({
 
 const requestedData = Type.Object(
   {
-    qrcode: Type.String({ description: "PNG in Base64." }),
-    link: Type.String({ description: "For a button on the phone." }),
-    universalLink: Type.String({ description: "The same for phones without the app." }),
+    qrcode: Type.String({ description: "The QR code, as a PNG in Base64." }),
+    link: Type.String({ description: "The link for a button on the phone." }),
+    universalLink: Type.String({ description: "The same link for phones without the app." }),
     expiration: Type.Integer(),
     referenceKey: Type.String(),
     alreadySent: Type.Optional(Type.Literal(true)),
@@ -88,7 +92,7 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
       schema: {
         summary: "Ask a user to share verified fields",
         description:
-          "The same request, repeated while it is waiting, gives a new QR code for the same order, with `alreadySent`.",
+          "Repeating the same request while the order waits returns a new QR code for the same order, with `alreadySent`.",
         tags: ["kyc"],
         body: requestBody,
         response: {
@@ -119,11 +123,14 @@ function cancelRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/cancel",
     {
       schema: {
-        summary: "End an order that is waiting",
+        summary: "Cancel an order that is waiting",
         tags: ["kyc"],
         body: Type.Object(keyMember),
         response: {
-          200: envelopeBody(orderStatus, "It has ended; its transfer is free again."),
+          200: envelopeBody(
+            orderStatus,
+            "The order has ended, and its transfer is available again.",
+          ),
           ...refusals(...bodyReasons, ...keyReasons, "order_not_found", "order_not_cancellable"),
         },
       },

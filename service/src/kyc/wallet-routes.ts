@@ -40,13 +40,13 @@ function openRoute(ctx: KycContext, scope: Http): void {
         body: Type.Object({}),
         response: {
           200: {
-            description: "The signed request object: who asks for what.",
+            description: "The signed request object, which says who asks for what.",
             content: { "application/jwt": { schema: Type.String() } },
           },
           ...refusals(...bodyReasons, ...requestReasons),
         },
         tags,
-        summary: "The wallet opens a data request",
+        summary: "Open a data request",
       },
     },
     async (request, reply) => {
@@ -89,9 +89,9 @@ function answerRoute(ctx: KycContext, scope: Http): void {
           ),
         },
         tags,
-        summary: "The wallet approves or declines a data request",
+        summary: "Approve or decline a data request",
         description:
-          "The body is the answer to a `request` (`svcID`, `id`, `infos`, `signature`), or a refusal (`error`, `id`, `svcID`, `signature`).",
+          "The body is an approval (`svcID`, `id`, `infos`, `signature`) or a refusal (`error`, `id`, `svcID`, `signature`).",
       },
     },
     async (request) => {
@@ -132,7 +132,7 @@ function historyRoute(ctx: KycContext, scope: Http, getWalletUser: WalletCaller)
           ...refusals("invalid_request", "wallet_session_required"),
         },
         tags,
-        summary: "Orders of this identity",
+        summary: "List the orders of this identity",
       },
     },
     async (request) => {

@@ -41,7 +41,7 @@ const BoxBody = Type.Object({
   box: base64url({
     minLength: 1,
     maxLength: boxLengthMax,
-    description: "Sealed by the wallet; base64url.",
+    description: "The box, sealed by the wallet, in base64url.",
   }),
   expiresAt: Type.Integer({
     minimum: 0,
@@ -56,7 +56,7 @@ const MadeBody = Type.Object(
     expiresAt: Type.Integer({ description: "Unix seconds." }),
     pickUpUrl: Type.String({ description: "The page that a pick-up link opens." }),
   },
-  { description: "It waits." },
+  { description: "The box waits to be picked up." },
 );
 
 /** Older wallets, which know of no readers, send nothing. */
@@ -67,7 +67,7 @@ const ReaderBody = Type.Union([
         minLength: 22,
         maxLength: 64,
         description:
-          "At least 128 random bits: whoever sends the same again within a minute gets the box again.",
+          "At least 128 random bits. A repeat of the call with the same value within a minute gets the box again.",
       }),
     ),
   }),
@@ -105,7 +105,10 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
         params: BoxParams,
         body: ReaderBody,
         response: {
-          200: Type.Object({ box: Type.String() }, { description: "It is gone for others now." }),
+          200: Type.Object(
+            { box: Type.String() },
+            { description: "The box; nobody else can take it any more." },
+          ),
           ...refusals(...bodyReasons, "mailbox_empty", "rate_limited"),
         },
         tags,
@@ -120,8 +123,10 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
 }
 
 const RelayBody = Type.Object({
-  url: Type.String({ minLength: 1, maxLength: 4096, description: "`conn` of a link." }),
-  body: Type.Record(Type.String(), Type.Unknown(), { description: "The answer, as it is sent." }),
+  url: Type.String({ minLength: 1, maxLength: 4096, description: "The `conn` of a link." }),
+  body: Type.Record(Type.String(), Type.Unknown(), {
+    description: "The answer, exactly as it is to be sent.",
+  }),
 });
 
 /** The relay by which wallets in a browser reach the `conn` of somebody else. */
@@ -141,12 +146,12 @@ export function relayRoutes(ctx: Ctx, scope: Http): void {
                 Type.String({ description: "What the other side answered, up to 64 KiB." }),
               ),
             },
-            { description: "The other side answered; a redirect is an answer." },
+            { description: "The other side answered; a redirect counts as an answer." },
           ),
           ...refusals(...bodyReasons, "wallet_session_required", "not_delivered", "rate_limited"),
         },
         tags,
-        summary: "Send a wallet's answer to a conn that a page may not call",
+        summary: "Send a wallet's answer to a `conn` that a web page may not call",
       },
     },
     async (request) => relayAnswer(ctx, userOf(request), request.body),

@@ -17,7 +17,7 @@ const SubscriptionBody = Type.Object({
   endpoint: Endpoint,
   keys: Type.Object(
     { p256dh: KeyText, auth: KeyText },
-    { description: "As the browser returns them." },
+    { description: "The keys, as the browser returns them." },
   ),
 });
 
@@ -35,7 +35,7 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
           ),
         },
         tags,
-        summary: "The key of this service for push subscriptions",
+        summary: "Get the key of this service for push subscriptions",
       },
     },
     () => ({ key: publicKey }),
@@ -47,12 +47,12 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
         body: SubscriptionBody,
         response: {
           204: Type.Null({
-            description: "Hints are sent there; they say only that something waits.",
+            description: "Hints are sent to the device; they say only that something waits.",
           }),
           ...refusals(...bodyReasons, "wallet_session_required", "rate_limited"),
         },
         tags,
-        summary: "Tell this device when something waits",
+        summary: "Send hints to a device when something waits",
       },
     },
     async (request, reply) => {
@@ -69,11 +69,11 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
         querystring: Type.Object({}),
         body: Type.Object({ endpoint: Type.Optional(Endpoint) }),
         response: {
-          204: Type.Null({ description: "It gets no more hints." }),
+          204: Type.Null({ description: "No more hints are sent." }),
           ...refusals(...bodyReasons, "wallet_session_required"),
         },
         tags,
-        summary: "End hints to one device, or to all of this identity",
+        summary: "Stop hints to one device, or to all devices of this identity",
       },
     },
     async (request, reply) => {

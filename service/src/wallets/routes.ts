@@ -51,7 +51,7 @@ const SessionBody = Type.Object({
   signature: Type.String({
     minLength: 1,
     maxLength: signatureCharactersMax,
-    description: "For a contract, whatever it accepts itself (ERC-1271, ERC-6492).",
+    description: "For a contract wallet: whatever the contract accepts (ERC-1271, ERC-6492).",
   }),
 });
 
@@ -61,12 +61,12 @@ const ChallengeBody = Type.Object(
     deadline: Type.Integer({ description: "Unix seconds." }),
     origin: Type.String({ description: "What the wallet signs as `origin`." }),
   },
-  { description: "Valid for one session until the deadline." },
+  { description: "The challenge, valid for one session until the deadline." },
 );
 
 const TokenBody = Type.Object(
   {
-    token: Type.String({ description: "For `Authorization: Bearer`." }),
+    token: Type.String({ description: "To be sent as `Authorization: Bearer`." }),
     expiresAt: Type.Integer({ description: "Unix seconds." }),
   },
   { description: "The session." },
@@ -78,7 +78,7 @@ const LoginsBody = pageBody(
   Type.Object({
     id: Type.String(),
     clientName: Type.String(),
-    domain: Type.Optional(Type.String({ description: "While it is verified." })),
+    domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
     at: Type.Integer({ description: "Unix seconds." }),
     acr: Type.String(),
   }),
@@ -130,7 +130,7 @@ function sessionRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
       schema: {
         response: { 200: ChallengeBody, ...refusals(...bodyReasons) },
         tags,
-        summary: "A challenge for a wallet session",
+        summary: "Get a challenge for a wallet session",
       },
     },
     () => makeChallenge(ctx),
@@ -151,7 +151,7 @@ function sessionRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
           ),
         },
         tags,
-        summary: "Open a wallet session by a signed Session message",
+        summary: "Open a wallet session with a signed Session message",
       },
     },
     async (request) => {
@@ -165,7 +165,7 @@ function sessionRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
     {
       schema: {
         response: {
-          204: Type.Null({ description: "It has ended, or did not exist." }),
+          204: Type.Null({ description: "The session has ended, or did not exist." }),
           ...refusals(...bodyReasons),
         },
         tags,
@@ -192,7 +192,7 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags: ["wallet"],
-        summary: "Live logins of this identity",
+        summary: "List the live logins of this identity",
       },
     },
     async (request) => {
@@ -210,11 +210,14 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
       schema: {
         params: LoginParams,
         response: {
-          200: Type.Object({ status: Type.Literal("ended") }, { description: "It has ended." }),
+          200: Type.Object(
+            { status: Type.Literal("ended") },
+            { description: "The login has ended." },
+          ),
           ...refusals(...bodyReasons, "wallet_session_required", "login_not_found"),
         },
         tags: ["wallet"],
-        summary: "End a login: session, tokens, back-channel logout",
+        summary: "End a login: its session and its tokens, with back-channel logout",
       },
     },
     async (request) => {

@@ -75,8 +75,8 @@ export const pageBytesMax = 8 * 1024 * 1024;
 
 /** Description of lists of a stream's events, for the OpenAPI document. */
 export const eventPagesHint =
-  `For receivers that missed some: ask for what comes after the last one you have. A page holds at most ${pageBytesMax / 1024 ** 2} MiB` +
-  " of them, and one at least, so it may be shorter than `limit`: without `nextCursor` it is the last.";
+  `For receivers that missed events: ask for those after the last one you have. A page holds at most ${pageBytesMax / 1024 ** 2} MiB` +
+  " but at least one event, so it may be shorter than `limit`; only a page without `nextCursor` is the last.";
 
 /** The members of an event in a list, except its sequence, whose name differs between the APIs. */
 export const eventMembers = {
@@ -87,7 +87,7 @@ export const eventMembers = {
   deliveredAt: Type.Optional(Type.Integer()),
   nextAttemptAt: Type.Optional(Type.Integer()),
   body: Type.Optional(
-    Type.String({ description: "As it is sent; absent once its data was purged." }),
+    Type.String({ description: "The body as it is sent; absent once its data was purged." }),
   ),
 };
 

@@ -15,7 +15,8 @@ export interface StreamPlace {
 export const streamCursor = Type.Optional(
   Type.String({
     maxLength: 20,
-    description: "`nextCursor` of the page before; goes before what else says where to begin.",
+    description:
+      "To get the next page: the `nextCursor` of the current one. It takes precedence over the parameters that say where to begin.",
   }),
 );
 

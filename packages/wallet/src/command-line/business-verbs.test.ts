@@ -334,7 +334,14 @@ await test("who is meant is never guessed: a name of nobody or of several, no na
       "governance=NOBODY",
     ],
     [/--rule must be .*, not signing=MAJORITY/, "rules", "--rule", "signing=MAJORITY"],
-    [/--business must be an address/, "rules", "--business", "Alpine", "--rule", "governance=MAJORITY"],
+    [
+      /--business must be an address/,
+      "rules",
+      "--business",
+      "Alpine",
+      "--rule",
+      "governance=MAJORITY",
+    ],
     [/<hash> must be 0x and 64 hex digits/, "withdraw", "0x12"],
   ] as const) {
     const { status, out, err } = await wallet("business", verb, ...how);

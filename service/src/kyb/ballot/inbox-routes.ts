@@ -31,17 +31,18 @@ const cursorForm = /^(?:stranger:|invitation:)?(?:[0-9A-HJKMNP-TV-Z]{26}|[\w-]{2
 
 const InboxItem = Type.Object(
   {
-    id: Type.String({ description: "What is voted on." }),
+    id: Type.String({ description: "The id of what is voted on." }),
     kind: Type.String({
       description:
-        "`data_request`, `signature_request`, `business_login`, `governance` or `invitation`; each has more members, from which its approval is computed.",
+        "`data_request`, `signature_request`, `business_login`, `governance` or `invitation`.",
     }),
     business: Type.Object({ address: Type.String(), name: Type.String() }),
     expiresAt: Type.Integer({ description: "Unix seconds." }),
   },
   {
     additionalProperties: true,
-    description: "With the members from which the wallet recomputes the approval, by kind.",
+    description:
+      "An entry of the inbox. It has further members, depending on its kind, from which the wallet computes the approval.",
   },
 );
 
@@ -59,12 +60,12 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
         response: {
           200: pageBody(InboxItem, {
             description:
-              "Open votes first, then those of businesses that the identity never agreed to be a member of, then invitations; oldest first. A page holds about 1 MiB, so it may be shorter than `limit`: only one without `nextCursor` is the last.",
+              "Open votes first, then those of businesses that the identity never agreed to be a member of, then invitations; each oldest first. A page holds about 1 MiB, so it may be shorter than `limit`; only a page without `nextCursor` is the last.",
           }),
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags,
-        summary: "What waits for this identity's vote",
+        summary: "List what waits for this identity's vote",
       },
     },
     async (request) => {
@@ -194,7 +195,8 @@ const VoteBody = Type.Object(
     signature: Type.String({
       minLength: 1,
       maxLength: 200,
-      description: "Over `BusinessApproval` or `Invitation`; for a rejection over `Decline`.",
+      description:
+        "The signature over `BusinessApproval` or `Invitation` or, for a rejection, over `Decline`.",
     }),
     epoch: Type.Optional(Type.Integer({ minimum: 0, description: "Only for an approval." })),
     validUntil: Type.Optional(Type.Integer({ minimum: 0, description: "Only for an approval." })),
@@ -221,10 +223,12 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
               id: Type.String(),
               status: Type.String({ description: "`open`, `approved` or `refused`." }),
               removalOpen: Type.Optional(
-                Type.Literal(true, { description: "This member is being removed: sign `Keep`." }),
+                Type.Literal(true, {
+                  description: "True if this member is being removed; sign `Keep` to stay.",
+                }),
               ),
             },
-            { description: "Its present state.", additionalProperties: true },
+            { description: "The current state.", additionalProperties: true },
           ),
           ...refusals(
             ...bodyReasons,
@@ -238,7 +242,7 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
           ),
         },
         tags,
-        summary: "Vote on what waits in the inbox",
+        summary: "Vote on an entry of the inbox",
       },
     },
     async (request) => {

@@ -12,17 +12,19 @@ import { priceLine } from "./price-line-schema.ts";
 import { apiKeyOf } from "../../accounts/index.ts";
 
 const chf = (description: string) =>
-  Type.Number({ description: `${description} CHF, two decimals at most.` });
+  Type.Number({ description: `${description} In CHF, with at most two decimals.` });
 
 const account = Type.Object(
   {
     currency: Type.String(),
-    totalChf: chf("All that was ever paid in: the sum of what is spent, kept back and available."),
-    spentChf: chf("Charged for releases and packages."),
-    packagesChf: chf("Of what is spent, for packages; the rest are the charges."),
-    frozenChf: chf("Kept back for open requests."),
-    availableChf: chf("What requests may still keep back."),
-    billingEnabled: Type.Boolean({ description: "Whether there was ever any money." }),
+    totalChf: chf("All money that was ever paid in: the sum of what is spent, held and available."),
+    spentChf: chf("Spent on releases and packages."),
+    packagesChf: chf(
+      "The part of `spentChf` that was spent on packages; the rest are the charges.",
+    ),
+    frozenChf: chf("Held for open requests."),
+    availableChf: chf("Available for further requests."),
+    billingEnabled: Type.Boolean({ description: "Whether any money was ever paid in." }),
   },
   {
     title: "Account",
@@ -58,7 +60,7 @@ function pricingRoute(scope: Http): void {
     "/api/v1/kyb/pricing",
     {
       schema: {
-        summary: "What each field costs",
+        summary: "List the price of each field",
         tags: ["kyb"],
         response: {
           200: Type.Object(
@@ -71,7 +73,7 @@ function pricingRoute(scope: Http): void {
                   cents: Type.Integer(),
                   naturalPersonPii: Type.Boolean({
                     description:
-                      "According to the catalogue; every field of a sole proprietor is personal.",
+                      "Whether the field is personal according to the catalogue; of a sole proprietor, every field is.",
                   }),
                   subjectType: Type.String(),
                 }),
@@ -92,7 +94,7 @@ function accountRoute(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/billing/account",
     {
       schema: {
-        summary: "The organization's balance",
+        summary: "Get the organization's balance",
         tags: ["kyb"],
         response: { 200: account, ...refusals(...callerReasons) },
       },
@@ -108,7 +110,7 @@ function chargesRoute(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/billing/charges",
     {
       schema: {
-        summary: "What releases cost, line by line",
+        summary: "List the charges for releases, line by line",
         tags: ["kyb"],
         querystring: Type.Object(pageParameters, { additionalProperties: false }),
         response: {

@@ -16,9 +16,11 @@ const BlockBody = Type.Object(
     requestId: Type.String({
       minLength: 1,
       maxLength: 100,
-      description: "A request of the organization to this business, open or ended.",
+      description: "Any request of the organization to this business, open or ended.",
     }),
-    isBlocked: Type.Optional(Type.Boolean({ description: "Default: true." })),
+    isBlocked: Type.Optional(
+      Type.Boolean({ description: "False to accept its requests again. Default: true." }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -35,12 +37,15 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
     {
       schema: {
         summary: "Block an organization, or accept its requests again",
-        description: "Open requests go on. It is recorded who did it.",
+        description: "Open requests are not affected. The member who did it is recorded.",
         tags: ["wallet"],
         params: BusinessParams,
         body: BlockBody,
         response: {
-          200: Type.Object({ isBlocked: Type.Boolean() }, { description: "As it is now." }),
+          200: Type.Object(
+            { isBlocked: Type.Boolean() },
+            { description: "The current status of the order." },
+          ),
           ...refusals(
             ...bodyReasons,
             "wallet_session_required",
@@ -69,7 +74,7 @@ const Block = Type.Object({
     ),
   }),
   requestId: Type.String({
-    description: "Its last request, by which a member can undo the block.",
+    description: "The organization's last request, by which a member can undo the block.",
   }),
   blockedAt: Type.Integer({ description: "Unix seconds." }),
 });
@@ -79,13 +84,13 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     "/w/businesses/:address/blocks",
     {
       schema: {
-        summary: "Organizations that the business has blocked",
+        summary: "List the organizations that the business has blocked",
         tags: ["wallet"],
         params: BusinessParams,
         querystring: Type.Object(pageParameters),
         response: {
           200: pageBody(Block, {
-            description: "For every member; the newest organization first.",
+            description: "Every member may list them; the newest organization first.",
           }),
           ...refusals("invalid_request", "wallet_session_required", "business_not_found"),
         },

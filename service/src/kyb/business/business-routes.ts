@@ -36,7 +36,7 @@ const FoundBody = Type.Object(
     members: MembersBody,
     rules: Type.Optional(
       rulesBody(
-        "Rules that are not named: MAJORITY; `governance` with one or two voting members: UNANIMOUS.",
+        "Rules that you leave out are MAJORITY, but `governance` is UNANIMOUS with one or two voting members.",
       ),
     ),
     salt: Type.String({ maxLength: 66, description: "32 bytes in hex." }),
@@ -49,11 +49,11 @@ const FoundBody = Type.Object(
 const founded = Type.Object(
   {
     invitationId: Type.String(),
-    address: Type.String({ description: "Where the wallet will be." }),
+    address: Type.String({ description: "The address that the wallet will have." }),
     status: Type.String(),
     deadline: Type.Integer(),
   },
-  { description: "Members find the invitation in their inbox." },
+  { description: "The members find the invitation in their inbox." },
 );
 
 function foundRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
@@ -104,7 +104,7 @@ function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
         response: {
           200: Type.Object(
             { status: Type.Literal("lapsed") },
-            { description: "Nobody is invited any more." },
+            { description: "The founding has ended; nobody is invited any more." },
           ),
           ...refusals(
             ...bodyReasons,
@@ -114,7 +114,7 @@ function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
           ),
         },
         tags,
-        summary: "End your own founding before everybody has signed",
+        summary: "Abandon your own founding before everybody has signed",
       },
     },
     async (request) => {
@@ -147,18 +147,18 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
               chainId: Type.Integer(),
               factories: Type.Object(
                 { live: Type.String(), sandbox: Type.String() },
-                { description: "By environment: what an invitation names." },
+                { description: "The factory of each environment, as invitations name it." },
               ),
             },
             {
               description:
-                "With members, rules, and proposals, removals and moves under way; oldest first, at most 100 on a page of about 1 MiB.",
+                "The businesses, oldest first, with their members, rules, and the proposals, removals and moves under way. A page holds at most 100 of them and about 1 MiB.",
             },
           ),
           ...refusals("invalid_request", "wallet_session_required", "rate_limited"),
         },
         tags,
-        summary: "Businesses of this identity",
+        summary: "List the businesses of this identity",
       },
     },
     async (request) => {
@@ -179,29 +179,32 @@ const ProposalBody = chosenBy(
   Type.Union([
     Type.Object(
       {
-        operation: operationOf("changeCharter", "All members from then on, and rules."),
+        operation: operationOf("changeCharter", "Replaces all members, and changes rules."),
         members: MembersBody,
-        rules: Type.Optional(rulesBody("Those not named stay.")),
+        rules: Type.Optional(rulesBody("Rules that you leave out stay as they are.")),
       },
       { additionalProperties: false },
     ),
     Type.Object(
       {
-        operation: operationOf("moveTo", "The business goes on in another wallet."),
-        successor: Type.String({ maxLength: 100, description: "Another active business." }),
+        operation: operationOf("moveTo", "Continues the business in another wallet."),
+        successor: Type.String({
+          maxLength: 100,
+          description: "The address of another active business.",
+        }),
       },
       { additionalProperties: false },
     ),
     Type.Object(
       {
         operation: operationOf("startRemoval", "Removes a member who seems lost, after 30 days."),
-        member: Type.String({ maxLength: 100, description: "The address." }),
+        member: Type.String({ maxLength: 100, description: "The member's address." }),
       },
       { additionalProperties: false },
     ),
     Type.Object(
       {
-        operation: operationOf("withdraw", "Takes a signature of the business back."),
+        operation: operationOf("withdraw", "Withdraws a signature of the business."),
         hash: Type.String({ maxLength: 66, description: "The digest that was signed." }),
       },
       { additionalProperties: false },
@@ -212,10 +215,10 @@ const ProposalBody = chosenBy(
 const proposedAs = (description: string) =>
   Type.Object(
     {
-      proposalId: Type.String({ description: "Also what is voted on." }),
+      proposalId: Type.String({ description: "Also the id of the vote." }),
       expiresAt: Type.Integer(),
       nonce: Type.Integer(),
-      needed: Type.Integer({ description: "Approvals." }),
+      needed: Type.Integer({ description: "How many approvals are needed." }),
     },
     { description },
   );
@@ -229,9 +232,11 @@ function proposeRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
         body: ProposalBody,
         response: {
           200: proposedAs(
-            "The same that this member proposed before, on which members still vote.",
+            "The same proposal, which this member made before and on which members still vote.",
           ),
-          201: proposedAs("Voting members, the proposer too, find it in their inbox."),
+          201: proposedAs(
+            "Voting members, including the proposer, find the proposal in their inbox.",
+          ),
           ...refusals(
             ...bodyReasons,
             "wallet_session_required",
@@ -272,7 +277,7 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
         response: {
           200: Type.Object(
             { status: Type.Literal("retracted") },
-            { description: "Nobody is asked any more." },
+            { description: "The proposal has ended; nobody is asked any more." },
           ),
           ...refusals(
             ...bodyReasons,
@@ -306,7 +311,7 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         response: {
           200: Type.Object(
             { ended: Type.Union([Type.Literal("removal"), Type.Literal("move")]) },
-            { description: "A move has ended; a removal ends once the chain has the signature." },
+            { description: "A move has ended. A removal ends once the signature is on chain." },
           ),
           ...refusals(
             ...bodyReasons,
@@ -317,7 +322,7 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
           ),
         },
         tags,
-        summary: "End your own removal, or a move by the operator",
+        summary: "Stop your own removal, or a move that the operator announced",
       },
     },
     async (request) => {

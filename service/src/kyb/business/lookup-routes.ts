@@ -26,13 +26,14 @@ const standing = {
   ),
   status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")]),
   verified: Type.Boolean({
-    description: "Whether it may release and sign; logins say the same about it.",
+    description:
+      "Whether the business may release fields and sign; its logins report the same value.",
   }),
   registeredAt: Type.Integer({ description: "When its wallet was deployed, Unix seconds." }),
   successor: Type.Optional(
     Type.String({
       description:
-        "The wallet to which it moved; only for organizations that are told of the move.",
+        "The wallet to which the business moved; shown only to organizations that are told of the move.",
     }),
   ),
 };
@@ -49,7 +50,8 @@ const Member = Type.Object(
   {
     name: Type.Optional(
       Type.String({
-        description: "Only for organizations that it logged in to, released to, or signed for.",
+        description:
+          "Shown only to organizations that the business logged in to, released fields to, or signed for.",
       }),
     ),
     walletAddress: Type.String(),
@@ -69,11 +71,11 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
       schema: {
         params: WalletParams,
         response: {
-          200: Type.Object(standing, { description: "Its present state." }),
+          200: Type.Object(standing, { description: "The current state." }),
           ...refusals(...reasons),
         },
         tags,
-        summary: "The status of a business",
+        summary: "Get the status of a business",
       },
     },
     async (request) =>
@@ -87,12 +89,12 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
         response: {
           200: Type.Object(
             { ...standing, memberCount: Type.Integer(), governanceRules: Type.Array(Rule) },
-            { description: "With the rules by which its members approve." },
+            { description: "The current state, with the rules by which the members approve." },
           ),
           ...refusals(...reasons),
         },
         tags,
-        summary: "The status and the approval rules of a business",
+        summary: "Get the status and the approval rules of a business",
       },
     },
     async (request) => {
@@ -124,12 +126,12 @@ function membersRoute(ctx: KybContext, scope: Http): void {
               totalMembers: Type.Integer(),
               members: Type.Array(Member),
             },
-            { description: "By address." },
+            { description: "The members, in the order of their addresses." },
           ),
           ...refusals(...reasons),
         },
         tags,
-        summary: "The members of a business",
+        summary: "List the members of a business",
       },
     },
     async (request) => {

@@ -19,8 +19,13 @@ const path = "/api/v1/kyb/webhook-endpoint";
 const changeReasons = [...kybBodyReasons, ...callerReasons, "idempotency_key_conflict"] as const;
 const recordMembers = {
   url: Type.String(),
-  secretVersion: Type.Integer({ description: "The version of the newest secret; it only rises." }),
-  active: Type.Boolean({ description: "False in quarantine: events are held until reactivation." }),
+  secretVersion: Type.Integer({
+    description: "The version of the newest secret; it only increases.",
+  }),
+  active: Type.Boolean({
+    description:
+      "False while the endpoint is in quarantine: events are held until it is reactivated.",
+  }),
   createdAt: Type.Integer({ description: "Unix seconds." }),
 };
 const endpointRecord = Type.Object(recordMembers, {
@@ -32,7 +37,7 @@ const recordWithSecret = Type.Object(
     ...recordMembers,
     secret: Type.String({
       description:
-        "64 hex digits; never shown again but to a repeat under the same `Idempotency-Key`.",
+        "64 hex digits; shown again only to a repeat of the call with the same `Idempotency-Key`.",
     }),
   },
   { title: "NewWebhookEndpoint", description: "The endpoint with its new secret." },
@@ -74,10 +79,14 @@ function registerRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Register or replace the webhook endpoint",
         description:
-          "Its earlier secrets end at once, and so does a quarantine: held events go to the new address.",
+          "Earlier secrets end at once. A quarantine ends too: held events are sent to the new address.",
         tags: ["kyb"],
         body: Type.Object(
-          { url: Type.String({ description: "https, a public host, no userinfo, no fragment." }) },
+          {
+            url: Type.String({
+              description: "An https URL with a public host, without userinfo and fragment.",
+            }),
+          },
           { additionalProperties: false },
         ),
         response: { 200: recordWithSecret, ...refusals(...changeReasons) },
@@ -100,7 +109,7 @@ function getRoute(ctx: KybContext, scope: Http): void {
     path,
     {
       schema: {
-        summary: "The webhook endpoint",
+        summary: "Get the webhook endpoint",
         tags: ["kyb"],
         response: {
           200: endpointRecord,
@@ -118,7 +127,9 @@ const RotateBody = Type.Optional(
   Type.Object(
     {
       immediate: Type.Optional(
-        Type.Boolean({ description: "Ends the old secret now, not in 24 hours. Default: false." }),
+        Type.Boolean({
+          description: "End the old secret now instead of in 24 hours. Default: false.",
+        }),
       ),
     },
     { additionalProperties: false },
@@ -130,8 +141,9 @@ function rotateRoute(ctx: KybContext, scope: Http): void {
     `${path}/rotate-secret`,
     {
       schema: {
-        summary: "Make a new secret",
-        description: "For 24 hours deliveries carry the signatures of both, the new one first.",
+        summary: "Create a new secret for the webhook endpoint",
+        description:
+          "For 24 hours, deliveries carry the signatures of both secrets, the new one first.",
         tags: ["kyb"],
         body: RotateBody,
         response: { 200: recordWithSecret, ...refusals(...changeReasons, "no_webhook_endpoint") },
@@ -155,8 +167,8 @@ function reactivateRoute(ctx: KybContext, scope: Http): void {
     `${path}/reactivate`,
     {
       schema: {
-        summary: "End a quarantine",
-        description: "Held events are sent, the oldest first, and slowly until the first 2xx.",
+        summary: "End the quarantine of the webhook endpoint",
+        description: "Held events are sent, oldest first, and slowly until the first 2xx answer.",
         tags: ["kyb"],
         body: NoMembers,
         response: {
@@ -182,12 +194,12 @@ function testRoute(ctx: KybContext, scope: Http): void {
     {
       schema: {
         summary: "Send a test event",
-        description: "`kyb.endpoint.test`, signed and delivered like every event.",
+        description: "`kyb.endpoint.test` is signed and delivered like every event.",
         tags: ["kyb"],
         body: NoMembers,
         response: {
-          201: Type.Object({ eventId: Type.String() }, { description: "It is on its way." }),
-          200: Type.Object({ eventId: Type.String() }, { description: "The call was repeated." }),
+          201: Type.Object({ eventId: Type.String() }, { description: "The event is on its way." }),
+          200: Type.Object({ eventId: Type.String() }, { description: "The call is a repeat." }),
           ...refusals(...changeReasons, "no_webhook_endpoint"),
         },
       },

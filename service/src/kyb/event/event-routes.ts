@@ -44,10 +44,10 @@ function listRoute(ctx: KybContext, scope: Http): void {
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
-        summary: "The events of this client domain",
+        summary: "List the events of this client domain",
         description:
-          "Those of requests where you may make such requests. A page holds at most 8 MiB of them, and one at least, so" +
-          " it may be shorter than `limit`: only a page without `nextCursor` is the end.",
+          "Events of requests are listed only if you may make such requests. A page holds at most 8 MiB but at least one event, so" +
+          " it may be shorter than `limit`; only a page without `nextCursor` is the last.",
         tags: ["kyb"],
         querystring: Type.Object(
           {
@@ -55,7 +55,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
             status: Type.Optional(
               Type.Union([Type.Literal("delivered"), Type.Literal("undelivered")], {
                 description:
-                  "`undelivered`: on its way, held, or given up, which has no `nextAttemptAt`.",
+                  "`undelivered` events are on their way, held, or given up; those given up have no `nextAttemptAt`.",
               }),
             ),
             ...pageParameters,
@@ -104,8 +104,8 @@ function deliveriesRoute(ctx: KybContext, scope: Http): void {
     `${path}/:id/deliveries`,
     {
       schema: {
-        summary: "Attempts to deliver an event",
-        description: "Of a test event and of a move too, which belong to no request.",
+        summary: "List the attempts to deliver an event",
+        description: "This includes test events and moves, which belong to no request.",
         tags: ["kyb"],
         params: IdParams,
         querystring: Type.Object(
@@ -113,7 +113,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http): void {
           { additionalProperties: false },
         ),
         response: {
-          200: pageBody(listedDelivery, { description: "In order." }),
+          200: pageBody(listedDelivery, { description: "The attempts, in order." }),
           ...refusals("malformed_request", ...callerReasons, "event_not_found"),
         },
       },

@@ -5,7 +5,7 @@ import { priceLine } from "../billing/price-line-schema.ts";
 
 const seconds = (description: string): TSchema =>
   Type.Integer({ description: `${description}, Unix seconds.` });
-const attestation = Type.String({ description: "JWT, signed by the attestation keys." });
+const attestation = Type.String({ description: "A JWT, signed by an attestation key." });
 
 const ofRequest = (status: string) => ({
   request_id: Type.String(),
@@ -17,8 +17,8 @@ const ofRequest = (status: string) => ({
 
 const ofDataRequest = (status: string) => ({
   ...ofRequest(status),
-  reference: Type.Optional(Type.String({ description: "Your own, as you gave it." })),
-  created_at: seconds("When it was made"),
+  reference: Type.Optional(Type.String({ description: "Your own reference, as you gave it." })),
+  created_at: seconds("When the request was made"),
   price: Type.Object({ quoted_cents: Type.Integer(), currency: Type.String() }),
 });
 
@@ -53,7 +53,7 @@ const signed = {
 };
 
 const moved = {
-  business_wallet_address: Type.String({ description: "Until now." }),
+  business_wallet_address: Type.String({ description: "The address until now." }),
   new_business_wallet_address: Type.String(),
   changed_at: seconds("When it moved"),
 };
@@ -75,8 +75,11 @@ function eventBody(kind: KybEventKind): TObject {
   const { data, beside = {} } = membersOf(kind);
   return Type.Object({
     event: Type.Literal(kind),
-    event_id: Type.String({ description: "The same in every delivery." }),
-    stream_id: Type.String({ description: "The request; tests and moves have their own." }),
+    event_id: Type.String({ description: "The event's id: the same in every delivery." }),
+    stream_id: Type.String({
+      description:
+        "The request that the event belongs to; tests and moves have streams of their own.",
+    }),
     seq: Type.Integer({ description: "Counts the events of one stream, from 1." }),
     timestamp: seconds("When it happened"),
     api_version: Type.Literal("v1"),
@@ -94,6 +97,6 @@ export const businessWebhooks: readonly WebhookAbout[] = kybEventKinds.map((kind
   signature: {
     header: "Svc-KYB-Signature",
     description:
-      "`t=<seconds>,v1=<hex>,kv=<version>`: HMAC-SHA256 over `<t>.<raw body>` by the endpoint's secret; two pairs while it is rotated.",
+      "`t=<seconds>,v1=<hex>,kv=<version>`: HMAC-SHA256 over `<t>.<raw body>` with the endpoint's secret; two pairs while the secret is rotated.",
   },
 }));

@@ -32,7 +32,7 @@ export interface Stream {
 }
 
 const eventPage = {
-  after_seq: afterSequence("The `seq` that they come after. Default: 0."),
+  after_seq: afterSequence("Begin after the event with this `seq`. Default: 0."),
   ...pageParameters,
   cursor: streamCursor,
 };
@@ -40,7 +40,7 @@ const eventPage = {
 const deliveryPage = {
   ...eventPage,
   after_attempt: afterSequence(
-    "Lists the attempts at the event `after_seq` that come after this `attempt`. Default: none of that event is listed.",
+    "Begin after this `attempt` at the event `after_seq`. Default: after all attempts at that event.",
   ),
 };
 
@@ -65,14 +65,14 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
-        summary: "Events of a request in their order",
+        summary: "List the events of a request, oldest first",
         description: eventPagesHint,
         tags: ["kyb"],
         params: IdParams,
         querystring: Type.Object(eventPage, { additionalProperties: false }),
         response: {
           200: pageBody(Type.Object(listedEvent, { title: "RequestEvent" }), {
-            description: "By sequence.",
+            description: "The events, in the order of their sequence.",
           }),
           ...refusals("malformed_request", ...reasons, "request_not_found"),
         },
@@ -98,12 +98,12 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
     `${path}/:id/deliveries`,
     {
       schema: {
-        summary: "Attempts to deliver the events of a request",
+        summary: "List the attempts to deliver the events of a request",
         tags: ["kyb"],
         params: IdParams,
         querystring: Type.Object(deliveryPage, { additionalProperties: false }),
         response: {
-          200: pageBody(listedDelivery, { description: "In order." }),
+          200: pageBody(listedDelivery, { description: "The attempts, in order." }),
           ...refusals("malformed_request", ...reasons, "request_not_found"),
         },
       },
@@ -123,12 +123,16 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
 /** The answer to a resend. */
 export const redelivered = Type.Object(
   { count: Type.Integer() },
-  { description: "They are on their way." },
+  { description: "The events are being sent again." },
 );
 
 const RedeliverBody = Type.Optional(
   Type.Object(
-    { eventId: Type.Optional(Type.String({ maxLength: 100, description: "Default: all." })) },
+    {
+      eventId: Type.Optional(
+        Type.String({ maxLength: 100, description: "The event to send again. Default: all." }),
+      ),
+    },
     { additionalProperties: false },
   ),
 );
@@ -138,7 +142,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, reasons, check }: 
     `${path}/:id/redeliver`,
     {
       schema: {
-        summary: "Send events of a request again",
+        summary: "Send the events of a request again",
         tags: ["kyb"],
         params: IdParams,
         body: RedeliverBody,

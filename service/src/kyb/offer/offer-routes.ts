@@ -29,22 +29,26 @@ const offerRecord = Type.Object(
       Type.Literal("CANCELLED"),
       Type.Literal("EXPIRED"),
     ]),
-    link: Type.String({ description: "For a button on the phone." }),
-    universalLink: Type.String({ description: "The same for phones without the app." }),
-    qrcode: Type.String({ description: "PNG in Base64." }),
+    link: Type.String({ description: "The link for a button on the phone." }),
+    universalLink: Type.String({ description: "The same link for phones without the app." }),
+    qrcode: Type.String({ description: "The QR code, as a PNG in Base64." }),
     expiresAt: Type.Integer(),
-    businessWalletAddress: Type.Optional(Type.String({ description: "Once it is claimed." })),
-    requestId: Type.Optional(Type.String({ description: "Once it is claimed." })),
+    businessWalletAddress: Type.Optional(
+      Type.String({ description: "Once the offer is claimed." }),
+    ),
+    requestId: Type.Optional(Type.String({ description: "Once the offer is claimed." })),
   },
   {
     title: "Offer",
-    description: "An offer: a request for whichever business scans it first.",
+    description: "The offer: a request to the first business that scans its code.",
   },
 );
 
 const offerMembers = {
   offerExpiresInSeconds: Type.Optional(
-    Type.Integer({ description: "How long it may be claimed: 300 to 3,600; default 1,800." }),
+    Type.Integer({
+      description: "How long the offer can be claimed: 300 to 3,600. Default: 1,800.",
+    }),
   ),
 };
 
@@ -80,7 +84,8 @@ function offerSignatureRoute(ctx: KybContext, scope: Http): void {
       bodyLimit,
       schema: {
         summary: "Offer a document for signature by QR code",
-        description: "Needs an `Idempotency-Key`. Whichever business scans it first is asked.",
+        description:
+          "Requires an `Idempotency-Key`. The first business that scans the code is asked.",
         tags: ["kyb"],
         body: Type.Object({ ...documentMembers, ...offerMembers }, { additionalProperties: false }),
         response: {
@@ -115,7 +120,8 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
       preValidation: gatePersonalFields,
       schema: {
         summary: "Offer a data request by QR code",
-        description: "Needs an `Idempotency-Key`. Whichever business scans it first is asked.",
+        description:
+          "Requires an `Idempotency-Key`. The first business that scans the code is asked.",
         tags: ["kyb"],
         body: Type.Object({ ...dataMembers, ...offerMembers }, { additionalProperties: false }),
         response: {
@@ -145,7 +151,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/offers/:id",
     {
       schema: {
-        summary: "One offer",
+        summary: "Get an offer",
         tags: ["kyb"],
         params: IdParams,
         response: { 200: offerRecord, ...refusals(...readReasons) },
@@ -162,7 +168,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/offers/:id/cancel",
     {
       schema: {
-        summary: "End an open offer",
+        summary: "Cancel an open offer",
         tags: ["kyb"],
         params: IdParams,
         body: NoMembers,

@@ -23,7 +23,7 @@ export function offerWalletRoutes(ctx: KybContext, scope: Http, getWalletUser: W
         body: Type.Object({}, { additionalProperties: true }),
         response: refusals(...bodyReasons, "unsupported"),
         tags,
-        summary: "Refuses anything but a claim of an offer",
+        summary: "Refuse anything but a claim of an offer",
       },
     },
     () => {
@@ -41,13 +41,13 @@ function openRoute(ctx: KybContext, scope: Http): void {
         body: Type.Object({}),
         response: {
           200: {
-            description: "The signed request object: who offers what.",
+            description: "The signed request object, which says who offers what.",
             content: { "application/jwt": { schema: Type.String() } },
           },
           ...refusals(...bodyReasons, ...offerReasons),
         },
         tags,
-        summary: "The wallet opens an offer",
+        summary: "Open an offer",
       },
     },
     async (request, reply) => {
@@ -98,7 +98,7 @@ function claimRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
           ),
         },
         tags,
-        summary: "A member takes an offer for its business",
+        summary: "Claim an offer for a business",
       },
     },
     async (request) => {

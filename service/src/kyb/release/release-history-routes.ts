@@ -11,10 +11,12 @@ import { shownRequester } from "../request/shown-requester.ts";
 import { listReleasesOf } from "./release-store.ts";
 
 const PastRelease = Type.Object({
-  requestId: Type.String({ description: "Also the id of the vote that decided it." }),
+  requestId: Type.String({
+    description: "The id of the request, and of the vote that decided it.",
+  }),
   requester: Type.Object({
     name: Type.String(),
-    domain: Type.Optional(Type.String({ description: "While it is verified." })),
+    domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
   }),
   purpose: Type.String(),
   fields: Type.Array(Type.String()),
@@ -31,13 +33,13 @@ export function releaseHistoryRoutes(
     "/w/businesses/:address/releases",
     {
       schema: {
-        summary: "What the business released, and to whom",
+        summary: "List what the business released, and to whom",
         tags: ["wallet"],
         params: BusinessParams,
         querystring: Type.Object(pageParameters),
         response: {
           200: pageBody(PastRelease, {
-            description: "For every member; newest first. Names of fields, no values.",
+            description: "Every member may list them; newest first. Names of fields, no values.",
           }),
           ...refusals("invalid_request", "wallet_session_required", "business_not_found"),
         },

@@ -18,9 +18,9 @@ const readReasons = [
 const release = Type.Object(
   {
     requestId: Type.String(),
-    attestation: Type.String({ description: "JWT; byte for byte as it was delivered." }),
+    attestation: Type.String({ description: "The JWT, byte for byte as it was delivered." }),
     releasedAt: Type.Integer(),
-    expiresAt: Type.Integer({ description: "When it is purged." }),
+    expiresAt: Type.Integer({ description: "When the service purges it." }),
   },
   { title: "Release", description: "What the business released." },
 );
@@ -49,8 +49,8 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
-        summary: "The attestation again",
-        description: "For 30 days after the release.",
+        summary: "Get the attestation again",
+        description: "Available for 30 days after the release.",
         tags: ["kyb"],
         params: IdParams,
         response: { 200: release, ...refusals(...readReasons) },
@@ -70,14 +70,15 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
     `${path}/:id/proofs`,
     {
       schema: {
-        summary: "Proofs of what was released, against the chain",
-        description: "Leaves whose root is already on chain; ask again later for the others.",
+        summary: "Get proofs of the released fields, to be checked against the chain",
+        description:
+          "The answer covers leaves whose root is already on chain; ask again later for the others.",
         tags: ["kyb"],
         params: IdParams,
         response: {
           200: Type.Object(
             { requestId: Type.String(), proofs: Type.Array(proof) },
-            { description: "With value and pepper, anybody can check them." },
+            { description: "The proofs. Anybody who has the value and the pepper can check them." },
           ),
           ...refusals(...readReasons),
         },

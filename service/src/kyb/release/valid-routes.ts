@@ -54,7 +54,7 @@ const Validity = Type.Object(
     valid: Type.Array(Type.Object(place)),
     invalid: Type.Array(Type.Object({ ...place, reason: Reason })),
   },
-  { description: "Both lists in the order of the call." },
+  { description: "Both lists are in the order of the call." },
 );
 
 /** Whether released fields are still valid (decisions section 6, Attestation). Free of charge. */
@@ -67,8 +67,8 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
         bodyLimit: bodyBytesMax,
         config: { onlyReads: true },
         schema: {
-          summary: "Whether released fields still hold",
-          description: "Values are not sent: the leaf stands for the value.",
+          summary: "Check whether released fields are still valid",
+          description: "You send no values: the leaf stands for the value.",
           tags: ["kyb"],
           body: ValidBody,
           response: {

@@ -51,14 +51,14 @@ const requestRecord = Type.Object(
     createdAt: Type.Integer(),
     expiresAt: Type.Integer(),
     price: Type.Object({
-      quotedCents: Type.Integer({ description: "Held until the request ends." }),
+      quotedCents: Type.Integer({ description: "The maximum price, held until the request ends." }),
       currency: Type.String(),
       lines: Type.Array(priceLine),
     }),
   },
   {
     title: "DataRequest",
-    description: "A request. It says neither who voted nor how many.",
+    description: "The request. It says neither who voted nor how many.",
   },
 );
 
@@ -94,8 +94,9 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
       config: { onlyReads: true },
       preValidation: gatePersonalFields,
       schema: {
-        summary: "What a request would cost at most",
-        description: "Holds no money. With a business, its own fields decide what is personal.",
+        summary: "Get the maximum price of a data request",
+        description:
+          "No money is held. If you name a business, its own fields decide what is personal.",
         tags: ["kyb"],
         body: Type.Object(
           {
@@ -147,7 +148,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Ask a business for data",
         description:
-          "Holds the money that it may cost. The members of the business are asked at once, for 24 hours.",
+          "The maximum price is held. The members of the business are asked at once and have 24 hours to answer.",
         tags: ["kyb"],
         body: CreateBody,
         response: {

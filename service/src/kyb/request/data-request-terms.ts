@@ -23,9 +23,11 @@ const FieldNames = (description: string) =>
 
 /** The members of a request or quote that name fields. */
 export const fieldMembers = {
-  fields: FieldNames("Names of the catalogue, or keccak256 of them; at least one."),
+  fields: FieldNames("Names from the catalogue, or keccak256 of them; at least one."),
   optionalFields: Type.Optional(
-    FieldNames("The members choose which of them go. At most 40 together with `fields`."),
+    FieldNames(
+      "Fields that the members may release or withhold. At most 40 together with `fields`.",
+    ),
   ),
 };
 
@@ -34,7 +36,10 @@ export const dataMembers = {
   ...fieldMembers,
   purpose: Type.String({ description: "Shown to the members, 8 to 280 characters." }),
   reference: Type.Optional(
-    Type.String({ maxLength: referenceMax, description: "Your own; at most 280 characters." }),
+    Type.String({
+      maxLength: referenceMax,
+      description: "Your own reference, at most 280 characters.",
+    }),
   ),
 };
 

@@ -81,7 +81,7 @@ function listRoute<Row extends RequestRow>(
     kind.path,
     {
       schema: {
-        summary: `The ${kind.name}s of this client domain`,
+        summary: `List the ${kind.name}s of this client domain`,
         tags: ["kyb"],
         querystring: Type.Object(
           {
@@ -116,7 +116,7 @@ function readRoute<Row extends RequestRow>(
     `${kind.path}/:id`,
     {
       schema: {
-        summary: `One ${kind.name}`,
+        summary: `Get a ${kind.name}`,
         tags: ["kyb"],
         params: IdParams,
         response: { 200: kind.record, ...refusals(...kind.reasons, "request_not_found") },
@@ -138,7 +138,7 @@ function cancelRoute<Row extends RequestRow>(
     `${kind.path}/:id/cancel`,
     {
       schema: {
-        summary: `End a ${kind.name} that waits for approval`,
+        summary: `Cancel a ${kind.name} that waits for approval`,
         tags: ["kyb"],
         params: IdParams,
         body: NoMembers,

@@ -26,13 +26,20 @@ const signatureReasons = [...callerReasons, "kyb_signature_not_entitled"] as con
 /** The members that requests and offers have in common. */
 export const documentMembers = {
   messageKind: Type.Union([Type.Literal("TEXT"), Type.Literal("TYPED_DATA")]),
-  message: Type.Optional(Type.String({ description: "For a TEXT: at most 4,096 bytes." })),
+  message: Type.Optional(
+    Type.String({ description: "For a TEXT: the text, at most 4,096 bytes." }),
+  ),
   typedData: Type.Optional(
-    Type.Unknown({ description: "EIP-712 document: domain, types, primaryType, message." }),
+    Type.Unknown({
+      description:
+        "For TYPED_DATA: an EIP-712 document with domain, types, primaryType and message.",
+    }),
   ),
   purpose: Type.String({ description: "Shown to the members, 8 to 280 characters." }),
   expiresInSeconds: Type.Optional(
-    Type.Integer({ description: "How long members may vote; clamped to 300 to 86,400." }),
+    Type.Integer({
+      description: "How long members may vote; values outside 300 to 86,400 are clamped.",
+    }),
   ),
 };
 
@@ -55,7 +62,9 @@ const requestRecord = Type.Object(
     requestId: Type.String(),
     businessWalletAddress: Type.String(),
     messageKind: Type.String(),
-    digest: Type.String({ description: "EIP-191 of a TEXT, EIP-712 of TYPED_DATA." }),
+    digest: Type.String({
+      description: "The EIP-191 digest of a TEXT, or the EIP-712 digest of TYPED_DATA.",
+    }),
     purpose: Type.String(),
     status,
     reason: Type.Optional(Type.String()),
@@ -64,7 +73,7 @@ const requestRecord = Type.Object(
   },
   {
     title: "SignatureRequest",
-    description: "A request. It says neither who voted nor how many.",
+    description: "The request. It says neither who voted nor how many.",
   },
 );
 
@@ -85,7 +94,8 @@ const signatureRecord = Type.Object(
   },
   {
     title: "BusinessSignature",
-    description: "For any ERC-1271 verifier, until the members withdraw it.",
+    description:
+      "The signature, which any ERC-1271 verifier accepts until the members withdraw it.",
   },
 );
 
@@ -120,7 +130,8 @@ function createRoute(ctx: KybContext, scope: Http): void {
       bodyLimit,
       schema: {
         summary: "Ask a business to sign a document",
-        description: "Needs an `Idempotency-Key`. The members of the business are asked at once.",
+        description:
+          "Requires an `Idempotency-Key`. The members of the business are asked at once.",
         tags: ["kyb"],
         body: RequestBody,
         response: {
@@ -162,7 +173,7 @@ function signatureRoute(ctx: KybContext, scope: Http): void {
     `${path}/:id/signature`,
     {
       schema: {
-        summary: "What the business signed",
+        summary: "Get the signature of the business",
         tags: ["kyb"],
         params: IdParams,
         response: {

@@ -16,7 +16,7 @@ const LoginParams = Type.Object({ loginId: Type.String({ minLength: 1, maxLength
 const Session = Type.String({
   minLength: 1,
   maxLength: 200,
-  description: "`sess` of the link.",
+  description: "The `sess` of the link.",
 });
 const Identity = Type.String({ minLength: 1, maxLength: 100, description: "The user's identity." });
 
@@ -26,7 +26,7 @@ const ClaimBody = Type.Object({
   claim: Type.String({
     minLength: 43,
     maxLength: 43,
-    description: "BASE64URL(SHA-256(32 random bytes)), which the wallet keeps.",
+    description: "BASE64URL(SHA-256(r)), where r is 32 random bytes that the wallet keeps.",
   }),
 });
 
@@ -38,21 +38,28 @@ const AnswerBody = Type.Object({
     Type.String({
       minLength: 1,
       maxLength: signatureCharactersMax,
-      description: "Over the `Login` message, or the `Decline` message with `error`.",
+      description:
+        "The signature over the `Login` message or, with `error`, over the `Decline` message.",
     }),
   ),
   claimSecret: Type.Optional(
-    Type.String({ minLength: 43, maxLength: 43, description: "BASE64URL of those 32 bytes." }),
+    Type.String({
+      minLength: 43,
+      maxLength: 43,
+      description: "BASE64URL(r), where r is the 32 random bytes behind `claim`.",
+    }),
   ),
-  code: Type.Optional(Type.String({ maxLength: 2, description: "The two digits of the page." })),
+  code: Type.Optional(
+    Type.String({ maxLength: 2, description: "The two digits shown on the page." }),
+  ),
   business: Type.Optional(
     Type.Object(
       {
         address: Type.String({ minLength: 1, maxLength: 100 }),
-        epoch: Type.Integer({ minimum: 0, description: "Of the business wallet." }),
+        epoch: Type.Integer({ minimum: 0, description: "The epoch of the business wallet." }),
         validUntil: Type.Integer({
           minimum: 0,
-          description: "`valid_until` of the request object.",
+          description: "The `valid_until` of the request object.",
         }),
         approval: Type.String({
           minLength: 1,
@@ -65,7 +72,7 @@ const AnswerBody = Type.Object({
   ),
   error: Type.Optional(WalletRefusal),
   notStarted: Type.Optional(
-    Type.Boolean({ description: "With `error`: says that somebody else started this login." }),
+    Type.Boolean({ description: "With `error`: true if somebody else started this login." }),
   ),
 });
 
@@ -78,7 +85,7 @@ const claimReasons = [
 ] as const;
 const claimAnswers = {
   200: {
-    description: "The signed request object: who asks.",
+    description: "The signed request object, which says who asks.",
     content: { "application/jwt": { schema: Type.String() } },
   },
   ...refusals(...bodyReasons, ...claimReasons, "already_claimed", "code_expired"),
@@ -123,7 +130,7 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
     body: AnswerBody,
     response: answerAnswers,
     tags: ["wallet"],
-    summary: "The wallet approves or declines a login",
+    summary: "Approve or decline a login",
   };
   scope.post("/w/l/:loginId", { schema }, async (request) => {
     const { session, svcID, signature, claimSecret, code, business, error } = request.body;
@@ -161,7 +168,7 @@ function claimRoute(
     body: ClaimBody,
     response: claimAnswers,
     tags: ["wallet"],
-    summary: "The wallet claims a login; answers the signed request object",
+    summary: "Claim a login and get the signed request object",
   };
   scope.post(path, { schema }, async (request, reply) => {
     const { session, svcID, claim } = request.body;

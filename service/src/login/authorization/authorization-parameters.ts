@@ -30,26 +30,27 @@ const authorizationParameters = {
   client_id: { maxLength: 200, description: "The client." },
   redirect_uri: {
     maxLength: 2048,
-    description: "Where the browser returns to: one of those registered, to the letter.",
+    description:
+      "Where the browser returns to: one of the client's registered addresses, character by character.",
   },
   response_type: short("`code`."),
-  response_mode: short("`query`, which is also the default."),
+  response_mode: short("`query`, the default."),
   scope: short(
-    "Of `openid`, `offline`, `offline_access` and `business`, separated by spaces. `offline` and `offline_access` yield a refresh token, `business` logs in for a business.",
+    "Any of `openid`, `offline`, `offline_access` and `business`, separated by spaces. `offline` and `offline_access` yield a refresh token; `business` logs in for a business.",
   ),
-  state: long("Comes back unchanged with the answer."),
+  state: long("Returned unchanged with the answer."),
   nonce: {
     maxLength: nonceBytesMax,
-    description: `Comes back in the id token, where it takes at most ${nonceBytesMax} bytes.`,
+    description: `Returned in the id token, where it may take at most ${nonceBytesMax} bytes.`,
   },
   code_challenge: short(
-    "BASE64URL(SHA-256(code_verifier)), 43 characters (RFC 7636). Required of every client.",
+    "BASE64URL(SHA-256(code_verifier)), 43 characters (RFC 7636). Required unless the client's `pkceRequired` is off.",
   ),
   code_challenge_method: short("`S256`."),
   audience: {
     maxLength: valueLengthMax,
     description:
-      "Whom the access token is for: one of the client's audiences. Default: the client itself.",
+      "The audience of the access token: one of those registered for the client. Default: the client itself.",
     repeatable: true,
   },
   resource: {
@@ -58,31 +59,31 @@ const authorizationParameters = {
     repeatable: true,
   },
   prompt: short(
-    "`none` asks nobody: without a session the answer is `login_required`. `login`, `consent` and `select_account` always ask the wallet. Without it, a session may answer.",
+    "`none` never asks the user: without a session the answer is `login_required`. `login`, `consent` and `select_account` always ask the wallet. Without `prompt`, a session may answer.",
   ),
-  max_age: short("Oldest approval that will do, in seconds; whole number of up to 15 digits."),
+  max_age: short(
+    "The maximum age of the user's approval in seconds: a whole number of up to 15 digits.",
+  ),
   acr_values: short(
-    "Proximities that will do, separated by spaces: `urn:svc:acr:qr`, `urn:svc:acr:qr-near`, `urn:svc:acr:same-device`. The weakest of them is demanded; unknown ones are ignored.",
+    "Acceptable proximities, separated by spaces: `urn:svc:acr:qr`, `urn:svc:acr:qr-near`, `urn:svc:acr:same-device`. The weakest one listed is the minimum; unknown ones are ignored.",
   ),
   id_token_hint: {
     maxLength: ownJwtLengthMax,
-    description: "An id token of this client: only its user may answer.",
+    description: "An id token issued to this client: only the user whom it names may answer.",
   },
   login_hint: short(
-    "An identity, or the `sub` of one: a session of anybody else does not answer. Anything else is ignored.",
+    "An identity, or the `sub` of one: a session of any other user does not answer. Any other value is ignored.",
   ),
-  ui_locales: short(
-    "Languages of the page in the order of preference: `en`, `de`, `fr`, `it`, `es`.",
-  ),
+  ui_locales: short("Languages of the page, in order of preference: `en`, `de`, `fr`, `it`, `es`."),
   dpop_jkt: short("Thumbprint of the DPoP key that the code is bound to (RFC 9449 section 10)."),
   request: long("Not supported: `request_not_supported`. Push the request instead."),
   request_uri: {
     maxLength: 200,
     description:
-      "Of a pushed request (RFC 9126), once, within 60 seconds; its browser may load the page again. Only `client_id` stands beside it. Any other: `request_uri_not_supported`.",
+      "The `request_uri` of a pushed request (RFC 9126), valid once and for 60 seconds; the same browser may reload the page. It replaces all parameters but `client_id`. Any other URI: `request_uri_not_supported`.",
   },
   registration: long("Not supported: `registration_not_supported`."),
-  access_type: long("Ignored; `scope` says whether there is a refresh token."),
+  access_type: long("Ignored: `scope` decides whether there is a refresh token."),
 } as const satisfies Record<string, Parameter>;
 
 export type ParameterName = keyof typeof authorizationParameters;

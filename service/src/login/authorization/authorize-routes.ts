@@ -26,7 +26,7 @@ const silentFaults = "with `prompt=none` also `temporarily_unavailable` and `ser
 const authorizationAnswers = {
   200: htmlPage("The page with the QR code."),
   303: Type.Null({
-    description: `To the redirect URI, with \`state\` and \`iss\`: \`code\` from the session, or \`error\`: ${redirectFaults}; ${silentFaults}.`,
+    description: `Redirects to the redirect URI with \`state\` and \`iss\`, and either \`code\`, if a session answered, or \`error\`: ${redirectFaults}; ${silentFaults}.`,
   }),
   ...refusalPages({
     400: "The client or its redirect URI is wrong, or the pushed request is gone: never a redirect.",
@@ -44,7 +44,7 @@ export function authorizeRoutes(ctx: LoginContext, scope: Http): void {
         querystring: AuthorizationForm,
         response: authorizationAnswers,
         tags: ["login"],
-        summary: "Authorization request; shows the QR page",
+        summary: "Request authorization: shows the QR page",
       },
     },
     async (request, reply) => start(ctx, request.query as Form, { request, reply }),
@@ -59,13 +59,13 @@ export function authorizeRoutes(ctx: LoginContext, scope: Http): void {
           ...authorizationAnswers,
           303: Type.Null({
             description:
-              "As for GET; or, for a form of another site that was sent without cookies, to the same request by GET.",
+              "As for GET. A form that another site sent without cookies is redirected to the same request by GET.",
           }),
           ...refusalPages({ 413: "The form is too large.", 415: "The body is no form." }),
         },
         consumes: ["application/x-www-form-urlencoded"],
         tags: ["login"],
-        summary: "Authorization request by form",
+        summary: "Request authorization with a form",
       },
     },
     async (request, reply) => {

@@ -25,7 +25,7 @@ export function logoutRoutes(ctx: TokenContext, scope: Http): void {
   const tags = ["login"];
   const response = {
     200: htmlPage("The person is asked, or logged out and stays here."),
-    303: Type.Null({ description: "Logged out; on to `post_logout_redirect_uri`." }),
+    303: Type.Null({ description: "Logged out; redirects to `post_logout_redirect_uri`." }),
     ...refusalPages({ 400: "`invalid_request`: nothing is ever sent to an unregistered address." }),
   };
   scope.removeContentTypeParser("application/json");

@@ -18,11 +18,11 @@ const repeatable = (description: string) =>
 /** How a client may prove itself in a form. */
 export const clientMembers = {
   client_id: text(200, "The client, unless the Authorization header or the assertion names it."),
-  client_secret: text(500, "Of a client of type client_secret_post."),
-  client_assertion: text(8192, "A signed JWT of a client of type private_key_jwt (RFC 7523)."),
+  client_secret: text(500, "The client's secret, for the type client_secret_post."),
+  client_assertion: text(8192, "A signed JWT (RFC 7523), for the type private_key_jwt."),
   client_assertion_type: text(
     200,
-    "With an assertion: `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`.",
+    "With `client_assertion`: `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`.",
   ),
 };
 
@@ -37,16 +37,19 @@ export const TokenForm = Type.Object({
     description: "`authorization_code`, `refresh_token` or `client_credentials`.",
   }),
   // Longer than our own, so that another kind of token is answered with `invalid_grant`, not as malformed.
-  code: text(4096, "The code; with `authorization_code`."),
-  redirect_uri: text(2048, "That of the authorization request; with `authorization_code`."),
-  code_verifier: text(256, "43 to 128 characters (RFC 7636); with `authorization_code`."),
-  refresh_token: text(4096, "The newest one; with `refresh_token`."),
+  code: text(4096, "With `authorization_code`: the code."),
+  redirect_uri: text(
+    2048,
+    "With `authorization_code`: the redirect URI of the authorization request.",
+  ),
+  code_verifier: text(256, "With `authorization_code`: 43 to 128 characters (RFC 7636)."),
+  refresh_token: text(4096, "With `refresh_token`: the newest refresh token."),
   scope: text(
     1024,
-    "With `refresh_token`: less than was granted. With `client_credentials`: none.",
+    "With `refresh_token`: a part of the granted scope, for this access token only. With `client_credentials`: none.",
   ),
   audience: repeatable(
-    "With `client_credentials`: one of the client's audiences. Otherwise one that was granted.",
+    "With `client_credentials`: one of the client's audiences. With the other grants: one that was granted.",
   ),
   resource: repeatable("The same as `audience` (RFC 8707)."),
 });
@@ -55,7 +58,7 @@ export const TokenForm = Type.Object({
 export const TokenNameForm = Type.Object({
   ...clientMembers,
   token: Type.String({ maxLength: 8192, description: "The token." }),
-  token_type_hint: text(100, "Ignored: a token says itself what it is."),
+  token_type_hint: text(100, "Ignored: the token itself says what it is."),
 });
 
 export const UserinfoForm = Type.Object({
@@ -65,18 +68,18 @@ export const UserinfoForm = Type.Object({
 export const LogoutForm = Type.Object({
   id_token_hint: text(
     ownJwtLengthMax,
-    "An id token of the login to end, expired or not. Without it the person is asked.",
+    "An id token of the login to end, expired or not. Without it, the user is asked.",
   ),
-  client_id: text(200, "The client; that of the hint when both are given."),
+  client_id: text(200, "The client. With `id_token_hint`, it must be the client of that token."),
   post_logout_redirect_uri: text(
     2048,
-    "Where the browser goes afterwards: exactly one of those that are registered.",
+    "Where the browser goes afterwards: one of the client's registered addresses, character by character.",
   ),
-  state: text(4096, "Comes back unchanged."),
-  ui_locales: text(512, "Languages of the page in the order of preference."),
+  state: text(4096, "Returned unchanged."),
+  ui_locales: text(512, "Languages of the page, in order of preference."),
   logout_hint: text(512, "Ignored."),
-  confirm: text(100, "Of the page's own form."),
-  decision: text(20, "Of the page's own form."),
+  confirm: text(100, "Used by the page's own form."),
+  decision: text(20, "Used by the page's own form."),
 });
 
 export const TokenBody = Type.Object(
@@ -85,11 +88,11 @@ export const TokenBody = Type.Object(
     token_type: Type.Union([Type.Literal("bearer"), Type.Literal("DPoP")]),
     expires_in: Type.Integer({ description: "Seconds." }),
     scope: Type.String(),
-    id_token: Type.Optional(Type.String({ description: "With `openid`." })),
+    id_token: Type.Optional(Type.String({ description: "With the scope `openid`." })),
     refresh_token: Type.Optional(
       Type.String({
         description:
-          "With `offline` or `offline_access`, unless a session answered; a new one each time.",
+          "With the scope `offline` or `offline_access`, unless a session answered; a new one at each refresh.",
       }),
     ),
   },
@@ -103,12 +106,12 @@ export const IntrospectionBody = Type.Object(
     active: Type.Boolean(),
     iss: Type.Optional(Type.String()),
     sub: Type.Optional(
-      Type.String({ description: "`svcid:<address>`; of client credentials the client." }),
+      Type.String({ description: "`svcid:<address>`; for client credentials, the client." }),
     ),
     aud: Type.Optional(Type.Array(Type.String())),
     client_id: Type.Optional(Type.String()),
     scope: Type.Optional(Type.String({ description: "Separated by spaces." })),
-    scp: Type.Optional(Type.Array(Type.String(), { description: "The same as a list." })),
+    scp: Type.Optional(Type.Array(Type.String(), { description: "The same scopes as a list." })),
     jti: Type.Optional(Type.String()),
     iat: Type.Optional(Type.Integer()),
     nbf: Type.Optional(Type.Integer()),
@@ -123,7 +126,7 @@ export const IntrospectionBody = Type.Object(
   {
     title: "Introspection",
     description:
-      "Only `active` for a token that is not valid, or that the caller may not know about.",
+      "For a token that is not valid, or that the caller may not know about, only `active`: false.",
   },
 );
 

@@ -11,7 +11,7 @@ const ReadyBody = Type.Object(
     status: Type.Literal("ok"),
     now: Type.Integer({ description: "The service's time, Unix seconds." }),
   },
-  { description: "It can answer." },
+  { description: "The process can answer." },
 );
 
 /** Load balancers give up after a few seconds, a statement only after half a minute. */
@@ -46,9 +46,11 @@ function faultOfClock(clock: Clock): string {
 export function addHealthRoutes(ctx: Ctx, http: Http): void {
   const tags = ["operations"];
   const alive = {
-    response: { 200: Type.Object({ status: Type.Literal("ok") }, { description: "It runs." }) },
+    response: {
+      200: Type.Object({ status: Type.Literal("ok") }, { description: "The process runs." }),
+    },
     tags,
-    summary: "The process runs",
+    summary: "Check that the process runs",
   };
   let isDraining = false;
   http.addHook("preClose", (done) => {
@@ -66,7 +68,7 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
         response: { 200: ReadyBody, ...refusals("unavailable") },
         tags,
         summary:
-          "The process can answer; 503 while it drains, the database is away or only reads, or the clocks disagree",
+          "Check that the process can answer; 503 while it drains, while the database is away or read-only, or while the clocks disagree",
       },
     },
     async (_request, reply) => {

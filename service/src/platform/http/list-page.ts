@@ -7,9 +7,14 @@ const limitDefault = 20;
 
 /** The query parameters that select a page of a list. */
 export const pageParameters = {
-  limit: Type.Optional(pageSize({ description: `1 to 100. Default: ${limitDefault}.` })),
+  limit: Type.Optional(
+    pageSize({ description: `The page size, 1 to 100. Default: ${limitDefault}.` }),
+  ),
   cursor: Type.Optional(
-    Type.String({ maxLength: 100, description: "`nextCursor` of the page before." }),
+    Type.String({
+      maxLength: 100,
+      description: "To get the next page: the `nextCursor` of the current one.",
+    }),
   ),
 };
 

@@ -11,7 +11,7 @@ import { describeWebhooks, webhookTag, type WebhookAbout } from "./webhook-docum
 
 /** Answers that are given before a route is found or runs, and so are not listed at any route. */
 export const answersOfAnyRoute =
-  "Beside what is listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. What cannot be read is 400 `malformed_request`, has a body with `Content-Encoding` 415, comes too slowly 408 `request_timeout`, has too long an address and header lines 431 `headers_too_large`.";
+  "In addition to the answers listed, any route may answer 500 and 503, and any path 404, or 405 with `Allow`. A request that cannot be read gets 400 `malformed_request`; one whose body has a `Content-Encoding` gets 415; one that arrives too slowly gets 408 `request_timeout`; one with too long an address and header lines gets 431 `headers_too_large`.";
 
 /**
  * Serves `/openapi.json`: every route that is added from now on, from the schemas that check its requests, and every
@@ -53,14 +53,15 @@ const securitySchemes = {
     in: "header",
     name: "Authorization",
     description:
-      'An API key, below `/api/v1/issuer` an issuer\'s key; without `Bearer`. A 401 has the challenge `ApiKey realm="svc"`.',
+      'An API key, or below `/api/v1/issuer` an issuer\'s key, without `Bearer`. A 401 answer has the challenge `ApiKey realm="svc"`.',
   },
   client: {
     type: "http",
     scheme: "basic",
-    description: "Id and secret of a client; other methods send theirs in the form.",
+    description:
+      "A client's id and secret. Clients that use another method authenticate in the form.",
   },
-  accessToken: { type: "http", scheme: "bearer", description: "Of a login." },
+  accessToken: { type: "http", scheme: "bearer", description: "The access token of a login." },
   walletSession: { type: "http", scheme: "bearer", description: "The token of `POST /w/session`." },
 } as const;
 
@@ -77,12 +78,12 @@ const idempotencyKey = Type.String({
   maxLength: 255,
   pattern: "^[!-~]+$",
   description:
-    "1 to 255 visible ASCII characters: the same call again gets the same answer, for 24 hours; a call that changes nothing is answered anew.",
+    "1 to 255 visible ASCII characters. For 24 hours, a repeat of the call with the same key gets the same answer; a call that changes nothing is always answered anew.",
 });
 
 const dpopProof = Type.String({
   description:
-    "A DPoP proof (RFC 9449) by ES256 or RS256. Tokens that are issued with one are bound to its key. With a bound token it is required, and `Authorization` says `DPoP` instead of `Bearer`.",
+    "A DPoP proof (RFC 9449), signed with ES256 or RS256. Tokens issued with a proof are bound to its key; such a token is accepted only with a proof, and with `DPoP` instead of `Bearer` in `Authorization`.",
 });
 
 /** Adds who may call a route and which headers it reads: both follow from its refusals, unless its schema says so. */

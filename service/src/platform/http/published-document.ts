@@ -51,7 +51,7 @@ const response = {
     description: "The document.",
     content: { "application/json": { schema: Type.Object({}) } },
   },
-  304: Type.Null({ description: "It is still the version of `If-None-Match`." }),
+  304: Type.Null({ description: "The document is still the version that `If-None-Match` names." }),
 };
 
 /** Publishes a document for everybody: programs, caches, and scripts of every origin. */

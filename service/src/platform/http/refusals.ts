@@ -5,8 +5,8 @@ import { type OAuthCode, type Reason, statusOf } from "./problems.ts";
 function errorBody(description: string): TObject {
   const error = Type.Object({
     code: Type.Integer({ description: "The HTTP status." }),
-    reason: Type.String({ description: "Never changes; what a program branches on." }),
-    message: Type.String({ description: "For people." }),
+    reason: Type.String({ description: "A code that never changes, for programs to branch on." }),
+    message: Type.String({ description: "An explanation for people." }),
     requestId: Type.String({ description: "Also in the header X-Request-Id." }),
     details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   });

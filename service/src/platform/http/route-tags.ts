@@ -8,26 +8,26 @@ export const routeTags: Readonly<Record<string, { title: string; description: st
   wallet: {
     title: "Wallet",
     description:
-      "What a wallet calls; `conn` of a login's link is `/w/l/<loginId>`, to which it posts, or `/w/b/<loginId>`, which it opens in the browser. Bodies are JSON. What is signed, and what request objects and items of the inbox hold: `wallets.md`.",
+      "What a wallet calls. The `conn` of a login's link is `/w/l/<loginId>`, to which the wallet posts, or `/w/b/<loginId>`, which it opens in the browser. Bodies are JSON. For what is signed, and what request objects and items of the inbox hold, see `wallets.md`.",
   },
   account: {
     title: "Account",
-    description: "With an API key as it is, without `Bearer`, in the `Authorization` header.",
+    description: "Send an API key in the `Authorization` header as it is, without `Bearer`.",
   },
   kyc: {
     title: "Verified fields",
     description:
-      "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is `{ data, message, success: true }`; members that are not listed are ignored.",
+      "Send an API key in the `Authorization` header as it is, without `Bearer`. Success is `{ data, message, success: true }`; members that are not listed are ignored.",
   },
   kyb: {
     title: "Businesses",
     description:
-      "With an API key as it is, without `Bearer`, in the `Authorization` header. Success is the record itself; members that are not listed are refused.",
+      "Send an API key in the `Authorization` header as it is, without `Bearer`. Success is the record itself; members that are not listed are refused.",
   },
   issuer: {
     title: "Issuers",
     description:
-      "For those who verify documents, with an issuer's key in the `Authorization` header.",
+      "For parties that verify documents. Send an issuer's key in the `Authorization` header.",
   },
   operations: { title: "Operations", description: "For load balancers." },
 };

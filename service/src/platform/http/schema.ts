@@ -57,7 +57,7 @@ export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof bui
 export const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: false }));
 
 /** How an answer writes 32 bytes, such as a hash. */
-export const Bytes32 = Type.String({ description: "32 bytes, `0x` hex." });
+export const Bytes32 = Type.String({ description: "0x and 64 hex digits." });
 
 /** The path parameters of a route about one thing. */
 export const IdParams = Type.Object({ id: Type.String() });

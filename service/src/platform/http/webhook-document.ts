@@ -19,10 +19,10 @@ declare module "fastify" {
 
 /** Headers of each delivery, whatever the event. */
 const commonHeaders = {
-  "Svc-Event-Id": "The event's id: the same in every delivery of it.",
+  "Svc-Event-Id": "The event's id: the same in every delivery.",
   "Svc-Delivery-Attempt": "The number of the attempt, from 1.",
-  "webhook-id": "As `Svc-Event-Id`, for libraries of Standard Webhooks.",
-  "webhook-timestamp": "Unix seconds: when the attempt began.",
+  "webhook-id": "The same as `Svc-Event-Id`, for libraries of Standard Webhooks.",
+  "webhook-timestamp": "When the attempt began, Unix seconds.",
   "webhook-signature": "The signatures, separated by spaces: `v1,<Base64>`.",
 };
 
@@ -32,7 +32,7 @@ const commonHeaders = {
  */
 export const webhookTag = {
   name: "webhooks",
-  description: "What you receive, with the headers that sign it: `webhooks.md`.",
+  description: "What you receive, and the headers with its signatures; see `webhooks.md`.",
 };
 
 /** The `webhooks` of the document. */
@@ -56,7 +56,10 @@ function describe({ name, summary, body, signature }: WebhookAbout): object {
     })),
     requestBody: { required: true, content: { "application/json": { schema: body } } },
     responses: {
-      "2XX": { description: "Taken. After any other answer, or none in time, it is sent again." },
+      "2XX": {
+        description:
+          "The event is accepted. After any other answer, or no answer in time, it is sent again.",
+      },
     },
   };
 }
