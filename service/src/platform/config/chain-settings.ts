@@ -46,14 +46,14 @@ export const chainSettings = {
     fallback: "on",
     parse: oneOf("on", "off"),
     description:
-      "`off` starts the service without a chain: logins work, everything that settles fails. For tests of other parts; refused in `production`.",
+      "`off` starts the service without a chain: logins work, and everything that needs settlement fails. For tests of other parts; refused in `production`.",
   }),
   chainRpcUrl: setting({
     env: "CHAIN_RPC_URL",
     unit: "URL",
     fallback: null,
     parse: callUrl,
-    description: "JSON-RPC of a chain to settle on. Unset: the embedded chain.",
+    description: "JSON-RPC address of the chain to settle on. Unset: the embedded chain.",
     secret: true,
   }),
   embeddedChainAllowed: setting({
@@ -69,7 +69,7 @@ export const chainSettings = {
     fallback: null,
     parse: privateKey,
     description:
-      "Private key (secp256k1) of the operator's account, which sends every transaction. Unset in `dev`, without `SIGNER_URL`: made at the first start and kept sealed in the database.",
+      "Private key (secp256k1) of the operator's account, which sends every transaction. If neither this nor `SIGNER_URL` is set in `dev`, a key is made at the first start and kept sealed in the database.",
     secret: true,
   }),
   signerUrl: setting({
@@ -78,7 +78,7 @@ export const chainSettings = {
     fallback: null,
     parse: callUrl,
     description:
-      "A remote signer instead of `SIGNER_KEY`: JSON-RPC with `eth_signTransaction`, such as Web3Signer.",
+      "Address of a remote signer to use instead of `SIGNER_KEY`: JSON-RPC with `eth_signTransaction`, such as Web3Signer.",
     secret: true,
   }),
   signerAddress: setting({
@@ -86,7 +86,7 @@ export const chainSettings = {
     unit: "address",
     fallback: null,
     parse: address,
-    description: "The account that the remote signer signs for.",
+    description: "Account that the remote signer signs for.",
   }),
   confirmations: setting({
     env: "CONFIRMATIONS",
@@ -94,7 +94,7 @@ export const chainSettings = {
     fallback: null,
     parse: whole(1, 1000),
     description:
-      "Blocks until a transaction is final, its own included. Default: 1 on the embedded chain, 12 elsewhere.",
+      "Blocks until a transaction is final, including its own. Default: 1 on the embedded chain, 12 elsewhere.",
   }),
   settlementWindowSeconds: setting({
     env: "SETTLEMENT_WINDOW_SECONDS",
@@ -109,7 +109,7 @@ export const chainSettings = {
     fallback: "1",
     parse: coins,
     description:
-      "What transactions may cost at most in a day. Foundings and acts of businesses, and credentials, which nobody is charged for, may use at most half of it. What does not fit waits for the next day, and the alarm `spend_cap` is raised. One that alone costs more waits until the cap is raised or fees fall: `cost_above_cap`. What costs less goes on meanwhile.",
+      "The most that transactions may cost in a day. Those that nobody is charged for (foundings and acts of businesses, and credentials) may use at most half of it. Transactions that do not fit wait for the next day, and the alarm `spend_cap` is raised. A transaction that alone costs more than the cap waits until the cap is raised or fees fall (alarm `cost_above_cap`); cheaper ones go on meanwhile.",
   }),
   contractSalt: setting({
     env: "CONTRACT_SALT",
@@ -117,7 +117,7 @@ export const chainSettings = {
     fallback: `0x${"0".repeat(64)}`,
     parse: salt,
     description:
-      "Salt of the addresses that the contracts get at the first start; later starts keep the addresses.",
+      "Salt for the contracts' addresses at the first start; later starts keep the addresses.",
   }),
 } as const;
 

@@ -33,7 +33,7 @@ export const settings = {
     fallback: "dev",
     parse: oneOf("dev", "production"),
     description:
-      "`production` refuses development keys, embedded parts that are not allowed by name, insecure addresses and the clock verb.",
+      "`production` refuses development keys, embedded parts that are not allowed by their settings, insecure addresses, and moving the clock.",
   }),
   port: setting({
     env: "PORT",
@@ -42,7 +42,7 @@ export const settings = {
     // Not 0, because the issuer contains the port, and so does everything that was registered with it.
     parse: whole(1, portMax),
     description:
-      "Port of the service, at most 65526 unless `METRICS_PORT` is given. The demo's shop listens on the port after it.",
+      "Port of the service. At most 65526 unless `METRICS_PORT` is set. The demo's shop listens on the next port.",
   }),
   host: setting({
     env: "HOST",
@@ -50,7 +50,7 @@ export const settings = {
     fallback: "localhost",
     parse: text,
     description:
-      "Address the service binds to. `localhost` means each address that the system has for it: 127.0.0.1, and ::1 if the system has it.",
+      "Address the service binds to. `localhost` means every address that the system has for it: 127.0.0.1 and, if available, ::1.",
   }),
   baseUrl: setting({
     env: "BASE_URL",
@@ -58,7 +58,7 @@ export const settings = {
     fallback: null,
     parse: httpUrl,
     description:
-      "Public origin of the service and the issuer of its tokens. Default: `http://localhost:<PORT>`.",
+      "Public origin of the service, and issuer of its tokens. Default: `http://localhost:<PORT>`.",
   }),
   dataDirectory: setting({
     env: "DATA_DIR",
@@ -66,14 +66,15 @@ export const settings = {
     fallback: null,
     parse: text,
     description:
-      "Where the embedded parts keep their state. Default: `.data`; as root `/var/lib/svc`.",
+      "Directory where the embedded parts keep their state. Default: `.data`, or `/var/lib/svc` as root.",
   }),
   databaseUrl: setting({
     env: "DATABASE_URL",
     unit: "URL",
     fallback: null,
     parse: postgresUrl,
-    description: "A PostgreSQL 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.",
+    description:
+      "PostgreSQL database, version 15 or newer. Unset: the embedded PostgreSQL under `DATA_DIR`.",
     secret: true,
   }),
   databaseConnections: setting({
@@ -81,7 +82,7 @@ export const settings = {
     unit: "connections",
     fallback: "10",
     parse: whole(2, 200),
-    description: "Size of the connection pool of one process.",
+    description: "Size of the connection pool of each process.",
   }),
   ...chainSettings,
   ...mailSettings,
@@ -91,7 +92,7 @@ export const settings = {
     fallback: null,
     parse: masterKeys,
     description:
-      "Keys that wrap everything sealed in the database, newest first; an older one stays listed until `svc key rewrap` has run. Unset in `dev`: made at the first start and kept in `DATA_DIR`.",
+      "Keys under which everything sealed in the database is encrypted, newest first. Keep an old key listed until `svc key rewrap` has run. Unset in `dev`: made at the first start and kept in `DATA_DIR`.",
     secret: true,
   }),
   metricsPort: setting({
@@ -99,8 +100,7 @@ export const settings = {
     unit: "TCP port",
     fallback: null,
     parse: whole(0, portMax),
-    description:
-      "Port of the Prometheus metrics, on loopback unless `METRICS_HOST` says otherwise. Default: `PORT` + 9; 0 picks a free one.",
+    description: "Port of the Prometheus metrics. Default: `PORT` + 9; 0 picks a free port.",
   }),
   metricsHost: setting({
     env: "METRICS_HOST",
@@ -108,7 +108,7 @@ export const settings = {
     fallback: "localhost",
     parse: text,
     description:
-      "Address the metrics bind to; for `localhost`, the first address that the system has for it.",
+      "Address the metrics bind to. `localhost` means the first address that the system has for it, so they are on loopback by default.",
   }),
   walletOrigin: setting({
     env: "WALLET_ORIGIN",
@@ -116,7 +116,7 @@ export const settings = {
     fallback: null,
     parse: httpUrl,
     description:
-      "Origin of the web wallet: allowed to call `/w/*` from a browser, and what universal links and links to pick up lead to. Default: the origin of `BASE_URL` with its port + 2; set it in `production`.",
+      "Origin of the web wallet. It may call `/w/*` from a browser, and universal links and pick-up links lead to it. Default: `BASE_URL` with its port + 2; set it in `production`.",
   }),
   trustedProxies: setting({
     env: "TRUSTED_PROXIES",
@@ -124,7 +124,7 @@ export const settings = {
     fallback: "",
     parse: networks,
     description:
-      "Proxies whose `X-Forwarded-For` is trusted. Empty: the peer's address is the client's.",
+      "Proxies whose `X-Forwarded-For` is trusted. Empty: the address of the connection is taken as the client's.",
   }),
   embeddedDatabaseAllowed: setting({
     env: "ALLOW_EMBEDDED_DATABASE",
@@ -138,7 +138,7 @@ export const settings = {
     unit: "level",
     fallback: "info",
     parse: oneOf("fatal", "error", "warn", "info", "debug", "silent"),
-    description: "Least level that is written to standard output, as JSON lines.",
+    description: "Lowest level of log lines to write. They go to standard output as JSON.",
   }),
   loginLifetimeSeconds: setting({
     env: "LOGIN_LIFETIME_SECONDS",
@@ -152,14 +152,14 @@ export const settings = {
     unit: "seconds",
     fallback: "60",
     parse: whole(5, 600),
-    description: "Life of an authorization code.",
+    description: "Lifetime of an authorization code.",
   }),
   accessTokenLifetimeSeconds: setting({
     env: "ACCESS_TOKEN_LIFETIME_SECONDS",
     unit: "seconds",
     fallback: "3600",
     parse: whole(60, accessTokenSecondsMax),
-    description: "Life of an access token and of an id token.",
+    description: "Lifetime of access tokens and id tokens.",
   }),
   refreshGraceSeconds: setting({
     env: "REFRESH_GRACE_SECONDS",
@@ -167,14 +167,14 @@ export const settings = {
     fallback: "10",
     parse: whole(0, 60),
     description:
-      "For how long a repeated refresh returns the same successor instead of revoking the family.",
+      "How long a repeated refresh returns the same new token instead of revoking the family.",
   }),
   refreshIdleSeconds: setting({
     env: "REFRESH_IDLE_SECONDS",
     unit: "seconds",
     fallback: "2592000",
     parse: whole(60, 31_536_000),
-    description: "Life of a refresh token that is not used.",
+    description: "Lifetime of a refresh token that is not used.",
   }),
   refreshAbsoluteSeconds: setting({
     env: "REFRESH_ABSOLUTE_SECONDS",
@@ -182,21 +182,21 @@ export const settings = {
     fallback: "31536000",
     parse: whole(60, 63_072_000),
     description:
-      "Life of a family of refresh tokens, however often it is used; at most 30 days for a login for a business.",
+      "Lifetime of a family of refresh tokens, however often it is used. At most 30 days for a login for a business.",
   }),
   sessionIdleSeconds: setting({
     env: "SESSION_IDLE_SECONDS",
     unit: "seconds",
     fallback: "43200",
     parse: whole(60, 604_800),
-    description: "Life of a browser session that is not used.",
+    description: "Lifetime of a browser session that is not used.",
   }),
   sessionAbsoluteSeconds: setting({
     env: "SESSION_ABSOLUTE_SECONDS",
     unit: "seconds",
     fallback: "604800",
     parse: whole(60, 2_592_000),
-    description: "Life of a browser session, however often it is used.",
+    description: "Lifetime of a browser session, however often it is used.",
   }),
   keyLifetimeSeconds: setting({
     env: "KEY_LIFETIME_SECONDS",
@@ -204,14 +204,14 @@ export const settings = {
     fallback: "7776000",
     parse: whole(3600, 31_536_000),
     description:
-      "For how long one key signs tokens, request objects or attestations before the next takes over.",
+      "How long a key signs tokens, request objects or attestations before the next one takes over.",
   }),
   readsPerSecond: setting({
     env: "LIMIT_READS_PER_SECOND",
     unit: "requests/s",
     fallback: "100",
     parse: whole(1, 100_000),
-    description: "Reads per key of a merchant or an issuer; bursts of four times as many.",
+    description: "Reads per API key or issuer key. Bursts may be four times as large.",
   }),
   createsPerSecond: setting({
     env: "LIMIT_CREATES_PER_SECOND",
@@ -219,7 +219,7 @@ export const settings = {
     fallback: "25",
     parse: whole(1, 100_000),
     description:
-      "Calls that are not reads per key of a merchant or an issuer; bursts of four times as many.",
+      "Calls other than reads per API key or issuer key. Bursts may be four times as large.",
   }),
   loginsPerAddressMinute: setting({
     env: "LIMIT_LOGINS_PER_ADDRESS_MINUTE",
@@ -227,7 +227,7 @@ export const settings = {
     fallback: "300",
     parse: whole(1, 1_000_000),
     description:
-      "Logins started per client address (IPv6: per /64). Each kind of call of wallets is counted by itself, with the same limit: sessions opened, answers to orders, boxes left and picked up, devices, relayed answers.",
+      "Logins started per client address (IPv6: per /64). The same limit applies separately to each kind of wallet call: opening sessions, answering orders, leaving and picking up boxes, registering devices, and relaying answers.",
   }),
   loginsPerClientMinute: setting({
     env: "LIMIT_LOGINS_PER_CLIENT_MINUTE",
@@ -235,7 +235,7 @@ export const settings = {
     fallback: "3000",
     parse: whole(1, 1_000_000),
     description:
-      "Logins started per OAuth client; requests that it pushes are counted by themselves, with the same limit.",
+      "Logins started per OAuth client. The same limit applies separately to the requests that the client pushes.",
   }),
   limitLoopback: setting({
     env: "LIMIT_LOOPBACK",
@@ -243,14 +243,14 @@ export const settings = {
     fallback: null,
     parse: flag,
     description:
-      "Whether limits apply to callers on loopback; those of requests to a business, of codes by e-mail and of questions to contracts always do, and so do those that an organization has of its own. Default: not in `dev`.",
+      "Whether limits apply to callers on loopback. The limits on requests to a business, on codes sent by e-mail and on calls to contracts always do, and so do an organization's own limits. Default: `false` in `dev`, else `true`.",
   }),
   drainSeconds: setting({
     env: "DRAIN_SECONDS",
     unit: "seconds",
     fallback: "15",
     parse: whole(0, 300),
-    description: "How long a stopping process waits for what is under way.",
+    description: "How long a stopping process waits for work under way.",
   }),
 } as const;
 

@@ -31,7 +31,7 @@ export const mailSettings = {
     fallback: null,
     parse: smtpUrl,
     description:
-      "The server that takes messages, such as `smtps://user:password@smtp.example.com` (port 465 unless given); `smtp://` (port 587) is upgraded by STARTTLS, in `production` always. Unset: in `dev` every message becomes a file below `DATA_DIR/mail`; in `production` the verification of e-mail addresses is switched off.",
+      "Mail server, such as `smtps://user:password@smtp.example.com` (default port 465). `smtp://` (default port 587) is upgraded by STARTTLS, in `production` always. Unset: in `dev`, every message becomes a file in `DATA_DIR/mail`; in `production`, e-mail addresses cannot be verified.",
     secret: true,
   }),
   mailFrom: setting({
@@ -39,7 +39,7 @@ export const mailSettings = {
     unit: "mailbox",
     fallback: null,
     parse: mailbox,
-    description: "Sender of these messages; needed with `SMTP_URL`.",
+    description: "Sender of the messages. Required with `SMTP_URL`.",
   }),
 } as const;
 
