@@ -9,8 +9,8 @@ import { coinsOfOne } from "../outbox-looks.ts";
 /** More than one run of the outbox reads. */
 const many = 40;
 
-async function queueFoundings(process: SettlingProcess, count = many): Promise<void> {
-  for (let at = 0; at < count; at += 1)
+async function queueFoundings(process: SettlingProcess): Promise<void> {
+  for (let at = 0; at < many; at += 1)
     await process.queue(`founding ${at}`, { kind: "business.create" });
 }
 

@@ -40,6 +40,7 @@ export interface PriceLine {
   cents: number;
 }
 
+/** What a request for these fields would cost. */
 export interface Quote {
   currency: string;
   totalCents: number;
@@ -135,6 +136,7 @@ export interface BillingAccount {
   spentChf: number;
   /** The part of the money spent that went to packages; earlier brokers do not say. */
   packagesChf?: number;
+  /** Kept back for open requests. */
   frozenChf: number;
   availableChf: number;
   billingEnabled: boolean;
@@ -150,6 +152,7 @@ export interface FieldPrice {
   subjectType: string;
 }
 
+/** What every field costs. */
 export interface Pricing {
   currency: string;
   /** In catalogue order. */

@@ -15,7 +15,7 @@ export interface ProvedField {
   value?: { data: string; pepper: Hex32 };
 }
 
-/** One thing that is proved. Anything that is not in the list is not proved. */
+/** One thing that is proved; `at` in Unix seconds. Anything that is not in the list is not proved. */
 export type ProofFact =
   /** The issuer attested a document of this user that holds this field. */
   | {
@@ -31,6 +31,7 @@ export type ProofFact =
   /** The field counts now: its document is neither expired nor revoked, its issuer not distrusted. */
   | { fact: "live"; field: string; at: number };
 
+/** What a proof proves, and the state of the field now. */
 export interface VerifiedProof extends AttestedField {
   user: Address;
   proved: ProofFact[];

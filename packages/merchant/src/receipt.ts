@@ -45,7 +45,7 @@ export type ReceiptAnchors = ChainAnchors & {
   brokerKeys?: readonly EcPublicJwk[];
 };
 
-/** One thing that is proved. Anything that is not in the list is not proved. */
+/** One thing that is proved; `at` in Unix seconds. Anything that is not in the list is not proved. */
 export type ReceiptFact =
   /**
    * The user signed the release of these fields, in answer to `statement`. With `by: "contract"` the contract at the
@@ -65,8 +65,10 @@ export type ReceiptFact =
   /** The operator committed to having handed the data over, at the latest `at`. */
   | { fact: "confirmed"; transactionHash: Hex32; at: number };
 
+/** What a receipt proves, and of which order and user. */
 export interface VerifiedReceipt {
   referenceKey: string;
+  /** From 1. */
   attempt: number;
   user: Address;
   statement: RequestStatement;

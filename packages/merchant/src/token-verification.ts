@@ -43,6 +43,7 @@ export interface LogoutToken {
   endedAt: number;
 }
 
+/** What you expect of an id token beyond its validity. */
 export interface IdTokenChecks {
   /** Unix seconds. Default: the time of the SDK's own clock. */
   now?: number;

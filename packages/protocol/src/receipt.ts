@@ -57,6 +57,7 @@ export interface ReceiptPhase {
 export interface Receipt {
   /** 64 hex digits, without `0x`. */
   referenceKey: string;
+  /** From 1. */
   attempt: number;
   /** Of this attempt; 32 random bytes, part of the order's id. */
   salt: Hex32;
