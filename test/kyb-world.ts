@@ -26,7 +26,7 @@ import { until } from "./patience.ts";
 import { type Identity, newIdentity, openWalletSession } from "./raw-wallet.ts";
 import { openWorld, type World } from "./world.ts";
 
-/** As the service knows it. */
+/** A business as the service stores it. */
 type Business = NonNullable<Awaited<ReturnType<typeof findBusiness>>>;
 
 export interface KybWorldOptions {
@@ -46,7 +46,7 @@ export interface TestBusiness {
 }
 
 export interface KybWorld extends World {
-  /** Of the world's client domain, whose organization has every entitlement. */
+  /** A key of the world's client domain, whose organization has every entitlement. */
   readonly apiKey: string;
   /** Founded at the start. */
   readonly business: TestBusiness;
@@ -86,6 +86,7 @@ export interface KybWorld extends World {
   reachProposal(name: string, id: string, status: string): Promise<Record<string, unknown>>;
   /** Waits until `look` answers with something. */
   until<T>(what: string, look: () => Promise<T | null>): Promise<T>;
+  /** The signature by which a member ends its removal and stays. */
   keepSignature(name: string, given: { business: Address; nonce: number }): Hex;
 }
 
@@ -97,9 +98,9 @@ interface FoundOptions {
   readonly name?: string;
   readonly environment?: "live" | "sandbox";
   readonly isVerified?: boolean;
-  /** Of another process. */
+  /** The address of another process. */
   readonly baseUrl?: string;
-  /** Of the body. */
+  /** Members of the body to replace. */
   readonly changed?: Record<string, unknown>;
 }
 
@@ -107,7 +108,7 @@ interface CallOptions {
   readonly body?: unknown;
   readonly apiKey?: string | null;
   readonly headers?: Record<string, string>;
-  /** Of another process. */
+  /** The address of another process. */
   readonly baseUrl?: string;
 }
 
@@ -357,10 +358,7 @@ function foundingOf(
   };
   const { salt: asked, deadline } = { ...unsigned, ...given.changed };
   const salt = isHexOf(asked, 32) ? asked : unsigned.salt;
-  const charter = encodeCharter({
-    rules,
-    members: members.map(({ address, votingRights }) => ({ address, isVoting: votingRights })),
-  });
+  const charter = charterOf({ rules, members });
   const factory = ctx.chain.contracts.factories[environment];
   const invitation = { chainId: ctx.chain.chainId, factory, salt, charter, deadline };
   const key = people[0]?.privateKey ?? randomBytes(32);
@@ -457,6 +455,7 @@ const namesOf = (given: unknown): string[] =>
     typeof each === "string" ? each : each.name,
   );
 
+/** The encoded charter of rules and members as they go over the wire. */
 function charterOf(shown: unknown): Hex {
   const { rules, members } = shown as {
     rules: Record<RuleName, BusinessRule>;

@@ -153,10 +153,10 @@ function checkHistory({ id, status, attempt, history }: History): void {
     const from = before?.status ?? "nothing";
     const name = nameOf(entry);
     assert.ok(legal[from]?.includes(name), `${id}: ${from} -> ${name}`);
-    const attempts = (before?.attempt ?? 0) + (entry.status === "PENDING" ? 1 : 0);
+    const isNew = entry.status === "PENDING";
+    const attempts = (before?.attempt ?? 0) + (isNew ? 1 : 0);
     assert.equal(entry.attempt, attempts, `${id}: the attempt of ${name}`);
     assert.ok((before?.createdAt ?? 0) <= entry.createdAt, `${id}: time runs backwards`);
-    const isNew = entry.status === "PENDING";
     assert.ok(entry.status !== "INITIATED" || entry.initiated !== null, `${id}: no initiate`);
     assert.equal(entry.confirmed !== null, entry.status === "CONFIRMED", `${id}: confirm`);
     if (isNew) assert.equal(entry.initiated, null, `${id}: a new attempt has no transaction`);

@@ -119,8 +119,8 @@ const signingKeys: Filling = {
 /**
  * Opens a world of its own: database, service, one organization with a client domain and a client.
  *
- * @param environment settings that win; `CHAIN: "on"` gives it an embedded chain too, which logins do not need and
- * every world would pay for
+ * @param environment settings that replace the world's own; `CHAIN: "on"` adds an embedded chain, which costs time and
+ * which logins do not need
  */
 export async function openWorld(environment: NodeJS.ProcessEnv = {}): Promise<World> {
   const hasOwnKeys = "MASTER_KEY" in environment || "KEY_LIFETIME_SECONDS" in environment;
