@@ -18,7 +18,7 @@ async function start(): Promise<void> {
   const config = parseConfig();
   if (config.profile !== "dev")
     throw new ConfigError(
-      "npm start seeds a demo world, which the profile dev alone may have; start the service by npm run svc -- serve",
+      "npm start seeds a demo world, which only the profile dev allows; start the service with npm run svc -- serve",
     );
   makeDataDirectory(config.dataDirectory);
   using _ = lockDemo(config.dataDirectory);

@@ -95,7 +95,7 @@ test("npm start is refused in one line where the embedded database is not where 
   const postgres = join(place.environment.DATA_DIR, "postgres");
   mkdirSync(postgres);
   writeFileSync(join(postgres, "location"), "/nowhere");
-  await refuses({ ...place.environment, DATABASE_URL: "" }, /lies in \/nowhere/);
+  await refuses({ ...place.environment, DATABASE_URL: "" }, /is in \/nowhere/);
 });
 
 test("npm start is refused in one line where its directory is a file", async () => {

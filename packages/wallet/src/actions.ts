@@ -64,7 +64,10 @@ export async function refuseRequest(
   declining: Declining,
 ): Promise<SentRefusal> {
   if (isOfferAction(link) && (await isOffer(ctx, link)))
-    throw new WalletRefusal("unsupported", "an offer that nobody takes ends by itself");
+    throw new WalletRefusal(
+      "unsupported",
+      "an offer cannot be declined: it ends by itself if nobody takes it",
+    );
   return handlerOf(link).refuse(ctx, link, declining);
 }
 

@@ -65,7 +65,7 @@ await test("a broker that is away holds nothing back that others keep, and the p
   await wallet.vote("01J", { vote: "reject" });
   assert.equal(fake.votes.length, 2, "sent again");
   await wallet.endLogin("one");
-  assert.match(told[3] ?? "", /\(starting\); a login one that it keeps goes on$/);
+  assert.match(told[3] ?? "", /\(starting\); if that broker has the login one, it goes on$/);
 });
 
 await test("what nobody else has is not said to be nowhere while a broker is away", async () => {
@@ -200,7 +200,10 @@ await test("a broker that takes its time for every page of a list holds the othe
     const before = at;
     assert.equal((await list()).length, 1);
     assert.ok(at - before < 120, `${at - before} s`);
-    assert.match(told.at(-1) ?? "", /takes too long over a list; what it keeps is not shown here/);
+    assert.match(
+      told.at(-1) ?? "",
+      /takes too long to send a list; what it keeps is not shown here/,
+    );
     await wallet.close();
   }
 });
@@ -223,8 +226,8 @@ await test("a broker whose chain is away, is another than before, or was forgott
   await storage.put(hashedKey("chain", other.url), "");
   assert.deepEqual(await idsOf(), [broker.url]);
   assert.deepEqual(
-    told.map((line) => /busy|another chain|cannot read/.exec(line)?.[0]),
-    ["busy", "another chain", "cannot read"],
+    told.map((line) => /busy|different chain|cannot read/.exec(line)?.[0]),
+    ["busy", "different chain", "cannot read"],
   );
 });
 
@@ -287,7 +290,7 @@ await test("a receipt is of the order that was asked for and of this identity, w
     assert.deepEqual([referenceKey, user], [asked, wallet.address]);
   }
   broker.answers.delete(path);
-  await refuses(wallet.receipt(asked), "broker_refused", /another receipt than was asked for/);
+  await refuses(wallet.receipt(asked), "broker_refused", /a receipt other than the one asked for/);
 });
 
 await test("a login is ended at every broker that has it", async () => {

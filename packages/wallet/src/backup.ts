@@ -68,7 +68,7 @@ async function readWhole(
     if (!(cause instanceof WalletRefusal)) throw cause;
     throw new WalletRefusal(
       cause.code,
-      `${cause.message}, and the backup would be without it: restore an earlier one first, or remove what is ruined`,
+      `${cause.message}, and the backup would lack it: first restore an earlier backup, or remove the damaged file`,
       { cause },
     );
   }
@@ -99,7 +99,7 @@ async function openBackup(text: string, passphrase: string): Promise<Content> {
   const [version, saltText = "", box = "", ...rest] = text.trim().split(".");
   const salt = bytesOfBase64url(saltText);
   if (version !== prefix || salt?.length !== 16 || rest.length > 0)
-    throw new WalletRefusal("invalid_input", "the text is no backup of this wallet");
+    throw new WalletRefusal("invalid_input", "the text is not a backup of this wallet");
   const cipher = await cipherOfPassphrase(passphrase, salt);
   const json = await openText(box, { cipher, about: prefix });
   if (json === null)

@@ -50,10 +50,10 @@ export async function chainIdOf(ctx: WalletContext, broker: string): Promise<num
   if (!/^[0-9]+$/.test(known))
     throw new WalletRefusal(
       "damaged_state",
-      `the wallet cannot read ${key}, which says what chain ${broker} had from the start; once that is gone it takes chain ${chainId}`,
+      `the wallet cannot read ${key}, which records the chain that ${broker} had from the start; once that is removed, the wallet accepts chain ${chainId}`,
     );
   if (known !== chainId)
-    throw new WalletRefusal("chain_refused", `${broker} speaks for another chain than before`);
+    throw new WalletRefusal("chain_refused", `${broker} names a different chain than before`);
   return Number(chainId);
 }
 

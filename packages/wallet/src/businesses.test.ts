@@ -99,7 +99,7 @@ await test("a founding of which the broker tells no status is refused", async ()
       salt: salt as Hex32,
       charter: encodeCharter({ rules, members: [founder] } as unknown as Charter),
     });
-  await refuses(wallet.foundBusiness(plan), "broker_refused", /founds another business/);
+  await refuses(wallet.foundBusiness(plan), "broker_refused", /founded a business other/);
   fake.status = "deploying";
   assert.equal((await wallet.foundBusiness(plan)).status, "deploying");
   fake.address = told;
@@ -160,9 +160,9 @@ await test("a list that is too long or none is refused, and never passes for an 
     broker.answers.set(path, { status: 200, body });
     broker.answers.set("/w/inbox?limit=100", { status: 200, body });
     broker.answers.set("/w/logins?limit=100", { status: 200, body });
-    await refuses(wallet.businesses(), "broker_refused", /a list that is none/);
-    await refuses(wallet.inbox(), "broker_refused", /a list that is none/);
-    await refuses(wallet.logins(), "broker_refused", /a list that is none/);
+    await refuses(wallet.businesses(), "broker_refused", /an invalid list/);
+    await refuses(wallet.inbox(), "broker_refused", /an invalid list/);
+    await refuses(wallet.logins(), "broker_refused", /an invalid list/);
   }
 });
 

@@ -163,8 +163,8 @@ export async function chooseBusiness(
   throw new WalletRefusal(
     "invalid_input",
     named === undefined
-      ? "which business? it is named by --business 0x.."
-      : `${meant.broker} and ${other.broker} both say that ${named} is theirs: broker remove settles it`,
+      ? "this identity votes in several businesses: name one with --business 0x.."
+      : `${meant.broker} and ${other.broker} both say that ${named} is theirs: remove one of them with broker remove`,
   );
 }
 
@@ -232,7 +232,10 @@ export async function foundBusiness(
   const { invitationId, address, status } = membersOf(answer.text);
   const expected = addressOfBusiness({ factory, charter, salt });
   if (typeof invitationId !== "string" || typeof status !== "string" || address !== expected)
-    throw new WalletRefusal("broker_refused", `${broker} founds another business than was signed`);
+    throw new WalletRefusal(
+      "broker_refused",
+      `${broker} founded a business other than the one signed`,
+    );
   const names = new Map(members.map((member) => [member.address, member.name]));
   const founding = { business: { address, name }, charter: { rules, members, names } };
   const words = sayFounding(founding, status);
@@ -298,7 +301,7 @@ export async function sayProposed(
   if (encodeCharter(held) !== encodeCharter(charter))
     throw new WalletRefusal(
       "invalid_request",
-      `${broker} tells other members or rules of ${address} than the chain has: nothing was proposed`,
+      `${broker} reports other members or rules of ${address} than the chain does: nothing was proposed`,
     );
   const added = proposal.operation === "changeCharter" ? proposal.members : [];
   const names = new Map(added.map((member) => [member.address, member.name]));
@@ -331,7 +334,7 @@ export async function propose(
   const answer = await ctx.sessions.ask(broker, { path, body }, [201, 200]);
   const { proposalId } = membersOf(answer.text);
   if (typeof proposalId !== "string")
-    throw new WalletRefusal("broker_refused", `${broker} names no proposal`);
+    throw new WalletRefusal("broker_refused", `${broker} returned no proposal`);
   const found = await findItem(ctx, broker, proposalId);
   // To a repeated proposal the broker answers with the first one, which this wallet may have approved already.
   const again = found === null ? await approveAgain(ctx, proposalId) : null;
@@ -353,7 +356,10 @@ export async function propose(
         "not_found",
         "what was proposed does not wait for this identity's vote any more: look at the business again",
       );
-    throw new WalletRefusal("broker_refused", `${broker} asks for another vote than was proposed`);
+    throw new WalletRefusal(
+      "broker_refused",
+      `${broker} asks for a vote on something other than what was proposed`,
+    );
   }
   const { status } = await castVoteOn(ctx, found, { vote: "approve" });
   return { proposalId, operation, status, words };

@@ -178,7 +178,7 @@ function inclusionOf(hash: Hex32, receipt: unknown): Inclusion | null {
 
 function quantityOf(value: unknown, method: string): bigint {
   if (!isQuantity(value))
-    throw new WalletRefusal("chain_refused", `the chain answers ${method} with no number`);
+    throw new WalletRefusal("chain_refused", `the chain's answer to ${method} is not a number`);
   return BigInt(value);
 }
 

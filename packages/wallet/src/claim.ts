@@ -121,7 +121,7 @@ function readClaim(text: string): StoredClaim {
     typeof secret === "string" &&
     isClaim(secret) &&
     typeof madeAt === "number";
-  if (!isRead) throw new WalletRefusal("damaged_state", "the kept claim cannot be read");
+  if (!isRead) throw new WalletRefusal("damaged_state", "the stored claim cannot be read");
   return { session, secret, madeAt, ...(typeof object === "string" ? { object } : {}) };
 }
 

@@ -54,7 +54,7 @@ export async function openFieldRequest<L extends RequestLink | AccessLink>(
 ): Promise<FieldRequest<L>> {
   const broker = await findBroker(ctx, link);
   if (returnTypeOf(link) !== "callback" && broker !== null)
-    throw new WalletRefusal("unsupported", "a broker takes fields by callback alone");
+    throw new WalletRefusal("unsupported", "a broker accepts fields only by callback");
   // Before it may refuse: it does so for what it has taken already.
   if (broker !== null) await learnTaken(ctx, broker);
   const verified = await askRequester(ctx, link);
@@ -152,7 +152,7 @@ export function decideRelease(
   refuseMissing(missing, "nothing verified that this wallet holds fits");
   const released = releasedBy(choices.filter((choice) => !withheld.has(choice)));
   if (released.length === 0)
-    throw new WalletRefusal("no_matching_data", "nothing is left to be given: decline instead");
+    throw new WalletRefusal("no_matching_data", "nothing is left to share: decline instead");
   return released;
 }
 
@@ -189,7 +189,8 @@ function withheldOf(choices: readonly Choice[], without: readonly string[]): Rea
   for (const text of without) {
     const name = nameOfText(text);
     const named = choices.filter((choice) => choice.name === name || choice.source?.field === name);
-    if (named.length === 0) throw new WalletRefusal("invalid_input", `nobody asks for ${text}`);
+    if (named.length === 0)
+      throw new WalletRefusal("invalid_input", `the request does not ask for ${text}`);
     // A field that answers one of these names may also answer another: it is released for all of them, or for none.
     const fields = new Set(named.map(({ source }) => source?.field));
     const affected = choices.filter(

@@ -139,7 +139,7 @@ await test("a broker that asks for another vote than was proposed gets no approv
   const own = await wallet.chooseBusiness(business);
   // The fake broker puts every proposal to the vote as a move.
   const proposed = wallet.propose(own, { operation: "startRemoval", member: addressOf("bob") });
-  await refuses(proposed, "broker_refused", /another vote/);
+  await refuses(proposed, "broker_refused", /something other than what was proposed/);
   assert.deepEqual([fake.proposed.length, fake.retracted, fake.votes], [1, ["p"], []]);
 });
 
@@ -171,7 +171,7 @@ await test("a proposer, who is shown no end of the vote, approves for 30 days at
     fake.votingSeconds = votingSeconds;
     const proposed = wallet.propose(own, { operation: "moveTo", successor });
     if (votes === 1) assert.equal((await proposed).status, "open");
-    else await refuses(proposed, "broker_refused", /another vote/);
+    else await refuses(proposed, "broker_refused", /something other than what was proposed/);
     assert.equal(fake.votes.length, votes);
     assert.deepEqual(fake.retracted, votes === 1 ? [] : ["p"]);
   }

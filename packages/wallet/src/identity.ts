@@ -66,15 +66,15 @@ async function privateKeyOf(secret: IdentitySecret): Promise<Uint8Array> {
   if (secret.kind === "private-key") {
     const bytes = isHexOf(secret.privateKey, 32) ? bytesOfHex(secret.privateKey) : null;
     if (bytes === null)
-      throw new WalletRefusal("invalid_input", "a private key is 0x and 64 hex digits");
+      throw new WalletRefusal("invalid_input", "a private key must be 0x and 64 hex digits");
     return bytes;
   }
   const { index } = secret;
   const mnemonic = secret.mnemonic.normalize("NFKD").trim().split(/\s+/).join(" ").toLowerCase();
   if (!validateMnemonic(mnemonic, wordlist))
-    throw new WalletRefusal("invalid_input", "the words are no BIP-39 mnemonic");
+    throw new WalletRefusal("invalid_input", "the words are not a BIP-39 mnemonic");
   if (!Number.isInteger(index) || index < 0 || index > indexMax)
-    throw new WalletRefusal("invalid_input", `an index is a whole number up to ${indexMax}`);
+    throw new WalletRefusal("invalid_input", `the index must be a whole number up to ${indexMax}`);
   const seed = await mnemonicToSeed(mnemonic);
   const { privateKey } = HDKey.fromMasterSeed(seed).derive(`m/44'/60'/0'/0/${index}`);
   if (privateKey === null) throw new WalletRefusal("invalid_input", "the account has no key");

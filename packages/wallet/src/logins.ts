@@ -49,7 +49,7 @@ export async function endLogin(ctx: WalletContext, id: string): Promise<void> {
   if (!answers.includes(true))
     throw refusal ?? new WalletRefusal("not_found", `there is no login ${id} of this identity`);
   for (const { message } of missing.values())
-    ctx.tell?.(`${message}; a login ${id} that it keeps goes on`);
+    ctx.tell?.(`${message}; if that broker has the login ${id}, it goes on`);
 }
 
 function loginOf(item: unknown, broker: string): Login | null {

@@ -108,7 +108,7 @@ async function findBox(
   const key = bytesOfBase64url(keyText);
   const broker = URL.canParse(decoded(brokerText)) ? new URL(decoded(brokerText)).origin : null;
   if (id === undefined || key === null || broker === null)
-    throw new WalletRefusal("invalid_link", "the text is no link to pick something up");
+    throw new WalletRefusal("invalid_link", "the text is not a pick-up link");
   if (!(await ctx.brokers()).includes(broker))
     throw new WalletRefusal("invalid_link", `${broker} is not a broker on this wallet's list`);
   return { url: `${broker}/w/mailbox/${id}/take`, key };

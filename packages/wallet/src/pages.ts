@@ -43,7 +43,7 @@ export async function* readPages(
   let pagePath = path;
   for (let page = 0; page < pagesMax; page += 1) {
     if (secondsLeft < 0)
-      throw new WalletRefusal("unreachable", `${broker} takes too long over a list`);
+      throw new WalletRefusal("unreachable", `${broker} takes too long to send a list`);
     const askedAt = await ctx.now();
     const answer = await ctx.sessions.ask(broker, { path: pagePath, ...bounds });
     secondsLeft -= (await ctx.now()) - askedAt;
@@ -52,7 +52,7 @@ export async function* readPages(
     // A cursor that is not well-formed fits in no URL.
     const isEnded = typeof nextCursor !== "string" || nextCursor === "";
     if (!Array.isArray(items) || (!isEnded && !nextCursor.isWellFormed()))
-      throw new WalletRefusal("broker_refused", `${broker} sends a list that is none`);
+      throw new WalletRefusal("broker_refused", `${broker} sent an invalid list`);
     yield { items: items.slice(0, pageItemsMax), members, length: answer.text?.length ?? 0 };
     if (isEnded) return;
     pagePath = `${path}${path.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(nextCursor)}`;

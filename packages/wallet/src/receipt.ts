@@ -20,9 +20,12 @@ export async function fetchReceipt(ctx: WalletContext, id: string): Promise<Rece
     if (answer.status !== 200) throw refusalOfAnswer(`${broker}${path}`, answer);
     const receipt = parseReceipt(membersOf(answer.text));
     if ("fault" in receipt)
-      throw new WalletRefusal("broker_refused", `${broker} sends a receipt that is none`);
+      throw new WalletRefusal("broker_refused", `${broker} sent an invalid receipt`);
     if (receipt.referenceKey === id && receipt.user === ctx.identity.address) return receipt;
-    throw new WalletRefusal("broker_refused", `${broker} sends another receipt than was asked for`);
+    throw new WalletRefusal(
+      "broker_refused",
+      `${broker} sent a receipt other than the one asked for`,
+    );
   });
   if (found !== null) return found;
   throw unasked ?? new WalletRefusal("not_found", `there is no receipt of ${id} for this identity`);

@@ -69,7 +69,7 @@ export async function receiveCredentials(ctx: WalletContext, broker: string): Pr
     await keepCredential(ctx, checked);
     held.set(checked.id, checked);
     if (secondsLeft < 0)
-      throw new WalletRefusal("unreachable", `${broker} takes too long over what it hands over`);
+      throw new WalletRefusal("unreachable", `${broker} takes too long to hand over credentials`);
     const askedAt = await ctx.now();
     await confirmCollected(ctx, broker, listed.id);
     secondsLeft -= (await ctx.now()) - askedAt;

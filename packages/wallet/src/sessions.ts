@@ -108,7 +108,7 @@ async function tryOpenSession(ctx: SessionContext, broker: string): Promise<Call
     // The signature names the broker that was called, so a challenge that was passed on from another broker opens no
     // session there.
     origin === broker;
-  if (!isFit) throw new WalletRefusal("broker_refused", `${broker} sends a challenge that is none`);
+  if (!isFit) throw new WalletRefusal("broker_refused", `${broker} sent an invalid challenge`);
   const signature = await ctx.identity.sign(sessionDigest({ origin: broker, challenge, deadline }));
   const url = `${broker}/w/session`;
   const body = { svcID: ctx.identity.address, challenge, deadline, signature };

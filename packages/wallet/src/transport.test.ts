@@ -12,7 +12,7 @@ import {
 
 const url = "https://shop.example/x";
 const unusable: [() => Response, string][] = [
-  [() => new Response(null, { status: 302 }), "redirects, which is not followed"],
+  [() => new Response(null, { status: 302 }), "redirects, and redirects are not followed"],
   [() => new Response(new Uint8Array([0xff])), "gives no answer that can be read"],
 ];
 
@@ -98,5 +98,5 @@ await test("what is signed travels by https, or by http to this machine, and by 
     "ftp://localhost",
     "ws://127.0.0.1",
   ])
-    await refuses(call(fetch, { url: unsafe }), "unreachable", /not called without https/);
+    await refuses(call(fetch, { url: unsafe }), "unreachable", /called only over https/);
 });

@@ -66,7 +66,7 @@ export async function call(
     await response.body?.cancel();
     throw new WalletRefusal(
       "unreachable",
-      `${hostOf(url)} ${told}redirects, which is not followed`,
+      `${hostOf(url)} ${told}redirects, and redirects are not followed`,
     );
   }
   const unread = `${told}gives no answer that can be read`;
@@ -89,7 +89,7 @@ export function requireSecure(url: string): void {
   const { protocol, hostname, host } = new URL(url);
   const isLocal = hostname === "localhost" || hostname === "127.0.0.1" || hostname === "[::1]";
   if (protocol === "https:" || (protocol === "http:" && isLocal)) return;
-  throw new WalletRefusal("unreachable", `${host} is not called without https`);
+  throw new WalletRefusal("unreachable", `${host} is called only over https`);
 }
 
 /** The members of a JSON object; none for any other text. */

@@ -132,7 +132,7 @@ export async function removeIdentity(storage: WalletStorage, name: string): Prom
   if (await hasIdentity(storage, name))
     throw new WalletRefusal(
       "invalid_input",
-      `${name} was written anew meanwhile: it is still there`,
+      `${name} was written again meanwhile and is still there`,
     );
   return entry;
 }
@@ -222,7 +222,10 @@ const isIdentityName = (name: string): boolean => /^[a-z0-9][a-z0-9_-]{0,31}$/.t
 
 function keyOf(name: string): StorageKey {
   if (!isIdentityName(name))
-    throw new WalletRefusal("invalid_input", "a name is 1 to 32 of a-z, 0-9, _ and -");
+    throw new WalletRefusal(
+      "invalid_input",
+      "a name must be 1 to 32 characters of a-z, 0-9, _ and -",
+    );
   return `identity/${name}`;
 }
 

@@ -95,7 +95,7 @@ export async function castVote(
   if (others.length > 0)
     throw new WalletRefusal(
       "invalid_request",
-      `${[showed, ...others].join(" and ")} both show something as ${id}: broker remove settles it`,
+      `${[showed, ...others].join(" and ")} both show something as ${id}: remove one of them with broker remove`,
     );
   const { found, unasked } = await askInTurn(ctx, async (broker) =>
     showed === undefined || showed === broker ? findItem(ctx, broker, id) : null,
@@ -118,7 +118,7 @@ function requireKind(id: string, found: string, { kind }: Decision): void {
   if (kind === undefined || kind === found) return;
   throw new WalletRefusal(
     "invalid_input",
-    `${id} is no ${kind} but a ${found}: vote ${id} decides on it`,
+    `${id} is of the kind ${found}, not ${kind}: decide on it with vote ${id}`,
   );
 }
 
@@ -187,7 +187,7 @@ async function approve(
 function checkWithheld(item: InboxItem, without: readonly string[]): void {
   if (without.length === 0) return;
   if (item.kind !== "data_request")
-    throw new WalletRefusal("invalid_input", "this vote is about no fields");
+    throw new WalletRefusal("invalid_input", "this vote is not about fields");
   const known = new Set<string>([...item.optional, ...item.unavailable]);
   const required = without.find((name) => !known.has(name));
   if (required !== undefined)
@@ -196,7 +196,7 @@ function checkWithheld(item: InboxItem, without: readonly string[]): void {
   if (gone !== undefined)
     throw new WalletRefusal(
       "invalid_input",
-      `another member decided that ${gone} goes: approve exactly that, or reject`,
+      `another member has already decided that ${gone} is released: approve exactly that, or reject`,
     );
 }
 
@@ -235,10 +235,12 @@ async function signInvitation(ctx: WalletContext, item: InvitationItem): Promise
   const { chainId, factory, salt, deadline, business } = item;
   const charter = encodeCharter(item.charter);
   const isInvited = item.charter.members.some(({ address }) => address === ctx.identity.address);
-  if (!isInvited)
-    throw new WalletRefusal("invalid_request", "the roster does not hold this identity");
+  if (!isInvited) throw new WalletRefusal("invalid_request", "this identity is not on the roster");
   if (addressOfBusiness({ factory, charter, salt }) !== business.address)
-    throw new WalletRefusal("invalid_request", "the wallet would have another address than shown");
+    throw new WalletRefusal(
+      "invalid_request",
+      "the wallet would have a different address from the one shown",
+    );
   return ctx.identity.sign(invitationDigest({ chainId, factory, salt, charter, deadline }));
 }
 
@@ -294,7 +296,7 @@ async function sendVoteAgain(
   if (gone !== undefined)
     throw new WalletRefusal(
       "invalid_input",
-      `${gone} was approved with it: it is not withheld any more`,
+      `you have already approved the release of ${gone}: it can no longer be withheld`,
     );
   const again = {
     broker,

@@ -438,6 +438,6 @@ async function sendAnswer(
   if (relayed.status !== 200) throw refusalOfAnswer(`${relay}${path}`, relayed);
   const { status, text } = membersOf(relayed.text);
   if (typeof status !== "number")
-    throw new WalletRefusal("broker_refused", `${relay} relays an answer that is none`);
+    throw new WalletRefusal("broker_refused", `${relay} relayed an invalid answer`);
   return { status, text: typeof text === "string" ? text : null };
 }

@@ -113,10 +113,12 @@ function readFields(path: string): GivenCompanyField[] {
   try {
     value = JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    throw new UsageError("--fields must be a JSON file that can be read");
+    throw new UsageError("--fields must name a readable JSON file");
   }
   if (!Array.isArray(value) || !value.every(isField))
-    throw new UsageError("--fields must be a list of { field, subject?, data }, all texts");
+    throw new UsageError(
+      "--fields must be a JSON list of { field, subject?, data }, all of them strings",
+    );
   return value;
 }
 

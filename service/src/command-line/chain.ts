@@ -29,7 +29,7 @@ export const chainVerbs: readonly Verb[] = [
     example: "chain fund 0x7a22f5c1e0b9d8a7c6b5a493827160f5e4d31c13 --coins 1",
     run: async (shell, input) => {
       const address = parseAddress(input.text("address"));
-      if (address === null) throw new UsageError("address must be 20 bytes in hex");
+      if (address === null) throw new UsageError("<address> must be an address of 20 bytes in hex");
       const coins = wholeNumber("--coins", input.text("coins"));
       if (coins === 0) throw new UsageError("--coins must be at least 1");
       return shell.withContext(async (ctx) => {

@@ -148,7 +148,7 @@ await test("issuers and their keys are listed, keys revoked, and trust is taken 
   for (const verb of ["issuer key revoke", "api-key revoke"])
     assert.match(
       await refusal(`${verb} ${String(key["key"])}`),
-      /: key must be its id: the 12 char/,
+      /: <key> must be the key.s id: the 12 char/,
     );
   assert.deepEqual(await json(`issuer key revoke ${key.id}`), { revoked: key.id });
   assert.deepEqual(await many(`issuer key list --issuer ${issuer.id}`), []);

@@ -20,7 +20,7 @@ const identity = { name: "identity", description: "The user's address." };
 
 function userOf(input: Input): Address {
   const user = parseAddress(input.text("identity"));
-  if (user === null) throw new UsageError("identity must be an address of 20 bytes in hex");
+  if (user === null) throw new UsageError("<identity> must be an address of 20 bytes in hex");
   return user;
 }
 

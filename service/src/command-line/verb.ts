@@ -97,7 +97,9 @@ export function inContext(work: (ctx: Ctx, input: Input) => Promise<unknown>): V
 export function keyIdOf(input: Input): string {
   const id = input.text("key");
   if (id.startsWith("svc_"))
-    throw new UsageError("key must be its id: the 12 characters after the second underscore");
+    throw new UsageError(
+      "<key> must be the key's id: the 12 characters after the second underscore",
+    );
   return id;
 }
 

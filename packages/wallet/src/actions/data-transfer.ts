@@ -40,7 +40,7 @@ export const dataTransferAction: ActionHandler<DataTransferLink> = {
       if (approval.fields.length === 0)
         throw new WalletRefusal(
           "invalid_input",
-          "the link leaves it to you which fields to give: --field EMAIL gives one, and may be repeated",
+          "the link leaves it to you which fields to share: name each with --field, such as --field EMAIL",
         );
       const picked = namesOf(approval.fields.map(nameOfText));
       const found = await chooseHeld(ctx, picked, { broker: null, mustHold: false });

@@ -64,7 +64,7 @@ async function findLogin(ctx: WalletContext, link: LoginLink): Promise<BrokerLog
   if (broker === null || connection === undefined) return null;
   const returnType = returnTypeOf(link);
   if (returnType !== "callback" && returnType !== "app-link")
-    throw new WalletRefusal("unsupported", "a broker takes a login by callback or app-link");
+    throw new WalletRefusal("unsupported", "a broker accepts a login only by callback or app-link");
   return { link, connection, broker };
 }
 

@@ -71,7 +71,7 @@ await test("an offer without a business named is taken for the only one", async 
 await test("a link that asks for fields of a person is not an offer", async () => {
   const wallet = await fresh();
   const link = serveOffer("request", ["BUSINESS_LEGAL_NAME", "IDCARD_DOB"]);
-  const fault = /IDCARD_DOB is no field of a business/;
+  const fault = /IDCARD_DOB is not a field of a business/;
   await refuses(wallet.describe(link), "invalid_request", fault);
   await refuses(wallet.approve(link, { business }), "invalid_request", fault);
   assert.deepEqual(fake.claims, []);

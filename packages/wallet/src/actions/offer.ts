@@ -39,7 +39,10 @@ export async function isOffer(ctx: WalletContext, link: OfferLink): Promise<bool
   const isReserved = link.action === "request" && link.attributes.includes(businessAttribute);
   if (isAtBroker && (link.action === "sign" || isReserved)) return true;
   if (!isReserved) return false;
-  throw new WalletRefusal("unsupported", "an offer to a business is taken at a broker on the list");
+  throw new WalletRefusal(
+    "unsupported",
+    "an offer to a business can be taken only at a broker on this wallet's list",
+  );
 }
 
 /**
@@ -49,11 +52,12 @@ export async function isOffer(ctx: WalletContext, link: OfferLink): Promise<bool
  */
 export async function openOffer(ctx: WalletContext, link: OfferLink): Promise<OpenRequest> {
   const verified = await askRequester(ctx, link);
-  if (verified === null) throw new WalletRefusal("broker_refused", "nobody says who offers this");
+  if (verified === null)
+    throw new WalletRefusal("broker_refused", "no broker vouches for who makes this offer");
   const { object } = verified;
   const unknown = [...object.required, ...object.optional].find((name) => !isBusinessField(name));
   if (unknown !== undefined)
-    throw new WalletRefusal("invalid_request", `${unknown} is no field of a business`);
+    throw new WalletRefusal("invalid_request", `${unknown} is not a field of a business`);
   const { required, optional, purpose, id, exp } = object;
   return {
     description: {
@@ -98,7 +102,8 @@ async function claimOffer(
   { business }: CheckedApproval,
 ): Promise<Outcome> {
   const broker = await findBroker(ctx, link);
-  if (broker === null) throw new WalletRefusal("unsupported", "the broker is off the list");
+  if (broker === null)
+    throw new WalletRefusal("unsupported", "the broker is no longer on this wallet's list");
   const { address } = await chooseBusiness(ctx, business, broker);
   const url = brokerUrl(link.connection, "claim");
   const result = { svcID: ctx.identity.address, business: address };

@@ -295,7 +295,7 @@ await test("what was signed for one chain is held against no other chain", async
   for (const at of [now, now + 30]) {
     const changed = { storage, fetch: elsewhere, now: async () => at };
     const wallet = await walletOf("alice", [other], changed);
-    const another = /signed for chain 31999, and https:\/\/other.example has chain 1/;
+    const another = /signed for chain 31999, but https:\/\/other.example has chain 1/;
     await refuses(wallet.describe(transferOf(31)), "chain_refused", another);
   }
   lies.clear();
@@ -395,7 +395,7 @@ await test("a link whose transaction failed is signed anew once that is final", 
     const { words } = await (await aliceWallet({ storage, now: async () => at })).describe(failing);
     return /signed before/.test(words.join("\n"));
   };
-  await refuses(wallet.approve(failing), "chain_refused", /failed there/);
+  await refuses(wallet.approve(failing), "chain_refused", /failed on chain/);
   assert.deepEqual([await isSignedAt(now), await isSignedAt(now + 30)], [true, true]);
   await anvil.mine(blocksToFinal);
   assert.deepEqual([await isSignedAt(now + 31), await isSignedAt(now + 61)], [true, false]);

@@ -90,7 +90,8 @@ export async function keepSent(
 ): Promise<SentTransaction> {
   const { place, past } = opened;
   const stored = parseSent(await addRecord(ctx, place, signed));
-  if (stored === null) throw new WalletRefusal("damaged_state", "the kept transaction is none");
+  if (stored === null)
+    throw new WalletRefusal("damaged_state", "the stored transaction cannot be read");
   const known = new Set([stored.hash, ...past.filter(isPayment).map(({ txHash }) => txHash)]);
   const payments = (await listPast(ctx, link)).filter(isPayment);
   const other = payments.find(({ txHash }) => !known.has(txHash));
@@ -138,7 +139,7 @@ async function isVoid(
   if (chainId !== asked)
     throw new WalletRefusal(
       "chain_refused",
-      `it was signed for chain ${chainId ?? ""}, and ${broker} has chain ${asked}: it is neither sent there nor signed anew`,
+      `the transaction was signed for chain ${chainId ?? ""}, but ${broker} has chain ${asked}: it is neither sent there nor signed again`,
     );
   const { finalCount, inclusion, isKnown } = await openChain(ctx, broker).readFate(
     ctx.identity.address,

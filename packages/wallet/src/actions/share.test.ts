@@ -120,7 +120,7 @@ await test("a field is withheld in any spelling; a required or unasked one canno
   const wallet = await aliceWallet();
   const refusing = async (name: string) => wallet.approve(fields.link(), { without: [name] });
   await refuses(refusing("EMAIL"), "invalid_input", /EMAIL is required/);
-  await refuses(refusing("PHONE"), "invalid_input", /nobody asks/);
+  await refuses(refusing("PHONE"), "invalid_input", /does not ask/);
   assert.equal(fields.status, "PENDING");
 });
 

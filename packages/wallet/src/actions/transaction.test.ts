@@ -102,7 +102,7 @@ await test("a transaction is in the history from before it is sent, once, whatev
   const invalid = `0x${"be".repeat(20)}`;
   await anvil.rpc("anvil_setCode", [invalid, "0xfe"]);
   const failing = `svc:tx?val=0&to=${invalid}&el=100000&type=qr`;
-  await refuses(later.approve(failing), "chain_refused", /failed there/);
+  await refuses(later.approve(failing), "chain_refused", /failed on chain/);
   assert.equal((await entries())[0]?.outcome, "sent");
 });
 
@@ -154,11 +154,11 @@ await test("a call of a contract and an approval of tokens are warned about", as
 await test("what the chain would not take is refused before it is signed", async () => {
   const wallet = await aliceWallet();
   const much = `svc:tx?val=${1000n * ether}&to=${bob}&el=21000`;
-  await refuses(wallet.approve(much), "chain_refused", /holds .* and this takes up to 1000/);
-  await refuses(wallet.approve(link("&el=20999")), "chain_refused", /el: .* 21000 at least/);
+  await refuses(wallet.approve(much), "chain_refused", /holds .* but this needs up to 1000/);
+  await refuses(wallet.approve(link("&el=20999")), "chain_refused", /el: .* at least 21000/);
   const call = link("&el=21049&data=0x0001");
   const accept = new Set(["contract-call"] as const);
-  await refuses(wallet.approve(call, { accept }), "chain_refused", /el: .* 21050 at least/);
+  await refuses(wallet.approve(call, { accept }), "chain_refused", /el: .* at least 21050/);
   await refuses(wallet.approve(link("&nc=0")), "chain_refused", /nc:/);
   await refuses(wallet.approve(link("&nc=999")), "chain_refused", /nc:/);
   const late = await aliceWallet({ now: async () => now + 1 });
@@ -177,7 +177,7 @@ await test("a transaction that fails on the chain is told as failed, and conn he
   const failing = `svc:tx?val=0&to=${reverting}&el=100000&conn=${conn}`;
   const wallet = await aliceWallet();
   const approving = wallet.approve(failing, accepting("unknown-requester"));
-  await refuses(approving, "chain_refused", /failed there/);
+  await refuses(approving, "chain_refused", /failed on chain/);
   assert.equal(broker.paths().includes(`POST ${hashesAt}`), false);
   await refuses(
     wallet.approve(`svc:tx?val=0&to=${reverting}`),
@@ -194,7 +194,11 @@ await test("a transaction is signed for the chain and within the fee that were s
   const { data } = await wallet.describe(link());
   const shownWei = BigInt(String(data["energyLimit"])) * BigInt(String(data["energyPriceWei"]));
   lies.set("eth_chainId", "0x1");
-  await refuses((await aliceWallet({ storage })).approve(link()), "chain_refused", /another chain/);
+  await refuses(
+    (await aliceWallet({ storage })).approve(link()),
+    "chain_refused",
+    /different chain/,
+  );
   lies.clear();
   lies.set("eth_gasPrice", `0x${(10n ** 14n).toString(16)}`);
   await refuses(wallet.approve(link()), "chain_refused", /more than was shown/);
@@ -216,9 +220,9 @@ await test("a fee above 0.1 coins is paid only once it was shown, whether the li
   using _ = { [Symbol.dispose]: () => lies.clear() };
   const wallet = await aliceWallet();
   const dear = link(`&el=21000&ep=${priceOf(ether)}`);
-  await refuses(wallet.approve(dear), "not_accepted", /0\.9\d+ coins, and above 0\.1 coins/);
+  await refuses(wallet.approve(dear), "not_accepted", /0\.9\d+ coins, and a fee above 0\.1 coins/);
   lies.set("eth_gasPrice", `0x${priceOf(ether / 10n).toString(16)}`);
-  await refuses(wallet.approve(link()), "not_accepted", /above 0\.1 coins it has to be seen/);
+  await refuses(wallet.approve(link()), "not_accepted", /above 0\.1 coins must be seen/);
   lies.clear();
   assert.equal((await wallet.approve(link(`&ep=${priceOf(ether / 10n)}`))).kind, "shown");
   await wallet.describe(dear);
@@ -230,7 +234,7 @@ await test("a chain that a broker names otherwise than before is signed for by n
   const wallet = await aliceWallet();
   await wallet.describe(link());
   lies.set("eth_chainId", "0x1");
-  await refuses(wallet.describe(link()), "chain_refused", /another chain/);
+  await refuses(wallet.describe(link()), "chain_refused", /different chain/);
 });
 
 await test("a price that the link names is signed as it is, or not at all", async () => {

@@ -77,7 +77,7 @@ async function sendAndWait(chain: ChainClient, transaction: SentTransaction): Pr
   if (isReverted)
     throw new WalletRefusal(
       "chain_refused",
-      `the chain took ${hash} in, and it failed there; once that is final, the same link is signed anew`,
+      `the transaction ${hash} failed on chain; once that is final, approving the same link signs a new one`,
     );
 }
 
@@ -91,7 +91,7 @@ async function send(chain: ChainClient, { raw, hash }: SentTransaction): Promise
     if (!(cause instanceof WalletRefusal) || cause.code !== "chain_refused") throw cause;
     throw new WalletRefusal(
       "chain_refused",
-      `${cause.message}; it stays signed, so that it is paid once at most: approve the same link again later`,
+      `${cause.message}; the transaction stays signed, so that it is paid at most once: approve the same link again later`,
       { cause },
     );
   }
@@ -101,7 +101,10 @@ async function send(chain: ChainClient, { raw, hash }: SentTransaction): Promise
 async function getChainBroker(ctx: WalletContext, link: TxLink): Promise<string> {
   const broker = (await findBroker(ctx, link)) ?? (await ctx.brokers())[0];
   if (broker === undefined)
-    throw new WalletRefusal("unsupported", "this wallet knows no broker, so it reaches no chain");
+    throw new WalletRefusal(
+      "unsupported",
+      "this wallet knows no broker through which to reach a chain",
+    );
   return broker;
 }
 
@@ -123,7 +126,7 @@ async function draftOf(ctx: WalletContext, broker: string, link: TxLink): Promis
   if (state.balanceWei < total)
     throw new WalletRefusal(
       "chain_refused",
-      `the account holds ${coins(state.balanceWei)}, and this takes up to ${coins(total)}`,
+      `the account holds ${coins(state.balanceWei)}, but this needs up to ${coins(total)}`,
     );
   return draft;
 }
@@ -133,7 +136,7 @@ function checkedLimit(energyLimit: string, data: Hex | undefined): bigint {
   const limit = BigInt(energyLimit);
   const least = leastGas(bytesOf(data ?? "0x"));
   if (limit >= least) return limit;
-  throw new WalletRefusal("chain_refused", `el: such a transaction takes ${least} at least`);
+  throw new WalletRefusal("chain_refused", `el: such a transaction needs at least ${least}`);
 }
 
 /** The least gas that a call costs: what it costs before its code runs, or the floor of EIP-7623. */
@@ -164,7 +167,7 @@ function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: Check
   if (feeWeiMax === undefined && feeOf(draft) > unseenFeeWeiMax)
     throw new WalletRefusal(
       "not_accepted",
-      `the fee is at most ${coins(feeOf(draft))}, and above ${coins(unseenFeeWeiMax)} it has to be seen first: look at the link before you approve it`,
+      `the fee is up to ${coins(feeOf(draft))}, and a fee above ${coins(unseenFeeWeiMax)} must be seen first: look at the link before you approve it`,
     );
   if (feeWeiMax === undefined || feeOf(draft) <= feeWeiMax) return draft;
   const maxFeePerGas = feeWeiMax / draft.gas;
@@ -172,7 +175,7 @@ function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: Check
   if (energyPriceWei !== undefined || maxFeePerGas * 2n < draft.maxFeePerGas)
     throw new WalletRefusal(
       "chain_refused",
-      `the fee is at most ${coins(feeOf(draft))} now, more than was shown: look at the link again`,
+      `the fee is now up to ${coins(feeOf(draft))}, more than was shown: look at the link again`,
     );
   const { maxPriorityFeePerGas: tip } = draft;
   return { ...draft, maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
@@ -181,9 +184,9 @@ function boundFee(draft: Draft, { energyPriceWei }: TxLink, { feeWeiMax }: Check
 function nonceOf(text: string, { nonce }: ChainState): number {
   const asked = Number(text);
   if (!Number.isSafeInteger(asked) || asked < nonce)
-    throw new WalletRefusal("chain_refused", `nc: the account is past number ${text} already`);
+    throw new WalletRefusal("chain_refused", `nc: the account has already used number ${text}`);
   if (asked > nonce)
-    throw new WalletRefusal("chain_refused", `nc: the account is at number ${nonce} first`);
+    throw new WalletRefusal("chain_refused", `nc: the account has to use number ${nonce} first`);
   return asked;
 }
 

@@ -87,7 +87,10 @@ await test("accepting an invitation approves nothing else, whatever id it is giv
   const isRefused = async (): Promise<void> => {
     const { status, out, err } = await wallet("business", "accept", "02J");
     assert.deepEqual([status, out], [1, ""]);
-    assert.match(err, /02J is no invitation but a data_request: vote 02J decides on it\n$/);
+    assert.match(
+      err,
+      /02J is of the kind data_request, not invitation: decide on it with vote 02J\n$/,
+    );
   };
   await isRefused();
   valueOf(await wallet("inbox"));
@@ -404,7 +407,7 @@ await test("a change is not proposed to members that the chain does not have, wh
     const rule = ["--rule", "data_requests=UNANIMOUS"];
     const { status, err } = await wallet("business", "rules", ...rule, ...how);
     assert.equal(status, 1);
-    assert.match(err, /tells other members or rules of 0x[0-9a-f]{40} than the chain has/);
+    assert.match(err, /reports other members or rules of 0x[0-9a-f]{40} than the chain does/);
   }
   assert.deepEqual(fake.proposed, []);
 });

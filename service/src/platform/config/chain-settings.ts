@@ -10,7 +10,7 @@ function privateKey(value: string): string {
   if (!/^[0-9a-f]{64}$/.test(hex)) throw new Error("must be 64 lower-case hex digits");
   const number = BigInt(`0x${hex}`);
   if (number === 0n || number >= keyEnd)
-    throw new Error("must be a private key of secp256k1, such as of `openssl rand -hex 32`");
+    throw new Error("must be a private key of secp256k1, such as one from `openssl rand -hex 32`");
   return hex;
 }
 
@@ -152,7 +152,7 @@ export function faultOfSigner(config: ChainChoice): string | null {
   if ((config.signerUrl === null) !== (config.signerAddress === null))
     return "SIGNER_URL and SIGNER_ADDRESS must be set together";
   if (config.signerUrl !== null && config.signerKey !== null)
-    return "SIGNER_KEY must be unset where SIGNER_URL is set";
+    return "SIGNER_KEY must not be set if SIGNER_URL is set";
   return null;
 }
 
@@ -164,6 +164,6 @@ export function faultOfChainInProduction(config: ChainChoice): string | null {
   if (config.signerKey === null && config.signerUrl === null)
     return "SIGNER_KEY or SIGNER_URL must be set in the profile production";
   if (config.signerKey !== null && publicKnowledge.has(config.signerKey))
-    return "SIGNER_KEY must not be a key that everybody knows in the profile production";
+    return "SIGNER_KEY must not be a publicly known key in the profile production";
   return null;
 }

@@ -69,13 +69,13 @@ const wrong: [env: string, value: string, says: RegExp][] = [
   ["DATABASE_URL", "banana", /postgresql:/],
   ["DATABASE_URL", "mysql://localhost/svc", /postgresql:/],
   ["DATABASE_URL", "postgresql://localhost:port/svc", /postgresql:/],
-  ["DATABASE_URL", "postgresql://svc:x@one.internal,two.internal/svc", /one host/],
+  ["DATABASE_URL", "postgresql://svc:x@one.internal,two.internal/svc", /single host/],
   [
     "DATABASE_URL",
     "postgresql://one:5432,two:5432/svc?target_session_attrs=read-write",
-    /one host/,
+    /single host/,
   ],
-  ["DATABASE_URL", "postgresql:///svc?user=svc&host=one.internal,two.internal", /one host/],
+  ["DATABASE_URL", "postgresql:///svc?user=svc&host=one.internal,two.internal", /single host/],
   ["DATABASE_CONNECTIONS", "1", /from 2 to 200/],
   ["TRUSTED_PROXIES", "10.0.0.0/33", /CIDR/],
   ["TRUSTED_PROXIES", "10.0.0.1,proxy.example.com", /CIDR/],
@@ -139,7 +139,7 @@ test("the highest ports are free for those who give the metrics one of their own
 });
 
 test("the metrics cannot have the port of the service", () => {
-  refuses("METRICS_PORT", "4000", /^METRICS_PORT must be another port than PORT$/);
+  refuses("METRICS_PORT", "4000", /^METRICS_PORT must differ from PORT$/);
 });
 
 test("a refusal never repeats the value", () => {
@@ -212,7 +212,7 @@ test("there is one signer: a key, or an address behind another server", () => {
   assert.equal(parse(remote).signerAddress, remote.SIGNER_ADDRESS);
   assert.throws(() => parse({ ...remote, SIGNER_ADDRESS: "" }), /set together/);
   assert.throws(() => parse({ ...remote, SIGNER_URL: "" }), /set together/);
-  assert.throws(() => parse({ ...remote, SIGNER_KEY: "ab".repeat(32) }), /must be unset/);
+  assert.throws(() => parse({ ...remote, SIGNER_KEY: "ab".repeat(32) }), /must not be set/);
   const behind = parse({ ...production, SIGNER_KEY: "", ...remote });
   assert.deepEqual([behind.signerKey, behind.signerUrl], [null, remote.SIGNER_URL]);
 });

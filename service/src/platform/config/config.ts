@@ -317,14 +317,14 @@ function faultOf(config: Config): string | null {
 
 function faultOfMetricsPort({ port, metricsPort }: Config): string | null {
   if (metricsPort > portMax)
-    return `PORT must be at most ${portMax - metricsPortOffset}, or METRICS_PORT be given`;
-  return metricsPort === port ? "METRICS_PORT must be another port than PORT" : null;
+    return `PORT must be at most ${portMax - metricsPortOffset}, unless METRICS_PORT is set`;
+  return metricsPort === port ? "METRICS_PORT must differ from PORT" : null;
 }
 
 function faultInDevelopment({ baseUrl }: Config): string | null {
   return isOfDevelopment(baseUrl)
     ? null
-    : "BASE_URL must be on localhost in the profile dev; set PROFILE=production";
+    : "BASE_URL must be on localhost in the profile dev; for another host set PROFILE=production";
 }
 
 /** Whether the profile `dev` serves such a `BASE_URL`. */
@@ -341,9 +341,9 @@ function faultInProduction(config: Config): string | null {
     return "WALLET_ORIGIN must be https in the profile production";
   if (config.masterKeys === null) return "MASTER_KEY must be set in the profile production";
   if (config.masterKeys.some((key) => /^0+$/.test(key)))
-    return "MASTER_KEY must be random in the profile production, such as of `openssl rand -hex 32`";
+    return "MASTER_KEY must be random in the profile production, such as one from `openssl rand -hex 32`";
   if (isDevelopmentKey(config.dataDirectory, config.masterKeys))
-    return "MASTER_KEY must not be the development key of DATA_DIR in the profile production; seal with another by `svc key rewrap` first";
+    return "MASTER_KEY must not be the development key of DATA_DIR in the profile production; first change to another key with `svc key rewrap`";
   if (config.databaseUrl === null && !config.embeddedDatabaseAllowed)
     return "DATABASE_URL must be set in the profile production (or ALLOW_EMBEDDED_DATABASE=true)";
   return faultOfChainInProduction(config);

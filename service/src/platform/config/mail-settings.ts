@@ -7,9 +7,9 @@ import { setting } from "./setting.ts";
 function smtpUrl(value: string): string {
   const url = URL.parse(value);
   if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === "")
-    throw new Error("must be an smtp:// or smtps:// address, its password percent-encoded");
+    throw new Error("must be an smtp:// or smtps:// address with a percent-encoded password");
   if (/[?#]/.test(value) || !/^\/?$/.test(url.pathname))
-    throw new Error("must end after the port, and its password be percent-encoded");
+    throw new Error("must end after the port, and the password must be percent-encoded");
   if ((url.username === "") !== (url.password === ""))
     throw new Error("must have both a user and a password, or neither");
   return value;
@@ -52,6 +52,6 @@ export function faultOfMail(config: {
   readonly mailFrom: string | null;
 }): string | null {
   return config.smtpUrl !== null && config.mailFrom === null
-    ? "MAIL_FROM must be set where SMTP_URL is set"
+    ? "MAIL_FROM must be set if SMTP_URL is set"
     : null;
 }

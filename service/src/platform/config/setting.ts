@@ -70,7 +70,7 @@ export function postgresUrl(value: string): string {
   const areSeveral =
     /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)/i.test(value) ||
     /[?&]host=(?!\/|%2f)[^&#]*(?:,|%2c)/i.test(value);
-  if (areSeveral) throw new Error("must name one host, which leads to the primary");
+  if (areSeveral) throw new Error("must name a single host, which leads to the primary");
   const isAddress =
     /^postgres(?:ql)?:\/\//i.test(value) && URL.canParse(value.replace("@/", "@host/"));
   const isSocket = /^(?:socket:)?\//.test(value);

@@ -31,7 +31,10 @@ test("a PostgreSQL that is too old is refused, and the oldest that will do is ta
     query: async <Row extends object>(statement: Statement) =>
       (await db.query<Row>(statement)).map((row) => Object.assign(row, { version })),
   });
-  await assert.rejects(refuseUnfit(as(149_999)), /^UnfitDatabase: .*PostgreSQL 14: 15 or newer/);
+  await assert.rejects(
+    refuseUnfit(as(149_999)),
+    /^UnfitDatabase: .*PostgreSQL 14: version 15 or newer/,
+  );
   await refuseUnfit(as(150_000));
 });
 
@@ -65,7 +68,7 @@ test("an address that sets what sessions need otherwise is named as a reason", a
   await using db = openDb({ connectionString, connections: 1 });
   await assert.rejects(
     refuseUnfit(db),
-    /^UnfitDatabase: .*without statement_timeout=30s: the address asks for something else, or a pooler/,
+    /^UnfitDatabase: .*without statement_timeout=30s: either the address sets other values, or a pooler/,
   );
 });
 

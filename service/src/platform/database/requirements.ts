@@ -22,15 +22,15 @@ export async function refuseUnfit(db: Queryable): Promise<void> {
   if (found === undefined) return;
   if (found.version < versionMin)
     throw new UnfitDatabase(
-      `the database (DATABASE_URL) is a PostgreSQL ${Math.floor(found.version / 10_000)}: 15 or newer is needed`,
+      `the database (DATABASE_URL) is PostgreSQL ${Math.floor(found.version / 10_000)}: version 15 or newer is required`,
     );
   if (!encodings.has(found.encoding))
     throw new UnfitDatabase(
-      `the database (DATABASE_URL) has the encoding ${found.encoding}: make one with the encoding UTF8`,
+      `the database (DATABASE_URL) has the encoding ${found.encoding}: create one with the encoding UTF8`,
     );
   if (found.missing.length > 0)
     throw new UnfitDatabase(
-      `sessions of the database (DATABASE_URL) begin without ${found.missing.join(", ")}: the address asks for something else, or a pooler drops what they ask for; then give it to the database's user by "alter role", and let the pooler reconnect`,
+      `sessions of the database (DATABASE_URL) begin without ${found.missing.join(", ")}: either the address sets other values, or a pooler drops these; in the latter case set them for the database's user with "alter role", and let the pooler reconnect`,
     );
 }
 
@@ -45,7 +45,7 @@ export async function refuseShared(one: Queryable, other: Queryable): Promise<vo
   const key = randomBytes(8).readBigInt64BE().toString();
   if ((await store.takeSessionLock(one, key)) && (await store.takeSessionLock(other, key)))
     throw new UnfitDatabase(
-      "a pooler in transaction mode stands before the database (DATABASE_URL): two connections share a session; set its mode to `session`",
+      "a pooler in transaction mode is in front of the database (DATABASE_URL): two connections share a session; set its mode to `session`",
     );
 }
 

@@ -87,7 +87,7 @@ export async function chooseHome(directory: string, log: (line: string) => void)
   const recorded = await findLocation(directory);
   if (recorded !== null && !(isRoot && (await isThere(join(recorded, "data")))))
     throw new EmbeddedPostgresFault(
-      `the database of ${directory} lies in ${recorded}, which is root's; bring that along and start as root, or choose another DATA_DIR`,
+      `the database of ${directory} is in ${recorded}, which belongs to root; copy that directory too and start as root, or choose another DATA_DIR`,
     );
   if (!isRoot) return homeAt(directory, null);
   const path = recorded ?? directory;
@@ -96,7 +96,7 @@ export async function chooseHome(directory: string, log: (line: string) => void)
   if (await canPass(account, [path])) return homeAt(path, account);
   if (recorded !== null || owner !== null) {
     throw new EmbeddedPostgresFault(
-      `user ${account.uid}, whom the database in ${path} runs as, cannot reach it; open its parents (chmod o+x)`,
+      `user ${account.uid}, as whom the database in ${path} runs, cannot reach that directory; open its parent directories (chmod o+x)`,
     );
   }
   const name = `${sha256(path).toString("hex").slice(0, 16)}-${randomBytes(4).toString("hex")}`;

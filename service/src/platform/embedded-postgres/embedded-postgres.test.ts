@@ -409,7 +409,7 @@ test(
     await assert.rejects(start(directory), EmbeddedPostgresInUse);
     await first.close();
     await rename(home, `${home}.away`);
-    const refusal = { name: "EmbeddedPostgresFault", message: new RegExp(`lies in ${home}`) };
+    const refusal = { name: "EmbeddedPostgresFault", message: new RegExp(`is in ${home}`) };
     await assert.rejects(start(directory), refusal);
     await rename(`${home}.away`, home);
     await using second = await start(directory);
@@ -467,7 +467,7 @@ test("a plain user runs it as itself, even from an installation it cannot write 
   assert.equal(hasCopy, isRoot, "the package is copied where it cannot be completed in place");
   // As in a copy of what root's own start left.
   await writeFile(join(directory, "location"), "/var/lib/svc-embedded/root-s");
-  assert.match(run(directory, options), /lies in \/var\/lib\/svc-embedded\/root-s/);
+  assert.match(run(directory, options), /is in \/var\/lib\/svc-embedded\/root-s/);
 });
 
 test(

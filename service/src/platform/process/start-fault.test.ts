@@ -31,7 +31,7 @@ test("of a database that cannot be reached, or refuses, the setting is named", (
     ["42501", "permission denied for schema public"],
   ]) {
     const said = describeStartFault(Object.assign(new Error(message), { code }));
-    assert.equal(said, `the database refuses (DATABASE_URL): ${message}`);
+    assert.equal(said, `the database refuses the service (DATABASE_URL): ${message}`);
   }
 });
 
@@ -46,14 +46,14 @@ for (const [message, code] of [
     const said = describeStartFault(Object.assign(new Error(message), { code }));
     assert.equal(
       said,
-      `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`,
+      `the database has no trusted certificate (sslmode and sslrootcert of DATABASE_URL): ${message}`,
     );
   });
 
 test("of a full disk it is said where to look, although the system names no file", () => {
   const message = "ENOSPC: no space left on device, write";
   const fault = Object.assign(new Error(message), { code: "ENOSPC", syscall: "write" });
-  assert.equal(describeStartFault(fault), `${message}: look at DATA_DIR`);
+  assert.equal(describeStartFault(fault), `${message}: check DATA_DIR`);
 });
 
 test("of a directory that cannot be locked, as on a full disk, the file is named", () => {
@@ -102,7 +102,7 @@ test("of statements that get lost between the connections of a pooler it is said
 test("of a host that cannot be found or listened at the settings are named that may hold it", async () => {
   const unknown = createServer().listen(0, "nosuch.invalid");
   const [fault] = await once(unknown, "error");
-  assert.match(describeStartFault(fault) ?? "", /nosuch\.invalid: look at HOST and DATABASE_URL$/);
+  assert.match(describeStartFault(fault) ?? "", /nosuch\.invalid: check HOST and DATABASE_URL$/);
   const foreign = createServer().listen(0, "192.0.2.1");
   const [refused] = await once(foreign, "error");
   assert.match(describeStartFault(refused) ?? "", /192\.0\.2\.1: choose another HOST or PORT$/);
@@ -135,13 +135,14 @@ test("a directory that cannot be made is not taken for a database that is away",
   }
   assert.equal(
     describeStartFault(fault),
-    `ENOENT: no such file or directory, mkdir '${missing}': look at DATA_DIR`,
+    `ENOENT: no such file or directory, mkdir '${missing}': check DATA_DIR`,
   );
 });
 
 test("of a node or signer that answers with an error of its own words the settings are named that lead there", () => {
   const said = describeStartFault(new RpcError(404, "no such route"));
-  const settings = "the chain's node or the remote signer refuses (CHAIN_RPC_URL, SIGNER_URL)";
+  const settings =
+    "the chain's node or the remote signer refused a call (CHAIN_RPC_URL, SIGNER_URL)";
   assert.equal(said, `${settings}: no such route`);
 });
 

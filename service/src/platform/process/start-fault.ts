@@ -46,22 +46,22 @@ export function describeStartFault(thrown: unknown): string | null {
   if (error instanceof ConfigError || foreseenNames.has(error.name)) return message;
   // The message is the other side's, and may be any text.
   if (error.name === "RpcError")
-    return `the chain's node or the remote signer refuses (CHAIN_RPC_URL, SIGNER_URL): ${message}`;
+    return `the chain's node or the remote signer refused a call (CHAIN_RPC_URL, SIGNER_URL): ${message}`;
   if (syscall === "listen") return `${message}: choose another HOST or PORT`;
   // On a full disk, the system does not always say in which file.
   const isFull = (code === "ENOSPC" || code === "EDQUOT") && !("path" in error);
-  if (syscall === "mkdir" || isFull) return `${message}: look at DATA_DIR`;
-  if (syscall === "getaddrinfo") return `${message}: look at HOST and DATABASE_URL`;
+  if (syscall === "mkdir" || isFull) return `${message}: check DATA_DIR`;
+  if (syscall === "getaddrinfo") return `${message}: check HOST and DATABASE_URL`;
   if (typeof code === "string" && refusalCodes.test(code))
-    return `the database refuses (DATABASE_URL): ${message}`;
+    return `the database refuses the service (DATABASE_URL): ${message}`;
   if (isCertificateFault(error))
-    return `the database has no certificate that is trusted (sslmode and sslrootcert of DATABASE_URL): ${message}`;
+    return `the database has no trusted certificate (sslmode and sslrootcert of DATABASE_URL): ${message}`;
   if (typeof code === "string" && pooledCodes.has(code))
-    return `a pooler in transaction mode stands before the database (DATABASE_URL): ${message}`;
+    return `a pooler in transaction mode is in front of the database (DATABASE_URL): ${message}`;
   if (typeof code === "string" && busyCodes.has(code))
     return `the database was too busy: ${message}`;
   if (isReadOnly(error))
-    return `the database takes no changes (DATABASE_URL): lead it to the primary, not to a standby (${message})`;
+    return `the database takes no changes (DATABASE_URL): point it at the primary, not at a standby (${message})`;
   // The code is also ENOENT for a directory that cannot be created.
   const isOfFile = syscall !== "connect" && "path" in error;
   if (syscall === "connect" || (!isOfFile && isOutage(error)))
@@ -72,5 +72,5 @@ export function describeStartFault(thrown: unknown): string | null {
 /** The demo has its shop beside the service. */
 function sayPortInUse(error: Error & { address?: string; port?: number }): string {
   const { address = "", port = 0 } = error;
-  return `port ${port} is already in use at ${address}: stop what listens there, or choose other ports by PORT (the demo's shop takes the next one) and METRICS_PORT`;
+  return `port ${port} is already in use at ${address}: stop what listens there, or choose other ports with PORT (the demo's shop takes the next one) and METRICS_PORT`;
 }
