@@ -90,7 +90,7 @@ export const installationVerbs: readonly Verb[] = [
     name: "audit verify",
     summary: "Check that the audit trail is intact.",
     notes:
-      "Recomputes the hash chain over the trail, reports edits, deletions and entries that are not sealed yet, and compares the trail with the heads that settlements anchored on chain; with `CHAIN=off` it skips that comparison. The status is 1 if something is wrong, or if the chain's node does not answer; the result for the trail itself is printed either way.",
+      "Recomputes the hash chain over the trail, reports edits, deletions and entries that are not sealed yet, and compares the trail with the heads of kept entries that settlements anchored on chain; with `CHAIN=off` it skips that comparison. The status is 1 if something is wrong, or if the chain's node does not answer; the result for the trail itself is printed either way.",
     example: "audit verify",
     run: async (shell) =>
       shell.withContext(async (ctx) => {

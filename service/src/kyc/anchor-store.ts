@@ -10,8 +10,6 @@ export interface AnchoringBatch {
   readonly audit: AuditHead;
   /** The hash that the audit chain has at that position now; null where it has none. */
   readonly linkHash: Buffer | null;
-  /** Whether the entries up to that position were removed after their retention. */
-  readonly isPurged: boolean;
   /** Empty only if somebody tampered with the table: the service never deletes them. */
   readonly leaves: readonly Hex32[];
   readonly transactionHash: Hex32;
@@ -20,7 +18,10 @@ export interface AnchoringBatch {
 
 type BatchRow = Omit<AnchoringBatch, "audit" | "leaves"> & AuditHead & { leaves: Buffer | null };
 
-/** For every head that was anchored, the first final batch that did so; in the order of the audit chain. */
+/**
+ * For every head that was anchored, the first final batch that did so; in the order of the audit chain. Heads of entries
+ * that were removed after their retention are left out: they say nothing of those that are kept.
+ */
 export async function listAnchoringBatches(
   db: Queryable,
   { after, limit }: { after: number; limit: number },
@@ -29,12 +30,12 @@ export async function listAnchoringBatches(
     sql`with anchoring as (
         select distinct on (audit_position) id, phase, root, audit_head, audit_position, transaction_hash, operator
         from kyc_batch
-        where audit_position > ${after} and transaction_hash is not null
+        where audit_position > greatest(${after}::bigint, (select checkpoint_position from audit_chain where single))
+          and transaction_hash is not null
         order by audit_position, id limit ${limit}
       )
       select anchoring.id, phase, '0x' || encode(root, 'hex') as root, audit_head as hash, audit_position as position,
-        (select hash from audit_link where position = audit_position) as "linkHash",
-        audit_position <= (select checkpoint_position from audit_chain where single) as "isPurged", leaves,
+        (select hash from audit_link where position = audit_position) as "linkHash", leaves,
         '0x' || encode(transaction_hash, 'hex') as "transactionHash", operator
       from anchoring
         left join lateral (select leaves from kyc_batch_leaves where batch_id = anchoring.id offset 0) as kept on true

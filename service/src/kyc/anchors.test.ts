@@ -99,12 +99,12 @@ await test("an audit chain that was truncated is reported, and one that was purg
   );
   const end = first?.end ?? 0;
   const undone = new Error("taken back");
-  const look = async (change: Statement): Promise<string[]> => {
+  const look = async (change: Statement, given = mined): Promise<string[]> => {
     let found: string[] = [];
     const changed = ctx.db.transaction(async (tx) => {
       await tx.query(change);
       found = kinds(
-        await verifyAnchors({ db: tx as typeof ctx.db, chain: chainOf(mined, ctx.chain) }),
+        await verifyAnchors({ db: tx as typeof ctx.db, chain: chainOf(given, ctx.chain) }),
       );
       throw undone;
     });
@@ -116,6 +116,8 @@ await test("an audit chain that was truncated is reported, and one that was purg
   const purge = sql`with gone as (delete from audit_link where position <= ${end})
     update audit_chain set checkpoint_position = ${end}`;
   assert.deepEqual(await look(purge), []);
+  const kept = each("not_on_chain").slice(1);
+  assert.deepEqual(await look(purge, []), kept, "nor is the chain asked for what was purged");
 });
 
 await test("an audit chain that was rebuilt is reported", async () => {

@@ -29,8 +29,9 @@ const pageSize = 100;
 const faultsMax = 100;
 
 /**
- * Compares every anchored head with the audit chain and with the blockchain. Somebody who holds the keys can rebuild
- * the whole audit chain, but cannot change what was committed on the blockchain before. One call of the node per head.
+ * Compares every anchored head of kept entries with the audit chain and with the blockchain. Somebody who holds the keys
+ * can rebuild the whole audit chain, but cannot change what was committed on the blockchain before. One call of the node
+ * per head.
  */
 export async function verifyAnchors(
   ctx: Pick<ChainContext, "db" | "chain">,
@@ -62,9 +63,8 @@ async function faultOf(
   ctx: Pick<ChainContext, "chain">,
   batch: store.AnchoringBatch,
 ): Promise<AnchorFault["kind"] | null> {
-  const { audit, linkHash, isPurged } = batch;
-  const isSame = linkHash === null ? isPurged : linkHash.equals(audit.hash);
-  if (!isSame) return "head_differs";
+  const { audit, linkHash } = batch;
+  if (linkHash?.equals(audit.hash) !== true) return "head_differs";
   if (!holdsHead(batch)) return "batch_forged";
   return (await isOnChain(ctx, batch)) ? null : "not_on_chain";
 }
