@@ -81,12 +81,18 @@ export async function readRecords(
   return found.filter(({ value }) => value !== null);
 }
 
-/** As `readRecords`, but a record that cannot be read is left out, and the storage is told so. */
+/**
+ * As `readRecords`, but a record that cannot be read is left out, and the storage is told so.
+ *
+ * @param last so many at most, of those that sort last
+ */
 export async function listRecords(
   ctx: RecordContext,
   folder: RecordFolder,
+  last = Infinity,
 ): Promise<readonly StoredRecord[]> {
-  return listReadable(ctx, folder, (key) => ctx.storage.tellDamaged?.(key));
+  const keys = (await listRecordKeys(ctx, folder)).slice(-last);
+  return readReadable(ctx, keys, (key) => ctx.storage.tellDamaged?.(key));
 }
 
 /** As `readRecords`, but a record that cannot be read is silently removed. */
@@ -103,7 +109,14 @@ export async function listReadable(
   folder: RecordFolder,
   onDamaged: (key: StorageKey) => unknown,
 ): Promise<readonly StoredRecord[]> {
-  const keys = await listRecordKeys(ctx, folder);
+  return readReadable(ctx, await listRecordKeys(ctx, folder), onDamaged);
+}
+
+async function readReadable(
+  ctx: RecordContext,
+  keys: readonly StorageKey[],
+  onDamaged: (key: StorageKey) => unknown,
+): Promise<readonly StoredRecord[]> {
   const found = await Promise.all(
     keys.map(async (key) => ({ key, value: await getReadable(ctx, key, onDamaged) })),
   );

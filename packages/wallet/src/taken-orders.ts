@@ -7,8 +7,9 @@ import { listRecords, putRecord } from "./records.ts";
 import { WalletRefusal } from "./refusal.ts";
 import type { StorageKey } from "./storage.ts";
 
-/** The newest: whoever was interrupted comes back soon, and waits for this. */
-const list = { path: "/w/orders?limit=100", pagesMax: 1 };
+/** The newest, here and there: whoever was interrupted comes back soon, and waits for this. */
+const newestMax = 100;
+const list = { path: `/w/orders?limit=${newestMax}`, pagesMax: 1 };
 
 /** States of an order that only an approval leads to. */
 const takenStates: ReadonlySet<unknown> = new Set([
@@ -48,7 +49,7 @@ export async function learnTaken(ctx: WalletContext, broker: string): Promise<vo
 
 /** What is asked for again may be approved again: of an order the last approval counts. */
 async function listUnheard(ctx: WalletContext): Promise<readonly KeptEntry[]> {
-  const given = (await listRecords(ctx, "history"))
+  const given = (await listRecords(ctx, "history", newestMax))
     .map(({ key, value }) => ({ key, entry: value as HistoryEntry }))
     .filter(({ entry }) => entry.action === "request" && entry.outcome !== "declined");
   return given.filter(
