@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { generateContracts, generatedPath } from "./build.ts";
 import * as contracts from "./index.ts";
 
-/** Without what the formatter decides: white space, trailing commas, quotes around names. */
+/** The text without what the formatter changes: white space, trailing commas, quotes around names. */
 const bare = (source: string): string => source.replaceAll(/[\s"]|,(?=\s*[}\]])/g, "");
 
 test("the generated contracts are those of the sources (else: npm run contracts)", async () => {

@@ -1,5 +1,5 @@
-// `npm run contracts`: compiles the contracts in process and writes index.ts, which is checked in, so that
-// nothing needs a compiler at run time. The same sources always give the same bytes, wherever they lie.
+// `npm run contracts`: compiles the contracts in process and writes index.ts, which is checked in, so that nothing
+// needs a compiler at run time. The same sources always compile to the same bytes, in whatever directory they are.
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { keccak256 } from "viem";
@@ -8,13 +8,13 @@ import { compile } from "./compiler.ts";
 const directory = import.meta.dirname;
 export const generatedPath = join(directory, "index.ts");
 
-/** foundry.toml says the same to forge; a test compares the bytecode. */
+/** The same settings as for forge in foundry.toml; a test compares the bytecode. */
 const settings = {
   optimizer: { enabled: true, runs: 200 },
   viaIR: false,
-  // Understood by every chain that had the upgrade of March 2024; nothing later is needed.
+  // Runs on every chain with the upgrade of March 2024; nothing later is needed.
   evmVersion: "cancun",
-  // No hash of the sources behind the code: it would change with a comment or a path.
+  // No hash of the sources in the bytecode: it would change with a comment or a path, and the contracts' addresses too.
   metadata: { bytecodeHash: "none", appendCBOR: false },
   outputSelection: {
     "*": {
@@ -40,7 +40,7 @@ interface CompilerOutput {
   contracts: Record<string, Record<string, CompiledContract>>;
 }
 
-/** What index.ts must hold, unformatted. @throws {Error} with the compiler's words for any error or warning */
+/** The text of index.ts, unformatted. @throws {Error} with the compiler's message, for any error or warning */
 export async function generateContracts(): Promise<string> {
   const paths = globSync("src/*.sol", { cwd: directory }).toSorted();
   const output = await compileFiles(paths);
@@ -68,7 +68,7 @@ async function compileFiles(paths: readonly string[]): Promise<CompilerOutput> {
   return output;
 }
 
-/** The files and all that they import; the set grows while it is gone through. */
+/** The files and all that they import, directly or not; the set grows while it is iterated. */
 function withImports(paths: readonly string[]): Set<string> {
   const all = new Set(paths);
   for (const path of all)

@@ -1,11 +1,11 @@
-// The compiler of node_modules. It takes two seconds for these contracts, so what it said to an input is kept: the same
-// version says the same again.
+// The compiler in node_modules. It takes two seconds for these contracts, so its outputs are cached by version and
+// input.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import about from "solc/package.json" with { type: "json" };
 
-/** Of the package, which has that of its compiler. */
+/** The version of the package, which is that of its compiler. */
 export const { version } = about;
 
 const cache = join(import.meta.dirname, "../node_modules/.cache/forge/solc");
@@ -21,11 +21,11 @@ export async function compile(input: string): Promise<string> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
-  // Takes half a second to load.
+  // Imported only here because loading it takes half a second.
   const { default: solc } = await import("solc");
   const output = String(solc.compile(input));
   mkdirSync(cache, { recursive: true });
-  // Whole or not at all: others may look for it meanwhile.
+  // Renamed when complete, since other processes may read it meanwhile.
   const begun = `${path}.${process.pid}`;
   writeFileSync(begun, output);
   renameSync(begun, path);

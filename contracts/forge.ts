@@ -1,5 +1,5 @@
-// Runs forge with the compiler of node_modules: `node --conditions=source contracts/forge.ts test`.
-// forge has none offline and takes an executable that answers `--version` and `--standard-json`.
+// Runs forge with the compiler in node_modules: `node --conditions=source contracts/forge.ts test`. Offline forge
+// cannot download a compiler, but it accepts an executable that answers `--version` and `--standard-json`.
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -17,7 +17,7 @@ export interface ForgeRun {
  * Runs one forge command in this folder and waits for it.
  *
  * @param args e.g. `["test", "--match-test", "attest"]`
- * @throws {Error} where this platform has no forge
+ * @throws {Error} if there is no forge for this platform
  */
 export function runForge(args: readonly string[]): ForgeRun {
   const directory = mkdtempSync(join(tmpdir(), "svc-forge-"));
@@ -55,7 +55,7 @@ export function runForge(args: readonly string[]): ForgeRun {
 const rootOption = ([command = ""]: readonly string[]): string[] =>
   ["build", "test", "coverage", "snapshot", "fmt"].includes(command) ? ["--root", root] : [];
 
-/** The binary itself: the wrapper package would look for it in ways of its own. */
+/** The binary itself, since the wrapper package searches for it in several other places. */
 function forgeBinary(): string {
   const architecture = process.arch === "x64" ? "amd64" : process.arch;
   const name = `@foundry-rs/forge-${process.platform}-${architecture}`;

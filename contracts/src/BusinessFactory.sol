@@ -13,7 +13,7 @@ contract BusinessFactory is IBusinessFactory {
     /// @inheritdoc IBusinessFactory
     bytes32 public immutable environment;
 
-    /// @param environment_ differs between live, sandbox and every installation, so no wallet of the one exists in the other
+    /// @param environment_ differs between installations and between live and sandbox, so that they share no addresses
     constructor(bytes32 environment_) {
         environment = environment_;
         implementation = address(new BusinessWallet());

@@ -12,8 +12,8 @@ import {Charter} from "./libraries/Charter.sol";
 import {IBusinessWallet} from "./interfaces/IBusinessWallet.sol";
 
 /// @title A business wallet
-/// @dev Runs behind minimal clones whose immutable arguments are the first charter: there is no initialiser to front-run
-/// and a new wallet has no storage. A changed charter is the code of a contract without functions.
+/// @dev Runs behind minimal clones whose immutable arguments are the first charter: there is no initialiser to
+/// front-run and a new wallet has no storage. A changed charter is the code of a contract without functions.
 contract BusinessWallet is IBusinessWallet {
     /// @dev One slot. All zero in a new wallet.
     struct State {
@@ -30,14 +30,14 @@ contract BusinessWallet is IBusinessWallet {
         uint48 nonce;
     }
 
-    /// @dev What is voted on, by whom, and how many it takes.
+    /// @dev A decision: who may vote, how many approvals it needs, and the digest that they sign.
     struct Vote {
         bytes roster;
         uint256 needed;
         bytes32 digest;
     }
 
-    /// @dev What governance decides: the signature of a function, and its arguments as `abi.encode` writes them.
+    /// @dev An act of governance: the signature of a function, and its arguments as `abi.encode` writes them.
     struct Act {
         string operation;
         bytes arguments;
@@ -64,7 +64,8 @@ contract BusinessWallet is IBusinessWallet {
     Removal private _removal;
     /// @inheritdoc IBusinessWallet
     address public successor;
-    /// @dev Unix seconds, or `_WITHDRAWN` for ever: approvals that are still good must not sign again what was taken back.
+    /// @dev Unix seconds, or `_WITHDRAWN` for ever. If withdrawing cleared it, anybody could record the hash again with
+    /// approvals that are still valid.
     mapping(bytes32 hash => uint48) private _recordedAt;
     /// @inheritdoc IBusinessWallet
     mapping(address member => uint48) public protectedUntil;
@@ -159,7 +160,7 @@ contract BusinessWallet is IBusinessWallet {
     }
 
     /// @inheritdoc IERC1271
-    /// @dev `signature` is `0x01` and the hash: it names nobody. What the members approved was checked once, by `record`.
+    /// @dev `signature` is `0x01` and the hash, so it reveals no member. `record` checked the approvals.
     function isValidSignature(bytes32 hash, bytes calldata signature) external view returns (bytes4) {
         bool isNamed = signature.length == 33 && signature[0] == _RECORDED_SIGNATURE && bytes32(signature[1:]) == hash;
         return isNamed && recordedAt(hash) != 0 ? IERC1271.isValidSignature.selector : bytes4(0xffffffff);
@@ -203,7 +204,7 @@ contract BusinessWallet is IBusinessWallet {
         return (hex"0c", "", "", block.chainid, address(this), bytes32(0), new uint256[](0));
     }
 
-    /// @dev Checks the approvals of one act of governance and counts it.
+    /// @dev Checks the approvals of an act of governance, and increments the nonce so that they cannot be used again.
     function _govern(State memory state, Act memory act, uint48 validUntil, bytes calldata approvals) private {
         bytes memory current = _charterOf(state);
         uint256 needed = Charter.thresholdOf(uint8(current[_GOVERNANCE_RULE]), Charter.votersOf(current));
@@ -213,8 +214,9 @@ contract BusinessWallet is IBusinessWallet {
         _state.nonce = state.nonce + 1;
     }
 
-    /// @dev Reverts unless exactly as many voting members as needed, in the order of their addresses, signed in time.
-    /// Roster and signers both increase, so one walk finds them all and nobody counts twice.
+    /// @dev Reverts unless exactly as many voting members as needed, sorted by address, signed in time. Roster and
+    /// approvals have the same order, so one pass finds all signers, and none counts twice. If the member under removal
+    /// is one of them, the removal ends.
     function _checkApprovals(Vote memory vote, uint48 validUntil, bytes calldata approvals) private {
         if (block.timestamp > validUntil) revert ApprovalsStale(validUntil);
         if (approvals.length != vote.needed * _APPROVAL_LENGTH) revert ApprovalsMiscounted(vote.needed);
@@ -222,14 +224,14 @@ contract BusinessWallet is IBusinessWallet {
         bool hasAnswered = false;
         uint256 next = 0;
         for (uint256 i = 0; i < vote.needed; ++i) {
-            // A malleated signature recovers to nobody.
+            // The address zero for a malformed or malleable signature, which no member has.
             (address signer,,) =
                 ECDSA.tryRecoverCalldata(vote.digest, approvals[i * _APPROVAL_LENGTH:][:_APPROVAL_LENGTH]);
             next = Charter.indexAfter(vote.roster, signer, next);
             if (next == 0) revert ApprovalRefused(i);
             if (signer == seemsLost) hasAnswered = true;
         }
-        // Whoever approves is not lost.
+        // A member who approves has not lost the key.
         if (hasAnswered) _endRemoval(seemsLost);
     }
 
@@ -241,7 +243,7 @@ contract BusinessWallet is IBusinessWallet {
         emit RemovalEnded(member, until);
     }
 
-    /// @dev Takes `next` as the charter and starts an epoch. A removal of somebody who is still on it goes on.
+    /// @dev Makes `next` the charter and starts an epoch. A removal continues if its member is still on the roster.
     function _replaceCharter(bytes memory next) private {
         State memory state = _state;
         if (state.isRemoving && Charter.indexOf(next, _removal.member) == Charter.countOf(next)) {
@@ -255,14 +257,15 @@ contract BusinessWallet is IBusinessWallet {
         emit CharterChanged(keccak256(next), state.epoch);
     }
 
-    /// @dev Code `00 | data`: the first byte stops whoever calls it. Eleven bytes of code return the rest of themselves:
-    /// PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE, CODECOPY, RETURNDATASIZE, RETURN.
+    /// @dev Stores `data` as the code of a contract, behind a byte 00 (STOP), so that calls do not execute it. The
+    /// creation code returns all that follows its first ten bytes: PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE,
+    /// CODECOPY, RETURNDATASIZE, RETURN.
     function _write(bytes memory data, uint64 salt) private returns (address) {
         bytes memory code = bytes.concat(hex"61", bytes2(uint16(data.length + 1)), hex"80600a3d393df300", data);
         return Create2.deploy(0, bytes32(uint256(salt)), code);
     }
 
-    /// @dev The state, unless the business went on elsewhere.
+    /// @dev The state. Reverts if the business has moved.
     function _openState() private view returns (State memory) {
         if (successor != address(0)) revert WalletMoved(successor);
         return _state;

@@ -14,7 +14,7 @@ contract CredentialRegistry is ICredentialRegistry, AccessControlDefaultAdminRul
         uint48 revokedAt;
     }
 
-    /// What a new admin waits between the two steps, so that a stolen key can be noticed.
+    /// The pause before a new admin takes over, so that a theft of the admin's key can be noticed.
     uint48 private constant _ADMIN_DELAY = 1 days;
 
     mapping(address issuer => mapping(bytes32 root => Attestation)) private _attestations;
@@ -84,7 +84,7 @@ contract CredentialRegistry is ICredentialRegistry, AccessControlDefaultAdminRul
         return bytes32(uint256(uint160(issuer)));
     }
 
-    /// 48 bits of seconds last for nine million years.
+    /// 48 bits of seconds are enough for nine million years.
     function _now() private view returns (uint48) {
         // forge-lint: disable-next-line(unsafe-typecast)
         return uint48(block.timestamp);

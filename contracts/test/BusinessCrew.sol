@@ -12,8 +12,8 @@ uint8 constant GOVERNANCE = 3;
 uint48 constant START = 1_800_000_000;
 uint48 constant UNTIL = START + 1 hours;
 
-/// People with keys, in the order of their addresses, and what they sign. Written from the documentation alone: nothing
-/// here is taken from the contract.
+/// People with keys, sorted by address, and their signatures. Written from the documentation alone: nothing here is
+/// taken from the contract.
 contract BusinessCrew {
     BusinessFactory internal _factory = new BusinessFactory(keccak256("test"));
 
@@ -21,7 +21,7 @@ contract BusinessCrew {
         vm.warp(START);
     }
 
-    /// Keys of `count` members whose addresses increase.
+    /// Keys of `count` members, sorted by address.
     function _crew(uint256 count) internal pure returns (uint256[] memory keys) {
         keys = new uint256[](count);
         for (uint256 i = 0; i < count; ++i) {
@@ -100,7 +100,7 @@ contract BusinessCrew {
         return abi.encodePacked(r, s, v);
     }
 
-    /// Signatures of the first `count` keys from `from` on.
+    /// Signatures by `count` keys, beginning with that at index `from`.
     function _signAll(uint256[] memory keys, uint256 from, uint256 count, bytes32 digest)
         internal
         pure

@@ -65,7 +65,7 @@ contract BusinessFactoryTest is BusinessCrew {
     }
 
     function test_thereIsNothingToInitialise() external {
-        // The code that wallets share has no charter of its own: nobody can act through it.
+        // The implementation that wallets share has no charter, so nobody can act through it.
         IBusinessWallet shared = IBusinessWallet(_factory.implementation());
         vm.expectRevert(abi.encodeWithSelector(Charter.CharterMalformed.selector));
         shared.record(bytes32("hash"), type(uint48).max, "");

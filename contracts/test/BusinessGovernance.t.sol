@@ -25,7 +25,7 @@ contract BusinessGovernanceTest is BusinessCrew {
         assertEq(wallet.epoch(), 1);
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0));
         wallet.record(_HASH, UNTIL, open);
-        // Nor does the decision count twice.
+        // The decision cannot be executed twice.
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0));
         wallet.changeCharter(next, UNTIL, decision);
         wallet.record(_HASH, UNTIL, _approve(wallet, keys, 2, _HASH));
@@ -79,7 +79,7 @@ contract BusinessGovernanceTest is BusinessCrew {
         wallet.withdraw(_HASH, UNTIL, decision);
         assertEq(wallet.recordedAt(_HASH), 0);
         assert(wallet.isValidSignature(_HASH, abi.encodePacked(uint8(1), _HASH)) != 0x1626ba7e);
-        // The approvals are still in time and of this epoch.
+        // The approvals are still valid and of the present epoch, but do not record the hash again.
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.AlreadyRecorded.selector, _HASH));
         wallet.record(_HASH, UNTIL, approvals);
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.NotRecorded.selector, _HASH));
@@ -95,7 +95,7 @@ contract BusinessGovernanceTest is BusinessCrew {
         bytes memory alone = _decide(wallet, _some(keys, 0, 1), take, abi.encode(_HASH));
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalsMiscounted.selector, 2));
         wallet.withdraw(_HASH, UNTIL, alone);
-        // Neither what signed the document, nor a decision about another one or of another kind.
+        // Not the approvals that signed the document, nor a decision about another one or of another kind.
         bytes memory refused = abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0);
         vm.expectRevert(refused);
         wallet.withdraw(_HASH, UNTIL, document);
@@ -203,14 +203,14 @@ contract BusinessGovernanceTest is BusinessCrew {
         uint256[] memory keys = _crew(3);
         IBusinessWallet wallet = _found(3, MAJORITY);
         address member = vm.addr(keys[2]);
-        // One of two others is no majority of them; the member's own word does not count towards it.
+        // One of the two others is not a majority of them, and the member's own approval does not count.
         bytes memory alone = _decide(wallet, _some(keys, 0, 1), _REMOVE, abi.encode(member));
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalsMiscounted.selector, 2));
         wallet.startRemoval(member, UNTIL, alone);
         bytes memory own = _decide(wallet, _some(keys, 1, 2), _REMOVE, abi.encode(member));
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 1));
         wallet.startRemoval(member, UNTIL, own);
-        // A removal that began before does not shorten the notice of another.
+        // While a removal is under way, another cannot begin and so profit from its shorter remaining notice.
         wallet.startRemoval(member, UNTIL, _decide(wallet, _some(keys, 0, 2), _REMOVE, abi.encode(member)));
         vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.RemovalUnderWay.selector, member));
         wallet.startRemoval(vm.addr(keys[1]), UNTIL, "");
@@ -230,7 +230,7 @@ contract BusinessGovernanceTest is BusinessCrew {
     }
 
     function test_aRemovalNeverTakesTheLastVote() external {
-        // Both others lose their votes while it runs, by a decision that the member does not take part in.
+        // During the removal both others lose their votes, by a decision in which the member takes no part.
         (IBusinessWallet wallet, uint256[] memory keys) = _startRemoval(3, 2, 2);
         bytes memory next = _charter([MAJORITY, MAJORITY, MAJORITY], keys, 4);
         wallet.changeCharter(next, UNTIL, _decide(wallet, _some(keys, 0, 2), _CHANGE, abi.encode(next)));
@@ -271,7 +271,7 @@ contract BusinessGovernanceTest is BusinessCrew {
         vm.warp(START + 30 days);
         vm.expectRevert(moved);
         wallet.finishRemoval();
-        // Its member can still end the removal, and no other begins.
+        // The member can still end the removal, and no other can begin.
         wallet.keep(_keep(wallet, keys[2]));
         vm.warp(START);
         bytes memory remove = _decide(wallet, _some(keys, 1, 2), _REMOVE, abi.encode(vm.addr(keys[0])));
@@ -343,7 +343,7 @@ contract BusinessGovernanceTest is BusinessCrew {
         wallet.changeCharter(more, UNTIL, "");
     }
 
-    /// The first `signers` of `count` members begin the removal of the one at `index`.
+    /// The first `signers` of `count` members begin the removal of the member at `index`.
     function _startRemoval(uint256 count, uint256 index, uint256 signers)
         private
         returns (IBusinessWallet wallet, uint256[] memory keys)
@@ -363,7 +363,7 @@ contract BusinessGovernanceTest is BusinessCrew {
         wallet.changeCharter(next, UNTIL, two);
     }
 
-    /// A signature as three words.
+    /// A signature as three words, instead of 65 bytes.
     function _words(bytes memory signature) private pure returns (bytes memory) {
         (bytes32 r, bytes32 s) = abi.decode(signature, (bytes32, bytes32));
         return abi.encode(r, s, uint8(signature[64]));

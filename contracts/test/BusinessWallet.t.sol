@@ -91,7 +91,7 @@ contract BusinessWalletTest is BusinessCrew {
             vm.expectRevert(abi.encodeWithSelector(IBusinessWallet.ApprovalRefused.selector, 0));
             wallet.moveTo(address(0xbeef), UNTIL, approval);
         }
-        // The hash of an act of governance can be signed as a document, and is nothing but one.
+        // The hash of an act of governance can be signed as a document, but that does not execute the act.
         wallet.record(governance, UNTIL, _sign(key, _digest(wallet, SIGNATURE, governance, 0, UNTIL)));
         assertEq(wallet.successor(), address(0));
     }
@@ -107,7 +107,7 @@ contract BusinessWalletTest is BusinessCrew {
         assert(wallet.isValidSignature(_HASH, abi.encodePacked(uint8(1), keccak256("other"))) != _MAGIC);
         assert(wallet.isValidSignature(_HASH, abi.encodePacked(signature, uint8(0))) != _MAGIC);
         assert(wallet.isValidSignature(keccak256("other"), abi.encodePacked(uint8(1), keccak256("other"))) != _MAGIC);
-        // Not even by the member's own signature of the very hash.
+        // Not even the member's own signature of the hash is accepted.
         assert(wallet.isValidSignature(_HASH, _sign(_crew(1)[0], _HASH)) != _MAGIC);
     }
 

@@ -5,32 +5,32 @@ import {IBusinessWallet} from "../src/interfaces/IBusinessWallet.sol";
 import {BusinessCrew, GOVERNANCE, MAJORITY, SIGNATURE, START} from "./BusinessCrew.sol";
 import {assertEq, vm} from "./Vm.sol";
 
-/// Members sign, take back, change, lose and remove each other at random, and try what counted once again; a plain record
-/// says what must hold.
+/// Random acts of a wallet: members sign, withdraw, change the charter, remove each other and repeat earlier calls. The
+/// actor keeps its own record of the state that must result.
 contract BusinessActor is BusinessCrew {
     uint256 public constant PEOPLE = 5;
 
     IBusinessWallet public immutable WALLET;
     uint256[] private _keys = _crew(PEOPLE);
     address[] public persons;
-    /// Bit i: person i is a member; and may vote.
+    /// Bit i of each: whether person i is a member, and whether it may vote.
     uint256 private _members = 7;
     uint256 private _voters = 7;
     uint8 private _rule = MAJORITY;
     uint48 private _time = START;
     uint64 public epoch;
     uint256 public nonce;
-    /// The removal under way; the address zero where there is none.
+    /// The member under removal; the address zero if there is none.
     address public removing;
     uint48 public removingEndsAt;
     uint256 public removingNonce;
     mapping(address member => uint48) public protectedUntil;
     bytes32[] public recorded;
-    /// Zero once it was taken back.
+    /// Zero once it was withdrawn.
     mapping(bytes32 hash => uint48) public recordedAt;
-    /// Every call that carried signatures and was taken.
+    /// Every call with approvals that succeeded.
     bytes[] private _taken;
-    /// Approvals of the epoch before, kept to be tried again.
+    /// Approvals of the previous epoch, kept to be tried again.
     bytes private _old;
     bytes32 private _oldHash;
 
@@ -113,7 +113,7 @@ contract BusinessActor is BusinessCrew {
         ++epoch;
     }
 
-    /// What counted once does not count again, however much has changed since.
+    /// A call that succeeded does not succeed again, however much has changed since.
     function again(uint256 seed) external {
         if (_taken.length == 0) return;
         (bool isTaken,) = address(WALLET).call(_taken[seed % _taken.length]);
@@ -133,13 +133,13 @@ contract BusinessActor is BusinessCrew {
         return _present();
     }
 
-    /// Approvals of an earlier epoch, which nothing may take.
+    /// Approvals of an earlier epoch, which must be refused.
     function stale() external view returns (bytes32, bytes memory) {
         return (_oldHash, _old);
     }
 
-    /// What looks like enough approvals of this epoch and is not: one voter as often as needed, and one signer among
-    /// them who may not vote. Empty where there can be none.
+    /// As many approvals of this epoch as needed, but invalid: `doubled` all by one voter, `silent` with one by
+    /// somebody who may not vote. Empty if there can be none.
     function forged(bytes32 hash) external view returns (bytes memory doubled, bytes memory silent) {
         uint256 needed = _needed(_rule, _voters);
         bytes32 digest = _digest(WALLET, SIGNATURE, hash, WALLET.epoch(), type(uint48).max);
@@ -172,7 +172,7 @@ contract BusinessActor is BusinessCrew {
             _approvalsOf(signers, _digest(WALLET, GOVERNANCE, _governance(operation, arguments, nonce), epoch, _time));
     }
 
-    /// Whoever signs is not lost.
+    /// An approval by the member under removal ends the removal.
     function _noteAnswer(uint256 signers) private {
         if (signers & _maskOf(removing) == 0) return;
         protectedUntil[removing] = _time + 90 days;
@@ -196,7 +196,7 @@ contract BusinessActor is BusinessCrew {
         }
     }
 
-    /// So many of these people; which of them, the seed says.
+    /// `count` of these people, chosen by the seed.
     function _someOf(uint256 people, uint256 count, uint256 seed) private pure returns (uint256 some) {
         for (uint256 i = 0; i < PEOPLE && count > 0; ++i) {
             uint256 person = 1 << ((seed % PEOPLE + i) % PEOPLE);
@@ -206,7 +206,7 @@ contract BusinessActor is BusinessCrew {
         }
     }
 
-    /// Of all these people, in the order of their addresses.
+    /// Approvals of all these people, sorted by address.
     function _approvalsOf(uint256 people, bytes32 digest) private view returns (bytes memory all) {
         for (uint256 i = 0; i < PEOPLE; ++i) {
             if ((people >> i) & 1 == 1) all = bytes.concat(all, _sign(_keys[i], digest));
@@ -230,7 +230,8 @@ contract BusinessWalletInvariants {
         targets[0] = address(_actor);
     }
 
-    /// After every act. One campaign for all: from one seed each of several would act out the same calls.
+    /// Checked after every act. One function for all invariants: each of several would run the same calls from one
+    /// seed.
     /// forge-config: default.invariant.fail-on-revert = true
     function invariant_nothingCountsButWhatWasDecided() external {
         _whatWasSignedStaysSignedUntilItIsTakenBack();

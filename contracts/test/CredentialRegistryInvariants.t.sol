@@ -45,7 +45,7 @@ contract RegistryActor {
         }
     }
 
-    /// Rare, since a distrusted issuer is a dull one.
+    /// Made rare: roots that an issuer attests after its distrust are never live, so later acts would test little.
     function distrust(uint256 seed, uint16 back) external {
         if (seed % 8 != 0) return;
         address issuer = issuerAt(seed % ISSUERS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// The cheatcodes that these tests use, at the address where forge answers them.
+/// The cheatcodes that these tests use, at the address at which forge provides them.
 interface Vm {
     function prank(address sender) external;
     function warp(uint256 time) external;

@@ -6,7 +6,7 @@ import {Bytes} from "@openzeppelin/contracts/utils/Bytes.sol";
 /// @title Who decides for a business, and how: three rules, then its members.
 /// @dev Packed as `rule of signature_requests (1) | of data_requests (1) | of governance (1) | members`, each member as
 /// `flags (1) | address (20)`, the addresses strictly increasing. A rule is 0 for MAJORITY, 1 for UNANIMOUS; bit 0 of
-/// the flags is the right to vote, no other bit is used. One spelling for each charter, so its hash names it.
+/// the flags is the right to vote, no other bit is used. A charter has only one encoding, so its hash identifies it.
 library Charter {
     uint256 internal constant RULES_LENGTH = 3;
     uint256 internal constant MEMBER_LENGTH = 21;
@@ -16,11 +16,11 @@ library Charter {
 
     /// @notice The charter is not of the documented form.
     error CharterMalformed();
-    /// @notice Members stand in strictly increasing order of their addresses.
+    /// @notice The addresses of members must be strictly increasing.
     error MembersUnordered(address member);
     /// @notice Zero and the addresses of precompiles have no key.
     error MemberWithoutKey(address member);
-    /// @notice Nobody could ever approve anything.
+    /// @notice Without a voting member nothing could ever be approved.
     error NoVotingMember();
 
     /// @dev Reverts unless `charter` is well formed with at least one voting member.
@@ -40,7 +40,7 @@ library Charter {
         if (votersOf(charter) == 0) revert NoVotingMember();
     }
 
-    /// @dev Members, voting or not. Reverts when the length fits no whole number of 1 to 100.
+    /// @dev The number of members, voting or not. Reverts unless the length is that of 1 to 100 members.
     function countOf(bytes memory charter) internal pure returns (uint256 count) {
         if (charter.length < RULES_LENGTH + MEMBER_LENGTH) revert CharterMalformed();
         count = (charter.length - RULES_LENGTH) / MEMBER_LENGTH;
@@ -66,7 +66,7 @@ library Charter {
         flags = uint8(word >> 160);
     }
 
-    /// @dev The index of a member, or the count when it is none.
+    /// @dev The index of a member, or the number of members if the address is not one of them.
     function indexOf(bytes memory charter, address member) internal pure returns (uint256 index) {
         uint256 count = countOf(charter);
         while (index < count) {
@@ -76,7 +76,7 @@ library Charter {
         }
     }
 
-    /// @dev Looks for a voting member from index `from` on. Returns the index after it, or 0 where it is none.
+    /// @dev Looks for a voting member from index `from` on. Returns the index after it, or 0 if there is none.
     function indexAfter(bytes memory charter, address voter, uint256 from) internal pure returns (uint256) {
         uint256 count = countOf(charter);
         for (uint256 i = from; i < count; ++i) {
@@ -86,7 +86,7 @@ library Charter {
         return 0;
     }
 
-    /// @dev Approvals that a rule asks of `voters` members: more than half of them, or all.
+    /// @dev How many of `voters` members have to approve by a rule: more than half, or all.
     function thresholdOf(uint8 rule, uint256 voters) internal pure returns (uint256) {
         return rule == UNANIMOUS ? voters : voters / 2 + 1;
     }
