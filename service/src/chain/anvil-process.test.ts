@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-/** Starts a node while the process has descriptors left for its files, but not for its pipes. */
+/** Starts a node while file descriptors are left for its files, but not for its pipes. */
 const script = `
   const { closeSync, openSync } = await import("node:fs");
   const { startAnvilProcess } = await import(${JSON.stringify(import.meta.resolve("./anvil-process.ts"))});

@@ -4,7 +4,7 @@ import { createLog } from "../platform/telemetry/log.ts";
 import { createMetrics } from "../platform/telemetry/metrics.ts";
 import { type ChainTotals, openChainMetrics } from "./chain-metrics.ts";
 
-/** @returns scrapes, and says which gauges of the chain had what value */
+/** @returns a function that scrapes the metrics and returns the lines of the chain's gauges */
 function openScrape(readTotals: () => Promise<ChainTotals>): () => Promise<string[]> {
   const metrics = createMetrics();
   const clock = { now: () => 0, nowMs: () => 0 };

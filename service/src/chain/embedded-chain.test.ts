@@ -130,7 +130,7 @@ const blobs = {
 };
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-/** The same transaction with the other signature that its signer's key fits. */
+/** The same transaction with the other, malleable signature of the same signer. */
 async function otherHalf(raw: Hex): Promise<Hex> {
   const { r, s, yParity, ...unsigned } = parseTransaction(raw);
   assert.ok(r !== undefined && s !== undefined);
@@ -185,13 +185,13 @@ test("transactions that a node would refuse never enter the journal, and one tha
       assert.match(error.message, message);
       return true;
     });
-  // One that is refused takes none of the others with it.
+  // A refused transaction does not affect the others of the request.
   await assert.rejects(node.submit([await sign(1), good]), /nonce too high/);
   await settled(node, 1n);
   await node.submit([good, good]);
   await node.submit([good]);
   await assert.rejects(node.submit([await sign(0, { value: 2n })]), /nonce too low/);
-  // At the bound each is taken.
+  // With exactly its intrinsic gas each is accepted.
   await node.submit([await sign(1, { ...creation(1), gas: 53_006n })]);
   await node.submit([await sign(2, { accessList, gas: 25_300n })]);
   await settled(node, 2n);
@@ -203,7 +203,7 @@ test("transactions that a node would refuse never enter the journal, and one tha
   await settled(node, 3n);
   const [read, mined] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const second = await ctx.db.transaction(async (tx) => {
-    // No block is decided meanwhile.
+    // The lock prevents new blocks.
     await tx.query(sql`lock table embedded_block in share mode`);
     await node.submit([await pay(0, { value: 6n })]);
     const query = ctx.db.query.bind(ctx.db);
@@ -260,7 +260,7 @@ test("a chain that cannot go on is logged once a minute while it fails in the sa
       return 1;
     },
   });
-  // The first turn that fails gives up the connection that it has.
+  // The first turn fails, and so drops its connection.
   t.mock.method(ctx.clock, "nowMs").mock.mockImplementationOnce(() => {
     throw new Error("the first fault");
   });
@@ -294,7 +294,7 @@ test("calls, estimates and the next block follow a clock that was moved while no
   await ctx.clock.refresh();
   await using node = await openEmbeddedChain(ctx);
   const now = ctx.clock.now();
-  // PUSH4 now TIMESTAMP LT PUSH1 11 JUMPI STOP JUMPDEST PUSH0 PUSH0 REVERT: whoever comes too early is turned away.
+  // PUSH4 now TIMESTAMP LT PUSH1 11 JUMPI STOP JUMPDEST PUSH0 PUSH0 REVERT: reverts before this time.
   const notBefore = { data: `0x63${now.toString(16).padStart(8, "0")}4210600b57005b5f5ffd` };
   for (const method of ["eth_call", "eth_estimateGas"])
     for (const block of [[], ["latest"], ["pending"]])

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFairTurns } from "./fair-turns.ts";
 
-/** Work that ends when told, in the order in which it began. */
+/** Work that ends when the test calls `end`, in the order in which it began. */
 function openBench() {
   const begun: string[] = [];
   const ends: (() => void)[] = [];
@@ -18,7 +18,7 @@ const onFull = (): Error => new Error("full");
 
 const settle = async (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** What has come of a call by now: nothing is waited for, so that a turn that never comes is said at once. */
+/** The outcome of a call so far, without waiting: a turn that never comes fails the test at once. */
 async function outcomeOf(call: Promise<string>): Promise<string> {
   const ended = call.catch((error: unknown) => (error as Error).message);
   return Promise.race([ended, settle().then(() => "waits")]);

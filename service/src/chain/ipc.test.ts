@@ -42,7 +42,7 @@ async function answer(socket: Socket, [id = 0, ...others]: number[]): Promise<vo
   const isBatch = others.length > 0;
   const mebibytes = id === 1 || isBatch ? 257 : 0;
   await write(socket, isBatch ? "[{" : "{");
-  // Whoever reads has the beginning alone at first.
+  // The reader gets the beginning in a chunk of its own.
   await setImmediate();
   await write(socket, `"jsonrpc":"2.0","id":${id},"result":"`);
   for (let mebibyte = 0; mebibyte < mebibytes; mebibyte++) await write(socket, zeros);

@@ -15,7 +15,7 @@ import { workOutbox } from "./outbox.ts";
 import { signDue } from "./sign.ts";
 import { forgetBytes } from "./transaction-store.ts";
 
-/** One run of the outbox in which whoever is told fails. */
+/** One run of the outbox in which the handler of final transactions fails. */
 const workInVain = async ({ ctx }: SettlingProcess): Promise<void> => {
   const [job] = chainJobs(ctx, {
     "test.settle": async () => {
@@ -171,7 +171,7 @@ test("a transaction that another process signs before the lock is signed once, w
   const rows = await db.query(sql`
     select t.nonce, count(*) as forms from chain_transaction t join chain_transaction_hash h on h.transaction_id = t.id
     where t.status = 'sent' group by t.id, t.nonce order by t.nonce`);
-  // The contracts' own are among them, since nothing more was mined.
+  // The contracts' deployments are among them, since nothing has been mined since.
   const expected = Array.from({ length: 32 }, (_, nonce) => ({ nonce, forms: 1 }));
   assert.deepEqual(rows, expected);
 });
@@ -273,9 +273,9 @@ test("a transaction that the node refuses waits with an alarm that says why, and
   assert.deepEqual(await look(), [1, 1, 0]);
   assert.deepEqual(await look(), [1, 2, 0]);
   message = "max fee per gas less than block base fee";
-  // The form that waits is refused, and so is the one that outbids it.
+  // The node refuses the first form, and then the one with a higher fee.
   assert.deepEqual(await look(), [2, 2, 2]);
-  // What is offered is far above the market by now: the refusal, and that no more is paid.
+  // The fee is far above the market by now: alarms for the refusal, and for the fee that is not raised.
   tip = 0n;
   assert.deepEqual(await look(), [2, 2, 4]);
   await process.work();

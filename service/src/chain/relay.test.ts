@@ -1,4 +1,4 @@
-// What reaches the node of what the outside asks. A node of our own would refuse some of it itself.
+// Which requests from outside reach the node. A fake one, since a real node would itself refuse some of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChainContext } from "./context.ts";
@@ -17,7 +17,7 @@ const ctx = {
   config: { profile: "live" },
 } as unknown as ChainContext;
 
-/** What the node was asked; an error where it was not. */
+/** The requests that reached the node, or the error by which the call was refused. */
 async function reach(method: string, params: readonly unknown[]): Promise<unknown> {
   asked.length = 0;
   const answer = await answerCall(ctx, { jsonrpc: "2.0", id: 1, method, params }, "somebody");

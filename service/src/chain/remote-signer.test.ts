@@ -45,7 +45,7 @@ const sign = async (asked: Asked, by = account): Promise<Hex> =>
     maxPriorityFeePerGas: BigInt(asked.maxPriorityFeePerGas),
   });
 
-/** What it answers where it will not sign. */
+/** The answer of a signer that refuses. */
 class Refusal extends Error {}
 
 let answer: (asked: Asked) => Promise<unknown> = sign;
@@ -89,7 +89,7 @@ test("the answer of Web3Signer and that of an Ethereum node are both taken", asy
   assert.deepEqual(await signer.sign(transaction), plain);
 });
 
-/** Another transaction under the signature of the one that was asked for. */
+/** Another transaction with the signature of the requested one. */
 const swap = async (asked: Asked): Promise<Hex> => {
   const signed = parseTransaction((await sign(asked)) as TransactionSerializedEIP1559);
   return serializeTransaction({ ...signed, data: "0x1235" }, signed as Signature);
@@ -117,7 +117,7 @@ for (const [what, lie] of lies) {
   });
 }
 
-/** An installation whose key lies behind the server of this file. */
+/** An installation that signs through this test's server. */
 const openSettling = async (anvil: Anvil, confirmations: number): Promise<Installation> =>
   openInstallation(anvil, {
     SIGNER_KEY: "",

@@ -1,4 +1,4 @@
-// What processes may do to one transaction at the same time, statement by statement: whoever comes second changes nothing.
+// Statements that processes run on one transaction at the same time: the second one changes nothing.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, test } from "node:test";
@@ -129,7 +129,7 @@ test("a fee that was raised meanwhile is not raised again by a process that look
   const id = await send(signer, 0);
   await db.transaction(async (tx) => {
     assert.ok((await store.findForBump(tx, { id, signedAt: now })) !== null);
-    // Nobody marks it final while it is signed again.
+    // The row is locked, so that nobody marks it final while it is signed again.
     const other = sql`select from chain_transaction where id = ${id} for update skip locked`;
     assert.deepEqual(await db.query(other), []);
   });
@@ -166,7 +166,7 @@ test("the holes of an account are its own: another's transaction fills none", as
 test("of a transaction that got another nonce, the bytes for that nonce are sent", async () => {
   const signer = await newSigner();
   const id = await queue();
-  // In the same second the lower hash would come first.
+  // The forms have the same second, so without a look at the nonce this one, with the lower hash, would be sent.
   await sign(signer, id, { nonce: 0, hash: `0x00${randomBytes(31).toString("hex")}` });
   await store.requeue(db, { id, nonce: 0 }, now);
   const raw = await sign(signer, id, {

@@ -86,7 +86,8 @@ test("the signature of a business is valid for no identity, even if a contract a
 });
 
 test("an answer shorter than a word is not a yes, whatever the memory holds after it", async () => {
-  // PUSH4 1626ba7e PUSH1 e0 SHL PUSH0 MSTORE PUSH1 1f PUSH0 RETURN: all but the last byte, which the question has as zero.
+  // PUSH4 1626ba7e PUSH1 e0 SHL PUSH0 MSTORE PUSH1 1f PUSH0 RETURN: all but the last byte, for which the caller's
+  // memory still has the zero byte of the digest.
   const address = await place("0x631626ba7e60e01b5f52601f5ff3");
   const claim = { address, digest: new Uint8Array(digest).fill(0, 27, 28), signature: "0x01" };
   assert.equal(await verifySignature(ctx, claim, always), false);

@@ -1,4 +1,4 @@
-// What verbs answer to what names nothing, how people see it, and what becomes of it where nobody reads.
+// What verbs answer for ids that do not exist, how answers look to people, and what happens if nobody reads them.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -171,7 +171,7 @@ await test("coin of the embedded chain is given out in whole coins, to an addres
   );
 });
 
-/** Runs the program in a process of its own whose reader goes at once. */
+/** Runs the program as a process whose standard output is closed at once. */
 async function callUnread(...args: string[]): Promise<[err: string, status: number | null]> {
   const main = join(import.meta.dirname, "../main.ts");
   const child = spawn(process.execPath, ["--conditions=source", main, ...args], {

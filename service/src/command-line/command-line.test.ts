@@ -21,7 +21,7 @@ import { callCommandLine } from "./test-call.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
 const directory = mkdtempSync(join(clusterParent, "svc-cli-"));
-// As root the embedded database runs as another user, who has to pass through here.
+// If run by root, the embedded database runs as another user, who needs access to this directory.
 chmodSync(directory, 0o711);
 using cleanup = new DisposableStack();
 cleanup.defer(() => rmSync(directory, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ interface Transcript {
   err: string;
 }
 
-/** Runs the real program in a process of its own. */
+/** Runs the real program as a process. */
 async function svc(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> {
   const child = spawn(process.execPath, ["--conditions=source", main, ...args], {
     env: { ...process.env, ...environment, ...more },
@@ -47,14 +47,14 @@ async function svc(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promi
   return { status, out, err };
 }
 
-/** The one JSON value that a verb prints. @param more words behind the others, also with spaces */
+/** The JSON value that a verb prints. @param more further arguments, which may contain spaces */
 async function json(words: string, ...more: string[]): Promise<Record<string, unknown>> {
   const { status, out, err } = await call([...words.split(" "), ...more, "--json"]);
   assert.deepEqual({ status, err }, { status: 0, err: "" });
   return JSON.parse(out) as Record<string, unknown>;
 }
 
-/** The same within this process: most transcripts need no new one. */
+/** The same within this process, which is faster. */
 const call = async (args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Transcript> =>
   callCommandLine(args, { ...environment, ...more });
 
@@ -389,7 +389,7 @@ await test("what verbs write after a restore on another cluster, before a servic
   await using db = openDb({ connectionString: restored.url, connections: 1 });
   const run = async (statement: string): Promise<unknown> =>
     db.query({ name: "", text: statement, values: [] });
-  // A dump keeps the transaction ids of the cluster it comes from.
+  // A dump contains transaction ids of its cluster of origin.
   await run(`
     update audit_chain
     set horizon = (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 5000)::text::xid8`);

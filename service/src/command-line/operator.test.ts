@@ -1,4 +1,4 @@
-// An operator's work with verbs: what each shows of what the ones before it did.
+// An operator's work with verbs: each shows what the earlier ones did.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Db, openDb, sql } from "../platform/database/db.ts";
@@ -23,7 +23,7 @@ const one = async (words: string, texts?: readonly string[]): Promise<Item> =>
 const many = async (words: string): Promise<Item[]> => (await json(words)) as Item[];
 const idsOf = (items: readonly Item[]): string[] => items.map(({ id }) => id);
 
-/** The one line that a refusal prints. */
+/** The error, of one line, with which the verb is refused. */
 async function refusal(words: string): Promise<string> {
   const { status, out, err } = await call(words);
   assert.deepEqual([status === 0, out, err.split("\n").length], [false, "", 2], words);
@@ -251,7 +251,7 @@ await test("a rewrap goes through every column that is sealed under a master key
     select table_name || '.' || column_name as name
     from information_schema.columns join information_schema.tables using (table_schema, table_name)
     where table_schema = 'public' and table_type = 'BASE TABLE' and data_type = 'bytea' and column_name ~ 'sealed$'`);
-  // Sealed under the refresh token before it, and gone seconds later.
+  // Not sealed with the master key but with the previous refresh token, and deleted seconds later.
   const underToken = "token_family.successor_sealed";
   assert.deepEqual(
     done.map(({ table, column }) => `${String(table)}.${String(column)}`).toSorted(),
@@ -285,7 +285,10 @@ await test("a verb that loses the database says whether it may have succeeded ne
   }
 });
 
-/** Meanwhile the server ends whatever connection writes to the audit trail or the clock: at the statement, or at its commit. */
+/**
+ * During the work the server ends every connection that writes to the audit trail or the clock, at the statement or at
+ * commit.
+ */
 async function dyingAt(
   db: Db,
   time: "initially immediate" | "initially deferred",

@@ -1,4 +1,4 @@
-// What is read of credentials to find those that wait for the chain.
+// How much is read to find the credentials that wait for the chain.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openDb, type Queryable, sql } from "../platform/database/db.ts";
@@ -21,7 +21,7 @@ async function addIssuer(name: string, roleGrantedAt: number | null): Promise<vo
       ${roleGrantedAt}, ${operator})`);
 }
 
-/** @param from the moment of the first; each is a second younger than the one before */
+/** @param from the time of the first; each further one is a second later */
 async function addWaiting(name: string, from: number, count: number): Promise<void> {
   await db.query(sql`
     insert into credential (id, issuer_id, environment, user_address, document, root, tree, created_at, expires_at)
@@ -31,7 +31,7 @@ async function addWaiting(name: string, from: number, count: number): Promise<vo
   await db.query(sql`analyze issuer, credential`);
 }
 
-/** How many rows and entries of indexes of the credentials the work reads. */
+/** How many rows and index entries of credentials the work reads. */
 async function countReads(work: (tx: Queryable) => Promise<unknown>): Promise<number> {
   return db.transaction(async (tx) => {
     const earlier = await readsOf(tx);

@@ -32,7 +32,7 @@ const issue = async (issuer = demo, user = someUser()) =>
   issueCredential(ctx, issuer, { user, ...email, expiresAt: inAYear });
 const kindsOf = (settled: readonly { kind: string }[]) => settled.map(({ kind }) => kind);
 
-/** Tells the end of one transaction, 50 seconds from now. */
+/** Reports one transaction as final in a block 50 seconds from now. */
 async function tell(kind: string, subjectId: string, status: FinalTransaction["status"]) {
   const [hash, signer]: [Hex32, Address] = [`0x${"77".repeat(32)}`, `0x${"66".repeat(20)}`];
   const block = { blockNumber: 2, blockTime: ctx.clock.now() + 50 };
@@ -40,7 +40,7 @@ async function tell(kind: string, subjectId: string, status: FinalTransaction["s
   await ctx.db.transaction(async (tx) => credentialFinalHandlers(ctx)[kind]?.(tx, [done]));
 }
 
-/** A process that has this answer from the registry, and this account. */
+/** A process to which the registry gives this answer, with this account as operator. */
 const onChain = (answer: string, operator = ctx.chain.operator): typeof ctx => {
   const node = { request: async () => `0x${answer}` };
   return { ...ctx, chain: { ...ctx.chain, operator, node } as unknown as typeof ctx.chain };
@@ -157,7 +157,7 @@ await test("a role or a distrust that the registry refuses is sent again after s
   const [late] = await ctx.db.transaction(takeQueued);
   assert.ok(late);
   subjects.push(late.subjectId);
-  // What the operator says anew does not wait, nor for what was on its way.
+  // A new distrust is sent without a pause, even if the previous transaction reverts only now.
   await distrustIssuer(ctx, { issuerId: issuer.id, from: from - 60 }, "test");
   await tell("registry.distrust", late.subjectId, "reverted");
   await settle("registry.distrust", "succeeded");
@@ -210,7 +210,7 @@ await test("a credential that ends before its root was sent is never attested", 
   assert.ok(beside !== undefined && !beside.data.includes(root.slice(2)), "nor beside others");
 });
 
-/** Behind `0x` and the selector: the issuer, the place of the list, its length and the roots. */
+/** After `0x` and the selector: the issuer, the offset of the list, its length and the roots. */
 const rootsOf = ({ data }: { data: string }): number => (data.length - 2 - 8) / 64 - 3;
 
 await test("roots beyond the limit of a transaction go with the next one", async () => {
@@ -239,7 +239,7 @@ await test("a distrust is written to the chain once, once more if it reaches fur
   assert.equal(later.distrustedFrom, from);
   assert.deepEqual(await world.settle(), []);
   await distrustIssuer(ctx, { issuerId: issuer.id, from: from - 60 }, "test");
-  // The registry knows the later time by now.
+  // The registry has the later time already.
   await sendToRegistry(onChain(`${"0".repeat(128)}${from.toString(16).padStart(64, "0")}`));
   assert.deepEqual(kindsOf(await world.settle()), ["registry.distrust"]);
   assert.deepEqual(await invalidated(), [early]);

@@ -101,7 +101,7 @@ await test("a sealed credential goes along when the master key is changed", asyn
   const seal = createSeal(["6b".repeat(32), "5a".repeat(32)]);
   const done = await rewrapAll({ db: ctx.db, seal }, credentialSealedColumns, { batch: 10 });
   assert.ok(done.some(({ table, rewrapped }) => table === "credential" && rewrapped > 0));
-  // Back again, so that the other tests read on with their own key.
+  // Back again, since the other tests read with the former key.
   const back = createSeal(["5a".repeat(32), "6b".repeat(32)]);
   await rewrapAll({ db: ctx.db, seal: back }, credentialSealedColumns, { batch: 10 });
   const [item] = itemsOf((await list(user)).body);

@@ -57,7 +57,7 @@ const questionOf = (business: Address, asked: readonly BusinessFieldName[] = nam
   names: asked,
   now: ctx.clock.now(),
 });
-/** What is listed is what there is said to be. */
+/** Lists fields, and checks that the same names are found without values. */
 async function listOf(business: Address, asked?: readonly BusinessFieldName[]) {
   const question = questionOf(business, asked);
   const listed = await listCompanyFields(ctx, ctx.db, question);
@@ -387,7 +387,7 @@ const typeRecord = (type: string, lifetimeSeconds = 50) => ({
   expiresAt: ctx.clock.now() + lifetimeSeconds,
 });
 
-/** Lets records of 50 seconds end, and their values go. */
+/** Lets records of 50 seconds expire, and purges their values. */
 async function outlive(): Promise<void> {
   world.advance(50);
   await endCompanyRecords(ctx);

@@ -1,4 +1,4 @@
-// What issuers see of the records that they issued to businesses, and whom one that stands vouches for.
+// The records of businesses as their issuers see them, and which businesses a valid record vouches for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { actsOn } from "../../../test/audited-acts.ts";
@@ -61,7 +61,7 @@ await test("an issuer lists its own records, newest first, page by page, of one 
   for (const each of [business, other, business, business]) {
     ids.push(await mine.issue(each));
     await theirs.issue(each);
-    // Ids tell their time.
+    // Ids begin with their time, by which the list is sorted.
     world.advance(1);
   }
   const [first, second, third, fourth] = ids;
@@ -175,7 +175,7 @@ await test("values that are locked are left to the next purge, and the others ar
   assert.deepEqual(await ctx.db.query(left), []);
 });
 
-/** How often the transaction has looked for values so far, be it by an index or not. */
+/** The number of scans for values in the transaction so far, by index or sequential. */
 async function countFieldScans(tx: Queryable): Promise<number> {
   const [row] = await tx.query<{ scans: number }>(sql`
     select sum(pg_stat_get_xact_numscans(each))::int as scans from (
@@ -195,7 +195,7 @@ await test("a record whose values were purged is skipped by the next purge", asy
   await ctx.db.transaction(async (tx) => {
     const earlier = await countFieldScans(tx);
     assert.equal(await deleteValues(tx, ctx.clock.now() - 7 * 86_400, 10), 0);
-    // The deletion of what was found, which is nothing.
+    // The one scan is that of the deletion itself, which deletes nothing.
     assert.equal((await countFieldScans(tx)) - earlier, 1);
   });
 });
@@ -234,7 +234,7 @@ await test("an issuer that a process still has cached as trusted cannot issue, a
   const [before, after] = [await someBusiness(world), await someBusiness(world)];
   assert.deepEqual([(await issueRecord(before)).status, (await issueCard()).status], [201, 201]);
   assert.deepEqual(toldOf(before), [true]);
-  // As another process writes it, and without its notification.
+  // As if another process wrote it and its notification had not arrived yet.
   const now = ctx.clock.now();
   await ctx.db.query(sql`update issuer set distrusted_from = ${now} where id = ${issuerId}`);
   for (const answer of [await issueRecord(after), await issueCard()]) {

@@ -53,7 +53,7 @@ const finish = async (user: string, id: unknown, code: string) =>
 const reasonOf = (body: Record<string, unknown>): unknown =>
   (body["error"] as Record<string, unknown>)["reason"];
 
-/** Starts, and reads the code out of the message. */
+/** Starts a verification, and takes the code from the message. */
 async function begin(user: string, email: string, more: Asking = {}) {
   const { status, body } = await start(user, email, world, more);
   assert.equal(status, 202);
@@ -64,7 +64,7 @@ async function begin(user: string, email: string, more: Asking = {}) {
   return { id: body["verificationId"], expiresAt: body["expiresAt"], code, message };
 }
 
-/** A mailer as it is with a mail server on this machine. */
+/** A mailer that uses a mail server on this machine. */
 function mailerTo(port: number, profile: "dev" | "production" = "dev"): Mailer {
   const given = {
     SMTP_URL: `smtp://127.0.0.1:${port}`,
@@ -343,7 +343,7 @@ await test("two processes send a message once", async () => {
 });
 
 await test("a message that the server takes slowly does not delay later ones", async (t) => {
-  // The queue is looked at again after one.
+  // Otherwise the queue would be read again after a pause, even if nothing woke it.
   keepPauses(t);
   const taken = Promise.withResolvers<void>();
   const begun: string[] = [];

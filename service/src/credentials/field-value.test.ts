@@ -10,7 +10,7 @@ const png = Buffer.from("\x89PNG\r\n\x1a\n1234", "latin1").toString("base64");
 const webp = Buffer.from("RIFF1234WEBPVP8 ", "latin1").toString("base64");
 const td3 = `${"P<UTOERIKSSON<<ANNA<MARIA".padEnd(44, "<")}\n${"L898902C36UTO7408122F1204159".padEnd(44, "<")}`;
 
-/** A JSON object of this many characters, and one whose lists lie this deep in it. */
+/** A JSON object of this many characters, and one with lists nested this deep. */
 const longJson = (length: number): string => `{"a":"${"x".repeat(length - 8)}"}`;
 const deepJson = (depth: number): string =>
   `{"a":${"[".repeat(depth - 1)}1${"]".repeat(depth - 1)}}`;

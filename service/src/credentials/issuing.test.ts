@@ -9,7 +9,7 @@ import { createIssuer, createIssuerKey, distrustIssuer, revokeIssuerKey } from "
 import { sql } from "../platform/database/db.ts";
 import { inAYear, openTestCredentials, someUser } from "./test-credentials.ts";
 
-// Whoever calls from loopback is not limited.
+// Calls from loopback are not limited.
 await using world = await openTestCredentials({
   LIMIT_READS_PER_SECOND: "1",
   LIMIT_CREATES_PER_SECOND: "1",
@@ -160,10 +160,10 @@ await test("401: a call without a key is refused, and so is a merchant's, revoke
   assert.equal((await world.call({ method: "GET", url: verified, as: key })).status, 401);
 });
 
-/** Does something that changes keys, and waits until the keys in memory know of it. */
+/** Changes keys, and waits until the cached keys are up to date. */
 async function change(told: string, work: () => Promise<unknown>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  // Listeners are told in turn: the keys have listened for longer.
+  // Listeners are called in the order of their subscription, so the cache of keys has been notified before.
   const unsubscribe = await ctx.notifications.subscribe("issuer-key", (payload) => {
     if (payload === told) resolve(undefined);
   });
@@ -261,7 +261,7 @@ await test("Idempotency-Key: a repeat is answered with the first credential, del
   const first = await issueCredential(ctx, issuer, given);
   const forget = async () =>
     ctx.db.transaction(async (tx) => forgetUser(tx, user, ctx.clock.now()));
-  // The user is deleted as soon as the transaction of the repeat is over.
+  // The user is deleted right after the transaction of the repetition.
   const transaction: typeof ctx.db.transaction = async (work) => {
     try {
       return await ctx.db.transaction(work);
@@ -343,7 +343,7 @@ await test("403: a distrusted issuer issues nothing more", async () => {
   assert.deepEqual([answer.status, reasonOf(answer.body)], [403, "issuer_distrusted"]);
 });
 
-/** From elsewhere than loopback. */
+/** A call from another address than loopback. */
 async function statusOf(method: "GET" | "POST", authorization: string): Promise<number> {
   const call = { method, url, remoteAddress: "203.0.113.9", headers: { authorization } };
   return (await world.http.inject(method === "POST" ? { ...call, payload: {} } : call)).statusCode;

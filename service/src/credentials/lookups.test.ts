@@ -51,7 +51,7 @@ await test("a merchant's question is recorded when it is answered, by the same c
   ] as const;
   for (const ask of asks) {
     world.advance(60);
-    // The key is known again.
+    // So that the calls below find the API key cached.
     const url = `/api/v1/blockchain/verified?user=${someUser()}&items=EMAIL`;
     await world.call({ method: "GET", url, as: world.live.apiKey });
     const before = ctx.db.callsTotal;

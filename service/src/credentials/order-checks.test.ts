@@ -1,4 +1,4 @@
-// What orders ask of the index: released triples, leaves, and names that a link may ask for.
+// What orders read from the index: released triples, leaves, and the names that a link may request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Address, commitmentOf, type Info, leafOf } from "@svc/protocol";

@@ -1,4 +1,4 @@
-// What the statements themselves guard, whatever was read before them.
+// What the statements guarantee, whatever was read before them.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -52,7 +52,7 @@ await test("a key can be used again once it has expired, and its answer is then 
   assert.deepEqual([known?.id, known?.answerSealed], [next.id, null]);
 });
 
-/** Rows that this transaction has read on its way from one end of the table to the other. */
+/** How many rows this transaction has read by sequential scans. */
 async function readScanning(tx: Queryable): Promise<number> {
   const [row] = await tx.query<{ read: number }>(
     sql`select pg_stat_get_xact_tuples_returned('kyb_idempotency'::regclass) as read`,
@@ -71,7 +71,7 @@ await test("storing an answer reads no other keys, also after a purge that left 
   await db.query(sql`vacuum (analyze) kyb_idempotency`);
   await using single = openDb({ ...db.connectionString, connections: 1 });
   const sealed = Buffer.from("answer");
-  // Planned here for the rest of the connection's life, or until the table is analyzed.
+  // The plan is made here, and kept until the connection ends or the table is analyzed.
   await keepAnswer(single, { id: randomUUID(), sealed });
   await fill();
   const { id } = await take(own, { key: "one of many" });

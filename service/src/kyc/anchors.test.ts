@@ -12,7 +12,7 @@ import { joinLeaves, splitLeaves } from "./settlement-batch.ts";
 import { settleOrders } from "./settlement.ts";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 
-/** A chain that holds what was mined. */
+/** A fake chain with the transactions that were mined. */
 function chainOf(
   mined: readonly (FinalTransaction & { root: Hex32 })[],
   base: ChainContext["chain"],

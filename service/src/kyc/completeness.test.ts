@@ -47,7 +47,9 @@ for (const { name, required, offered = [], complete, refused } of cases)
       assert.equal(isComplete({ required, offered }, released), false, released.join());
   });
 
-/** Every set of fields that a wallet comes to by choosing one for each required name, and for each offered one or none. */
+/**
+ * Every set of fields from which a wallet can choose: one for each required name, one or none for each optional one.
+ */
 function choicesOf({ required, offered }: LinkNames): FieldName[][] {
   const asked = [
     ...required.map((name) => fieldsOfName(name).map((field) => [field])),

@@ -1,4 +1,4 @@
-// What the statements themselves guard, whatever was read before them.
+// What the statements guarantee, whatever was read before them.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";

@@ -6,7 +6,7 @@ import { dataInvalidated, dataTransferred, statusUpdated } from "./events.ts";
 import type { Order } from "./order-row.ts";
 import { checkWebhookForm } from "../../../test/webhook-forms.ts";
 
-/** With everything that an order ever has. */
+/** An order with every member that one can have. */
 const order: Order = {
   id: "0199c3a0-6b2d-7a10-8c44-91d0e2f3a4b5",
   referenceKey: "00".repeat(32),

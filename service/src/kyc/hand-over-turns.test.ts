@@ -1,4 +1,4 @@
-// Orders with large values that wait to be handed over, and what becomes of the others meanwhile.
+// Orders with large values that wait to be handed over, and how others fare meanwhile.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -10,10 +10,10 @@ import { takeInitiated } from "./settlement-store.ts";
 
 await using settlement = await openTestSettlement({ SETTLEMENT_WINDOW_SECONDS: "0" });
 const { ctx } = settlement;
-/** Two of them are more than one hand-over takes. */
+/** Two of these exceed the bytes of one hand-over. */
 const large = "A".repeat(8 * 1024 * 1024 + 1);
 
-/** Approves orders, of another organization than all others if it is so said. */
+/** Approves orders. @param isOfAnother whether they belong to a new organization */
 async function approve(count: number, isOfAnother: boolean): Promise<TestOrder[]> {
   const orders = await settlement.approve(count, { isUnsigned: true });
   const ids = orders.map(({ id }) => id);

@@ -1,4 +1,4 @@
-// Data that does not open when it is to be handed over: it is that order's matter, and nobody else's.
+// Data that cannot be opened at its hand-over affects only its own order.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../../test/patience.ts";
@@ -36,7 +36,7 @@ async function readPayload({ id }: TestOrder): Promise<Buffer> {
   return row?.sealed ?? Buffer.alloc(0);
 }
 
-/** The same, and what it raises. */
+/** The same, with the alarms that it raises. */
 function listening(): { ctx: KycContext; alarms: () => unknown[] } {
   const lines: string[] = [];
   const log = createLog({ level: "error", destination: { write: (line) => lines.push(line) } });

@@ -1,4 +1,4 @@
-// What a scrape tells of orders that are held up.
+// The gauges of orders that are delayed.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openTestSettlement } from "../../../test/approved-orders.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isExpirationInRange, isOngoing, statuses, type Step, steps } from "./order.ts";
 
-/** Decisions section 5, the table; the same request again, its last two rows, is `isOngoing`'s. */
+/** The table of decisions section 5, except its last two rows, the repeated request, which `isOngoing` decides. */
 const table: Record<keyof typeof steps, string> = {
   approved: "PENDING -> INITIATING",
   declined: "PENDING -> FAILED USER_DECLINED",

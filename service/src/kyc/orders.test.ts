@@ -1,4 +1,4 @@
-// Who asked about whom is known also where no order came of it (decisions section 8, Audit).
+// Lookups are recorded even if no order is made (decisions section 8, Audit).
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { attributeOfField, parseLink } from "@svc/protocol";

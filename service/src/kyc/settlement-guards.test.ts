@@ -1,5 +1,5 @@
-// What a batch must not take along: other attempts, orders that somebody else holds, values of which one no longer counts.
-// And of two ends of one order at the same instant, the second.
+// What a batch must not take along: other attempts, orders that somebody else holds, values of which one no longer
+// counts. And of two ends of one order at the same instant, the second.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hexOfBytes, type Hex32 } from "@svc/protocol";
@@ -41,7 +41,7 @@ await test("an order that is approved again is anchored once and handed over as 
   await closeBatch();
   await test1.mine("reverted");
   assert.equal(await statusOf(order), "FAILED INITIATE_TX_FAILED");
-  // What it was approved with first has been replaced since.
+  // As if the first approval had contained other leaves.
   await ctx.db.query(sql`
     update kyc_consent set leaves = ${[bytesOf(unknownLeaf)]}::bytea[] where order_id = ${order.id}`);
   await approveAgain(order);
@@ -158,7 +158,7 @@ await test("of two concurrent transitions of an order only the first is made", a
   assert.equal((await readTransfers(ctx.db, packageId)).held, held - 1);
 });
 
-/** Orders of two packages that are final at once, each in a batch of its own: that of the second package first. */
+/** Orders of two packages that become final together, in one batch per package, that of the second package first. */
 async function sendInTwoBatches(packages: readonly [string, string]): Promise<TestOrder[]> {
   const orders: TestOrder[] = [];
   for (const id of packages.toReversed()) {
@@ -168,7 +168,7 @@ async function sendInTwoBatches(packages: readonly [string, string]): Promise<Te
   return orders;
 }
 
-/** Two packages in order of their ids, of which the second was made first: read as they lie, they come the other way. */
+/** Two packages sorted by id, of which the second was inserted first, so that a scan of the table returns it first. */
 async function addOpposed(): Promise<[string, string]> {
   let [older, newer] = [await test1.addPackage(), await test1.addPackage()];
   while (newer > older) [older, newer] = [newer, await test1.addPackage()];

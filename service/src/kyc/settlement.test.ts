@@ -34,7 +34,7 @@ await using test1 = await openTestSettlement();
 const { ctx, world, closeBatch, statusOf, packageId, user } = test1;
 const windowSeconds = ctx.config.settlementWindowSeconds;
 
-/** What the merchant is told, in order, from the approval on. */
+/** The merchant's events from the approval on, in order. */
 async function eventsOf({ id }: TestOrder): Promise<{ kind: string; body: EventBody }[]> {
   const { events } = await listEventsOf(ctx, id, { after: 0, limit: 100 });
   return events.map(({ kind, body }) => ({ kind, body: JSON.parse(body ?? "{}") as EventBody }));
@@ -51,7 +51,7 @@ const kindsOf = async (order: TestOrder): Promise<string[]> =>
     return typeof status === "string" ? status : kind;
   });
 
-/** Takes everything through to its end. */
+/** Settles everything to the end. */
 async function settleAll(): Promise<void> {
   await closeBatch();
   await test1.mine();
@@ -357,7 +357,7 @@ await test("the receipt of an attempt outlives it, and the next attempt is settl
   assert.equal(await statusOf(order), "PENDING");
 });
 
-/** A world of its own: its credential is revoked in the end. */
+/** A separate world, because its credential is revoked in the end. */
 await using other = await openTestSettlement();
 
 await test("exactly the leaves that were handed over to an organization count as handed over", async () => {
@@ -435,7 +435,7 @@ await test("a field that is revoked while it is handed over is announced after i
   const [order] = (await other.approve(1)) as [TestOrder];
   await other.closeBatch();
   await other.mine();
-  // The hand-over has looked at the leaves and has not committed yet.
+  // The hand-over has checked the leaves and has not committed yet.
   const reached = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   const transaction: typeof db.transaction = async (work) =>

@@ -1,4 +1,4 @@
-// What the statements of a deletion guard: an approval under way waits for it, and other users keep everything.
+// What the statements of a deletion guarantee: a concurrent approval waits for it, and other users keep everything.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openTestSettlement } from "../../../test/approved-orders.ts";

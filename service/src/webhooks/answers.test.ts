@@ -1,4 +1,4 @@
-// What becomes of an event by what its receiver answers, and when.
+// How the answers of a receiver, and their time, decide about an event.
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { afterEach, test } from "node:test";
@@ -11,10 +11,10 @@ await using webhooks = await openTestWebhooks();
 afterEach(async () => webhooks.empty());
 const { ctx } = webhooks;
 
-/** How much faster than in life time-outs come where they are awaited. */
+/** The factor by which time-outs are shortened in tests that wait for them. */
 const hurry = 30;
 
-/** Time-outs keep their proportions and come thirty times sooner. */
+/** Shortens every time-out by that factor, so that they keep their proportions. */
 const hurried: Outbound = {
   send: async (request) => ctx.outbound.send({ ...request, timeoutMs: request.timeoutMs / hurry }),
   close: async () => ctx.outbound.close(),
@@ -116,7 +116,7 @@ await test("an answer counts within 14 of its 15 seconds", async () => {
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
   const { outbound } = ctx;
-  // Hurried, the last second would be 33 ms, for which a busy machine holds a process back.
+  // Not shortened: the last second would be 33 ms, and a busy machine may pause a process for that long.
   const limitsMs: number[] = [];
   const noting: Outbound = {
     async send(request) {

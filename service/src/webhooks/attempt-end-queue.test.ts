@@ -11,7 +11,7 @@ const { ctx } = webhooks;
 
 const leaseMs = 30_000;
 
-/** Ends of attempts at events that are gone, which the database takes all the same. */
+/** The end of an attempt at an event that does not exist, which the database ignores. */
 const endOf = (eventId: string, begunAtMs = Number.MAX_SAFE_INTEGER): Ended => ({
   eventId,
   lease: "00000000-0000-4000-8000-000000000000",
@@ -27,7 +27,7 @@ const endOf = (eventId: string, begunAtMs = Number.MAX_SAFE_INTEGER): Ended => (
   kybEndpointResets: null,
 });
 
-/** A queue whose statements that record are seen on their way to the database, with how many ends each records. */
+/** A queue that notes how many ends each of its recording statements has. */
 function openQueue(onStatement: () => void = () => undefined) {
   const sizes: number[] = [];
   const seen = { sizes, recorded: 0 };

@@ -29,7 +29,7 @@ async function enqueue(webhooks: TestWebhooks, count: number, hostOf: (at: numbe
   await webhooks.enqueue(...events);
 }
 
-/** Takes what it may of everybody's queue, and looks at how much of the indexes it reads for that. */
+/** Makes a claim, and checks how many index entries it reads. */
 async function checkReads(
   { ctx }: TestWebhooks,
   taken: number,
@@ -62,7 +62,7 @@ async function checkReads(
       reads["webhook_delivery_waiting"],
     ];
     assert.ok(due <= limit + 2, `${due} that are due`);
-    // Each endpoint is found by its first entry, and its part ends with the one that is not taken.
+    // Per endpoint, beside the taken entries: the one that finds the endpoint, and the first that is not taken.
     assert.ok(waiting <= taken + 2 * (others + 1), `${waiting} that wait`);
   });
 }

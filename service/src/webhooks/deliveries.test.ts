@@ -103,10 +103,10 @@ await test("first attempts of a stream go in order, one after the other, whateve
   const events = Array.from({ length: 10 }, (_, index) =>
     webhooks.event({ url: receiver.url, streamId: first.streamId, sequence: index + 1 }),
   );
-  // Ids and due times say nothing of the order.
+  // Neither ids nor due times give the order.
   await webhooks.enqueue(...events.toReversed());
   await webhooks.deliver();
-  // The clock stands still, so the pace of the endpoint has to be let go on.
+  // The clock stands still, so the test advances it by what the endpoint's pace requires.
   webhooks.advance(1);
   await webhooks.deliver();
   assert.deepEqual(
@@ -126,14 +126,14 @@ await test("an endpoint gets eight at a time, and no more than fifty in a second
     }, 100).unref();
   });
   const another = webhooks.openSender();
-  // Its query is no part of an endpoint.
+  // URLs that differ only in their query are one endpoint.
   const events = Array.from({ length: 24 }, (_, index) =>
     webhooks.event({ url: `${receiver.url}?order=${index}` }),
   );
   await webhooks.enqueue(...events);
   const started = performance.now();
   await Promise.all([webhooks.deliver(), another.pump()]);
-  // The clock of the engine stands still, so its pace has to be let go on.
+  // The engine's clock stands still, so the test advances it by what the endpoint's pace requires.
   for (let round = 0; receiver.received.length < 24 && round < 100; round += 1) {
     webhooks.advance(0.16);
     await Promise.all([webhooks.deliver(), another.pump().then(async () => another.idle())]);
@@ -216,7 +216,9 @@ await test("room that attempts make during claims is used right after these", as
   assert.ok(claims > 2);
 });
 
-/** Has one process deliver for client domains whose endpoints hang, one after the other, and then for one that answers. */
+/**
+ * Has one process deliver for client domains whose endpoints hang, one after the other, and then for one that answers.
+ */
 async function deliverBesideHanging(
   names: readonly string[],
   { count, bounds, ...given }: { count: number; bounds?: { underWayMax: number }; body?: string },

@@ -1,4 +1,4 @@
-// Endpoints that change while deliveries are under way: what the old one answers is not the new one's fault.
+// Endpoints that change during deliveries: an answer of the former endpoint is not the fault of the new one.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ await using webhooks = await openTestWebhooks();
 afterEach(async () => webhooks.empty());
 const { ctx, clientDomainId } = webhooks;
 
-/** Answers that are given when the test says so. */
+/** Answers that the test releases. */
 function holdAnswers() {
   const open: ServerResponse[] = [];
   const arrivals = new EventTarget();
@@ -70,7 +70,7 @@ await test("an event that fails at an endpoint's former URL goes to the new one 
   assert.deepEqual(idsOf(next), [event.id]);
 });
 
-/** Two attempts under way at an endpoint whose answers the test gives, one of them the last of its event. */
+/** Two attempts under way whose answers the test releases; one is the last attempt at its event. */
 async function beginLastAttempt() {
   const held = holdAnswers();
   const receiver = await webhooks.openReceiver(held.answer);
@@ -332,7 +332,7 @@ await test("a resent delivery that a process of an earlier version released gets
   const receiver = await webhooks.openReceiver(status(503));
   const event = webhooks.event({ url: receiver.url });
   await webhooks.enqueue(event);
-  // Such a process ends a lease and leaves the step as it is.
+  // Such a process ends the lease without resetting the step.
   const freed = sql`update webhook_delivery set step = ${resentStep} where event_id = ${event.id}`;
   await ctx.db.query(freed);
   await webhooks.deliver();
@@ -345,7 +345,10 @@ await test("a resent delivery that a process of an earlier version released gets
   assert.equal(receiver.received.length, 2, "and then the second");
 });
 
-/** Claims an event of an endpoint that is back from a quarantine; by its pace the attempt waits, for as long as the test likes. */
+/**
+ * Claims an event of an endpoint that resumes after a quarantine. The attempt waits for its turn until the test ends
+ * the pause.
+ */
 async function claimPaced(t: TestContext, receiver: Receiver) {
   const { db, clock } = ctx;
   await webhooks.register(receiver.url);

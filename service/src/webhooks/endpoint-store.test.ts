@@ -97,7 +97,7 @@ await test("holding and releasing deliveries wait for a change of their endpoint
   ];
   for (const [isActive, leased, act] of ways) {
     await set(ctx.db, isActive);
-    // So far an active endpoint has something to release, and one in quarantine something to hold.
+    // An active endpoint has a delivery to release, one in quarantine a delivery to hold.
     await ctx.db.query(sql`update webhook_delivery set is_held = ${isActive}, lease = ${leased}`);
     let acted: Promise<unknown> = Promise.resolve();
     await ctx.db.transaction(async (tx) => {

@@ -27,7 +27,7 @@ async function quarantine(receiver: Receiver): Promise<string> {
   return event.id;
 }
 
-/** Goes on for more seconds than there are events, at the pace of an endpoint that resumes. */
+/** Delivers for more seconds than there are events, which is enough at the pace of a resuming endpoint. */
 async function deliverAll(): Promise<void> {
   for (let round = 0; round < 20; round += 1) {
     webhooks.advance(1);
@@ -281,7 +281,7 @@ await test("after a quarantine an endpoint gets at most five deliveries in a sec
     response.writeHead(503).end();
   });
   await webhooks.deliver();
-  // From before the first: one that comes late to the receiver, as on a busy machine, is no measure of the others.
+  // Measured from before the first attempt: if that reached the receiver late, the others would seem too early.
   for (const [at, startMs] of startsMs.entries())
     assert.ok(startMs >= at * 200 - 10, `${at} began after ${startMs} ms`);
   assert.ok(startsMs.length >= 2);
@@ -375,7 +375,7 @@ await test("ten thousand held events are handed out in order, none lost, though 
   );
 });
 
-/** Counts rows that one statement holds or makes due. */
+/** Installs a trigger that counts the rows that each statement holds or releases. */
 async function countMarked(): Promise<void> {
   const { db } = ctx;
   await db.query(sql`create table marked (count int)`);
@@ -413,7 +413,7 @@ async function claimOf(lease: string, slots = 8): Promise<readonly store.Deliver
   return claimed.deliveries.toSorted((a, b) => a.startAtMs - b.startAtMs);
 }
 
-/** As {@link deliverAll}, without a receiver, where what begins soon after another may arrive before it. */
+/** As {@link deliverAll} but without a receiver, where an attempt may arrive before one that began a little earlier. */
 async function deliverInTurn(): Promise<string[]> {
   const begun: string[] = [];
   for (let round = 0; round < 20; round += 1) {
@@ -423,7 +423,7 @@ async function deliverInTurn(): Promise<string[]> {
   return begun;
 }
 
-/** Has the attempts succeed that may begin. @returns their events, in the order in which they begin */
+/** Records success for all attempts that may begin. @returns their events, in the order of their beginning */
 async function deliverDue(lease: string = randomUUID(), slots = 8): Promise<string[]> {
   const claimed = await claimOf(lease, slots);
   await recordEnds(

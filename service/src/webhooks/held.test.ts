@@ -18,7 +18,7 @@ await test("the start and every kind of end of a quarantine wake the job that ho
     if (payload === "mark") onMark();
     else wakes += 1;
   });
-  /** Notifications arrive in their order, so the mark comes after all that was told before. */
+  /** Notifications arrive in order, so all earlier ones have arrived once the mark has. */
   const wakesSoFar = async (): Promise<number> => {
     const { promise, resolve } = Promise.withResolvers<void>();
     onMark = resolve;
@@ -44,7 +44,7 @@ await test("the start and every kind of end of a quarantine wake the job that ho
 await test("a delivery that does not change its endpoint's health does not write the endpoint's row", async () => {
   const receiver = await webhooks.openReceiver(status(500));
   await webhooks.register(receiver.url);
-  /** Where the row lies: each write moves it. */
+  /** The physical place of the row, which every write changes. */
   const placeAfterDelivery = async (): Promise<string | undefined> => {
     await webhooks.enqueue(webhooks.kybEvent());
     await webhooks.deliver();

@@ -62,7 +62,7 @@ await test("a process that stops gives back what it had not begun to finish", as
   await webhooks.enqueue(...events);
   const stopping = webhooks.openSender();
   await stopping.pump();
-  // Their pace lets most of them wait.
+  // By the endpoint's pace most of them wait.
   await stopping[Symbol.asyncDispose]();
   webhooks.advance(1);
   await webhooks.deliver();
@@ -99,7 +99,7 @@ await test("a process stops also while the database is away, and leaves what it 
   });
   await webhooks.enqueue(...Array.from({ length: 8 }, () => webhooks.event({ url: receiver.url })));
   await stopping.pump();
-  // Their pace lets most of them wait.
+  // By the endpoint's pace most of them wait.
   isAway = true;
   await stopping[Symbol.asyncDispose]();
   webhooks.advance(30);

@@ -28,7 +28,7 @@ const blocked = (begunAtMs: number): EndedAttempt => ({
   begunAtMs,
 });
 
-/** So many attempts, evenly over a time. */
+/** Makes a number of attempts, spread evenly over a time. */
 const evenly = (
   count: number,
   spanMs: number,

@@ -17,7 +17,7 @@ const day = 86_400;
 const secretName = "Ottilie Wildermuth";
 const secretAnswer = "got it, Ottilie";
 
-/** Everything that the engine's tables hold, as a dump would show it, bytes as text too. */
+/** The contents of the engine's tables, as in a dump, with bytes also as text. */
 async function dump(): Promise<string> {
   const rows = await ctx.db.query<{ row: string }>(sql`
     select to_jsonb(e)::text || ' ' || coalesce(encode(e.body_sealed, 'escape'), '') as row from webhook_event e
@@ -54,7 +54,7 @@ await test("a delivered body goes 24 hours after the 2xx, with the answers; the 
   await purgeBodies(ctx);
   assert.equal(await webhooks.redeliver(event), 1);
   await webhooks.deliver();
-  // A resend prolongs nothing.
+  // A resend does not prolong the lifetime.
   webhooks.advance(1);
   await assert.rejects(webhooks.redeliver(event), { reason: "payload_expired" });
   assert.equal((await webhooks.firstEvent(event.streamId)).body, null);

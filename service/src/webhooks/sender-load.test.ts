@@ -48,7 +48,7 @@ test("a client domain never has more large bodies under way than half of the pla
     let own = 0;
     for (let claims = 0; claims < 64; claims++) {
       const room = roomBeside([...of("a", own, true), ...of("b", others, true)], 4096);
-      // What a claim takes may all be of one domain; then an attempt ends.
+      // In the worst case a claim takes only deliveries of one domain; then one attempt ends.
       if (!room.fullOfLarge.includes("a")) own += room.large;
       assert.ok(own <= share, `${own} beside ${others}`);
       if (room.fullOfLarge.includes("a")) own -= 1;

@@ -1,4 +1,4 @@
-// What the statements themselves guard, whatever was read before them.
+// What the statements guarantee, whatever was read before them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address, Hex } from "@svc/protocol";
@@ -147,7 +147,7 @@ await test("a member has one vote in an epoch of a ballot, and votes of another 
     approvals: [{ member: bob, signature: signatureOf("b") }],
     refusals: 1,
   });
-  // Where it begins anew in the same epoch, what was said in that one was about something else.
+  // If a ballot is restarted in the same epoch, earlier votes of that epoch were about something else.
   await vote(other, carol, { epoch: 1 });
   await store.restartBallot(db, { id, epoch: 1, voters: [bob, carol], needed: 2, hash: null });
   assert.deepEqual(
@@ -182,7 +182,7 @@ await test("an inbox holds open ballots with a vote of the member, until its las
     const rows = await store.listInbox(db, bob, page);
     return rows.map(({ ballot }) => ballot.id).filter((each) => [id, foreign].includes(each));
   };
-  // Its votes of another epoch are over.
+  // The vote set `has_voted`; without it, and an invitation, the member has not agreed.
   await db.query(sql`update business_member set has_voted = false`);
   assert.deepEqual(await inboxAt(2 * end), [id]);
   assert.deepEqual(await inboxAt(2 * end + 1), []);
@@ -206,7 +206,7 @@ await test("of a business that has moved only governance is in the inbox, and no
   assert.deepEqual(await listAs("suspended"), []);
 });
 
-/** Rows and entries of its index that were read of the votes, by earlier transactions of the connection too. */
+/** How many votes and index entries of votes were read, by earlier transactions of the connection too. */
 async function countVotesRead(tx: Queryable): Promise<number> {
   const [row] = await tx.query<{ read: number }>(sql`
     select pg_stat_get_xact_tuples_returned('ballot_vote'::regclass)

@@ -5,7 +5,7 @@ import { electorateOf, isOutOfReach } from "./ballot.ts";
 
 const addressOf = (at: number): Address => `0x${(at + 1).toString(16).padStart(40, "f")}`;
 
-/** A charter of this many voting members, the same rule for everything, and some without a vote. */
+/** A charter with this many voting members, some without a vote, and one rule for all categories. */
 function charterOf(rule: BusinessRule, voters: number, silent = 0): Charter {
   return {
     rules: { signature_requests: rule, data_requests: rule, governance: rule },
@@ -16,7 +16,7 @@ function charterOf(rule: BusinessRule, voters: number, silent = 0): Charter {
   };
 }
 
-/** Members who vote, approvals that are enough, refusals that make them impossible. */
+/** Voting members, approvals that are enough, refusals that make an approval impossible. */
 const rows: readonly [BusinessRule, number, number, number][] = [
   ["MAJORITY", 1, 1, 1],
   ["MAJORITY", 2, 2, 1],

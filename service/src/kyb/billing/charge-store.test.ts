@@ -1,4 +1,4 @@
-// Whose charges and acquaintances are found: by the statements themselves.
+// The statements find the charges and acquaintances of the right organization only.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";

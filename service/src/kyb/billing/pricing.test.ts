@@ -10,7 +10,7 @@ test("every field of the catalogue has a price, by tier 4.00, 2.50 or 1.00", () 
     prices.map(({ name }) => name),
     businessFieldNames,
   );
-  // Nobody meets field_not_priced: it is for a field that comes without a tier.
+  // field_not_priced cannot occur yet: it is for a field that is added without a tier.
   for (const name of businessFieldNames) assert.notEqual(priceOf(name), null, name);
   const tiers = new Map(prices.map(({ tier, cents }) => [tier, cents]));
   assert.deepEqual(

@@ -29,17 +29,17 @@ const rules = {
 } as const;
 const charterOf = (...members: CharterMember[]) => encodeCharter({ rules, members });
 
-/** Bela leaves in this block. */
+/** The block in which Bela leaves. */
 const changedIn = 10;
 
-/** What answers one exchange after the other: a node that has blocks up to here. The last one goes on. */
+/** The newest block of the node that answers each exchange, in turn; the last one answers all further exchanges. */
 let heads: readonly number[] = [];
 let exchange: Promise<number> | null = null;
 
-/** How much was asked in this turn, and in any. */
+/** The number of requests in this turn of the event loop, and the most in any. */
 let [asked, askedMost] = [0, 0];
 
-/** What is asked in one turn goes to one node. @returns the newest block that it has */
+/** All requests of one turn go to one node. @returns its newest block */
 async function ask(): Promise<number> {
   if (isAway) throw new NodeAway("the node did not answer");
   asked += 1;
@@ -72,14 +72,14 @@ function answer(data: Hex, hasChanged: boolean): Hex {
 const ownChainId = 31_999;
 let chainId = ownChainId;
 
-/** A block of more events than a node tells. */
+/** A block with more events than a node returns. */
 let fullBlock = Infinity;
 let fullFault: Error = new Error();
 
 let isAway = false;
 const alarms: string[] = [];
 
-/** What happens while a wallet is asked. */
+/** Called while a wallet is read. */
 let whileAsked = async (): Promise<void> => undefined;
 
 /** Two nodes behind one address, of which one may lag. */
@@ -114,7 +114,7 @@ const ctx = Object.assign(opened, {
 const isLookDue = async (): Promise<boolean> =>
   (await ctx.db.query(sql`select from business where look_due_at is not null`)).length === 1;
 
-/** What a service does in a while. @returns how many members it knows of then */
+/** Runs the jobs after so many seconds. @returns how many members the business then has */
 async function followFor(seconds: number): Promise<number> {
   await advanceClock(ctx.db, seconds);
   await opened.clock.refresh();
@@ -126,7 +126,7 @@ async function followFor(seconds: number): Promise<number> {
 const countMembers = async (): Promise<number> =>
   (await ctx.db.query(sql`select from business_member where business = ${business}`)).length;
 
-/** The business as it was before the change, and everything up to there followed. */
+/** Resets the business to its state before the change, with all blocks until then read. */
 async function begin(): Promise<void> {
   await ctx.db.query(sql`delete from business_proposal`);
   await ctx.db.query(sql`delete from business_member`);
@@ -176,7 +176,7 @@ await test("members and events at a lagging node do not count before they are fi
   await begin();
   await requestLook(ctx.db, business);
   chain.confirmations = 3;
-  // Both have this block, but only the one that lags has the change in it: the other has replaced it.
+  // Both nodes have this block, but only the lagging one has the change in it: the other has replaced the block.
   for (const follow of [watchWallets, followChain]) {
     heads = [changedIn + 2, changedIn];
     await follow(ctx);
@@ -384,7 +384,7 @@ await test("a business whose transaction was reverted is read until the node has
     insert into business_proposal (id, business, operation, arguments, proposer, nonce, status, created_at)
     values ('p', ${business}, 'moveTo', ${Buffer.alloc(32)}, ${anna.address}, 0, 'relaying', 0)`);
   for (const [refusedIn, isDueAfterwards, status] of [
-    // Whether another act came first is not known of an older block.
+    // An older block does not show whether another act was executed first.
     [block + 1, true, "relaying"],
     [block, false, "failed"],
   ] as const) {
@@ -405,7 +405,7 @@ for (const fault of [
     await begin();
     [fullBlock, fullFault] = [changedIn, fault];
     heads = [changedIn];
-    // Every business is looked at instead.
+    // Instead every business is read.
     assert.equal(await followFor(5), 1);
     heads = [changedIn + 1];
     fullBlock = changedIn + 1;

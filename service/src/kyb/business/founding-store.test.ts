@@ -1,4 +1,4 @@
-// What the statements themselves guard, whatever was read before them.
+// What the statements guarantee, whatever was read before them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";

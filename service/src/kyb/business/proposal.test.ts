@@ -23,7 +23,7 @@ const changeTo = (charter: Charter) =>
     arguments: governanceActs.changeCharter(encodeCharter(charter)).arguments,
   }) as const;
 
-/** The rule of governance before and after the change, and the one that decides it. */
+/** The rule of governance before and after the change, and the one by which the change is decided. */
 const changes: readonly [BusinessRule, BusinessRule, BusinessRule][] = [
   ["MAJORITY", "MAJORITY", "MAJORITY"],
   ["MAJORITY", "UNANIMOUS", "UNANIMOUS"],

@@ -11,7 +11,7 @@ import { noteAnswered, saveRemoval } from "./removal-store.ts";
 import { finishRemovals, isRenewable, removalFinalHandlers } from "./removal.ts";
 
 await using opened = await openTestContext();
-// Removals look at nothing else of a chain; the transactions stay in their queue.
+// Removals use nothing else of the chain; the transactions stay in their queue.
 const ctx = Object.assign(opened, { chain: { isEmbedded: true } }) as unknown as ChainContext;
 const business: Address = `0x${"ab".repeat(20)}`;
 const member: Address = `0x${"cd".repeat(20)}`;
@@ -104,7 +104,7 @@ await test("a failure of other work does not delay removals", async () => {
     sql`insert into ballot (id, kind, business, category, epoch, voters, needed, valid_until, expires_at, status, created_at)
       values ('ballot', 'governance', ${business}, 3, 5, ${[member]}, 1, 0, 0, 'open', 0)`,
   );
-  // Nothing here knows what follows where a ballot has expired.
+  // The rules of this test do not handle expired ballots.
   const config = { ...opened.config, chain: "on" };
   const jobs = kybJobs({ ...ctx, config } as unknown as KybContext);
   const due = jobs.find(({ name }) => name === "kyb-due");

@@ -1,4 +1,4 @@
-// What a business becomes of what was read of its wallet, on a chain that says whatever a test has it say.
+// How a business changes by the state that was read of its wallet, on a fake chain.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { businessWallet } from "@svc/contracts";
@@ -78,7 +78,7 @@ async function found(): Promise<Address> {
   return business;
 }
 
-/** Has the business read from a wallet that is as it was founded but for this. @returns whose logins ended */
+/** Reads a wallet that differs from its foundation by this. @returns whose logins ended */
 async function read(business: Address, changed: Partial<Wallet>): Promise<Address[]> {
   wallet = { ...founded, ...changed };
   ended = [];

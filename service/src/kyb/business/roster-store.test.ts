@@ -1,4 +1,4 @@
-// What the statements themselves guard, whatever was read before them: nothing that was asked for meanwhile is lost.
+// What the statements guarantee, whatever was read before them: no request for a read is lost.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";
@@ -16,7 +16,7 @@ async function dueAt(address: Address): Promise<number | null | undefined> {
   return row?.due;
 }
 
-/** A business that this process reads. */
+/** A business that this process is reading. */
 async function claim(): Promise<store.ClaimedLook> {
   const address = await kyb.addBusiness();
   await store.requestLook(db, address);

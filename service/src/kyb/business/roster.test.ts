@@ -21,7 +21,7 @@ import {
 await using ctx = await openTestContext();
 const addressOf = (number: number): Address => `0x${String(number).padStart(40, "0")}`;
 
-/** Addressed by number, from 1. */
+/** Inserts businesses whose addresses are the numbers from 1 on. */
 async function insertBusinesses(total: number): Promise<void> {
   await ctx.db.query(
     sql`insert into business (address, environment, name, status, creator, invitation_id, invitation_deadline, salt,
@@ -33,7 +33,7 @@ async function insertBusinesses(total: number): Promise<void> {
   );
 }
 
-/** @returns the businesses that are due, which are so no longer */
+/** Claims all due businesses. @returns their addresses */
 async function takeDue(): Promise<Address[]> {
   const due = await ctx.db.query<{ address: Address }>(
     sql`update business set look_due_at = null where look_due_at is not null returning address`,

@@ -256,7 +256,7 @@ async function change(
   });
 }
 
-/** The business with this address, read or locked as said. @throws {Problem} business_not_found */
+/** The business with this address, which `find` reads or locks. @throws {Problem} business_not_found */
 export async function getBusiness(
   db: Queryable,
   text: string,

@@ -8,13 +8,13 @@ import { loadWalletCalls } from "./wallet-calls.ts";
 const wallet = `0x${"ab".repeat(20)}` as const;
 const hash = `0x${"cd".repeat(32)}` as const;
 
-/** When a block was, of a chain with four blocks a second. */
+/** The time of a block, on a chain with four blocks a second. */
 const timeOf = (block: number): number => Math.floor(block / 4);
 
 /**
  * A chain of 100 blocks, where a block is final with the eleventh after it, that recorded the hash in this one.
  *
- * @param heads as nodes tell them one after the other; the last one goes on
+ * @param heads the head in each answer, in turn; the last one is repeated
  */
 function chainOf(recordedIn: number, heads: readonly number[] = [100]): ChainContext {
   let told = 0;

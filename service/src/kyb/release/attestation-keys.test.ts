@@ -107,7 +107,7 @@ await test("a successor is published before it signs, and what the old one signe
   await keys.rotate();
   assert.equal(isGenuine(old, await published(keys)), false);
   assert.ok(isGenuine(fresh, await published(keys)));
-  // Revoked too late for another in its slot, so the key before it goes on.
+  // Revoked too late for another key in its slot, so the previous key continues.
   await advance(lifetimeSeconds - (ctx.clock.now() % lifetimeSeconds) - 3600);
   await revokeAttestationKey(ctx, String(await kidOf("next")), "test");
   await advance(32 * 86_400);

@@ -75,7 +75,7 @@ interface Given {
   readonly isSoleProprietor?: boolean;
 }
 
-/** The names that go, or why none does. */
+/** The released names, or the reason why none is released. */
 function decide({
   changed = {},
   entitlements = all,

@@ -1,4 +1,4 @@
-// What the statements themselves guard, whatever was read before them.
+// What the statements guarantee, whatever was read before them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../../platform/database/db.ts";
@@ -12,7 +12,7 @@ const { db } = kyb;
 const [requester, other] = [await kyb.addOrganization(), await kyb.addOrganization()];
 let count = 0;
 
-/** Each asks a business of its own, unless named. */
+/** Requests to different businesses, unless one is given. */
 async function ask(changed: Partial<DataRequest> & Partial<TestRequester> = {}) {
   count += 1;
   const request: DataRequest = {

@@ -18,7 +18,7 @@ test("a purpose has 8 to 280 characters, and something of it is seen", () => {
     "💥".repeat(281),
     "💥".repeat(7),
     `   short${" ".repeat(10)}`,
-    // Spaces of no width, fillers of Hangul, a pattern of braille without dots.
+    // Zero-width spaces, Hangul fillers, the braille pattern without dots.
     "\u200b".repeat(10),
     "\u3164".repeat(10),
     "\u2800".repeat(10),

@@ -1,4 +1,4 @@
-// Whose requests and blocks count: by the statements themselves.
+// The statements count the requests and blocks of the right pair only.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Address } from "@svc/protocol";

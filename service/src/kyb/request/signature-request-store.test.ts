@@ -1,4 +1,4 @@
-// What the statements themselves guard, whatever was read before them.
+// What the statements guarantee, whatever was read before them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sql } from "../../platform/database/db.ts";
@@ -96,7 +96,7 @@ await test("a failed recording is resolved once, if it is the last one and the r
   assert.equal(await take(1), false, "there is a second one");
   await end(id, "failed");
   assert.equal(await failedOf(id), false);
-  // As a process of before could have left it.
+  // As a process of an earlier version could have left it.
   await db.query(sql`update signature_request set has_failed_recording = true where id = ${id}`);
   assert.equal(await take(2), false, "it has ended");
 });
