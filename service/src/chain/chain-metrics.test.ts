@@ -64,7 +64,7 @@ test("an alarm that was never raised and an event that never came are counted fr
   assert.match(await read(), /^chain_transactions_total\{event="succeeded"\} 3$/m);
 });
 
-test("every alarm is counted, and told once a minute with its details", () => {
+test("an alarm is logged once a minute, with its details", () => {
   const metrics = createMetrics();
   let nowMs = 1_800_000_000_000;
   const lines: unknown[] = [];

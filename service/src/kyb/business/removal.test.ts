@@ -7,7 +7,7 @@ import { advanceClock } from "../../platform/clock.ts";
 import { sql } from "../../platform/database/db.ts";
 import { kybJobs } from "../jobs.ts";
 import type { KybContext } from "../kyb-context.ts";
-import { noteAnswered, saveRemoval } from "./removal-store.ts";
+import { saveRemoval } from "./removal-store.ts";
 import { finishRemovals, isRenewable, removalFinalHandlers } from "./removal.ts";
 
 await using opened = await openTestContext();
@@ -88,14 +88,6 @@ await test("a removal that the chain reverts twelve times is left until the memb
   assert.equal((await run()).at(-1), `${business}:7:3`);
 });
 
-await test("nobody is removed from a wallet that its business left", async () => {
-  const sent = await run();
-  await ctx.db.query(
-    sql`update business set epoch = 4, status = 'moved' where address = ${business}`,
-  );
-  assert.deepEqual(await run(), sent);
-});
-
 await test("a failure of other work does not delay removals", async () => {
   await ctx.db.query(
     sql`update business set epoch = 5, status = 'active' where address = ${business}`,
@@ -113,22 +105,13 @@ await test("a failure of other work does not delay removals", async () => {
   assert.equal((await listSent()).at(-1), `${business}:7:5`);
 });
 
-await test("an answer to a removal counts for that removal alone", async () => {
-  await ctx.db.query(sql`update business set epoch = 6 where address = ${business}`);
-  const sent = await listSent();
-  await noteAnswered(ctx.db, { business, member, by: "vote", now: ctx.clock.now() });
-  assert.deepEqual(await run(), sent);
-  await saveRemoval(ctx.db, { business, member, endsAt: ctx.clock.now(), keepNonce: 8 });
-  assert.equal((await run()).at(-1), `${business}:8:6`);
-});
-
 await test("on an external chain a removal is sent two minutes late, since block times may lag", async () => {
   Object.assign(ctx.chain, { isEmbedded: false });
   const endsAt = ctx.clock.now() - 60;
   await saveRemoval(ctx.db, { business, member, endsAt, keepNonce: 9 });
   const sent = await listSent();
   assert.deepEqual(await run(), sent);
-  assert.equal((await run(60)).at(-1), `${business}:9:6`);
+  assert.equal((await run(60)).at(-1), `${business}:9:5`);
 });
 
 await test("a removal may be renewed from the 90th day after its member's answer on", () => {
