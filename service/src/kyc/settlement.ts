@@ -46,11 +46,8 @@ export async function settleOrders(
       await closeBatches(ctx);
   }
   if (sealedElsewhere === 0) return;
-  const details = { alarm: "payload-key-missing", orders: sealedElsewhere };
-  ctx.log.error(
-    details,
-    "data waits that is sealed with a master key which is not configured here",
-  );
+  const line = { alarm: "payload-key-missing", orders: sealedElsewhere };
+  ctx.log.error(line, "data waits that is sealed with a master key which is not configured here");
 }
 
 function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart: number): boolean {
@@ -177,8 +174,8 @@ function openAll(ctx: KycContext, orders: readonly store.InitiatedOrder[]): Open
     else waiting.push(order);
   }
   if (broken.length > 0) {
-    const details = { alarm: "payload-broken", orders: broken.map(({ id }) => id) };
-    ctx.log.error(details, "data cannot be handed over: it is gone or was changed");
+    const line = { alarm: "payload-broken", orders: broken.map(({ id }) => id) };
+    ctx.log.error(line, "data cannot be handed over: it is gone or was changed");
   }
   return { good, broken, waiting };
 }
