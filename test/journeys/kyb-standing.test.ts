@@ -213,6 +213,9 @@ test("a move by the operator waits 30 days, and any member cancels it", async ()
   const wrong = signDigest(new Uint8Array(32).fill(7), world.person("finn").privateKey);
   const refused = await world.walletCall("finn", "POST", path, { body: { signature: wrong } });
   assert.deepEqual([refused.status, refused.body.error?.reason], [422, "signature_wrong"]);
+  const v0 = { signature: `${signature.slice(0, -2)}00` };
+  const formless = await world.walletCall("finn", "POST", path, { body: v0 });
+  assert.match(formless.body.error?.message ?? "", /65 bytes r, s, v in hex/);
   const kept = await world.walletCall("finn", "POST", path, { body: { signature } });
   assert.deepEqual(kept.body, { ended: "move" });
   const cancelled = `${world.person("finn").address} business.move.cancel`;

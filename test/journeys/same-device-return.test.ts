@@ -74,6 +74,12 @@ test("an unreadable answer that comes back is reported as such, and changes noth
     assert.equal(refused.status, 400, each.search);
     assert.match(await refused.text(), /invalid_request/);
   }
+  const v0 = changed((query) =>
+    query.set("signature", `${url.searchParams.get("signature")?.slice(0, -2)}00`),
+  );
+  const formless = await page.jar.fetch(v0.href);
+  assert.equal(formless.status, 422);
+  assert.match(await formless.text(), /65 bytes r, s, v in hex/);
   assert.equal((await page.jar.fetch(url.href)).status, 303);
 });
 

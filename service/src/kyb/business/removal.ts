@@ -12,6 +12,7 @@ import {
 } from "../../chain/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
+import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 import { recoverAddress } from "../../platform/cryptography/secp256k1.ts";
 import { lockBusiness, noteKnown } from "./business-store.ts";
 import type { KybContext } from "../kyb-context.ts";
@@ -84,9 +85,8 @@ export async function keepMember(
       });
       return { ended: "move" };
     }
-    throw new Problem(
-      removal === undefined && move === undefined ? "nothing_to_end" : "signature_wrong",
-    );
+    if (removal === undefined && move === undefined) throw new Problem("nothing_to_end");
+    throw signatureWrong(given.signature);
   });
 }
 

@@ -2,6 +2,7 @@ import type { Address, BusinessPart } from "@svc/protocol";
 import type { Acr, Client } from "../../accounts/index.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { Problem } from "../../platform/http/problems.ts";
+import { signatureWrong } from "../../platform/http/wrong-signature.ts";
 import {
   approvalTimes,
   type Approved,
@@ -57,7 +58,7 @@ export async function returnOnSameDevice(
   const isValid = isClaimed
     ? await isSignedBy(ctx, { ...signed, attempt, code: "" })
     : await isSignedWithoutClaim(ctx, { ...signed, loginId, session: loginId, connection });
-  if (!isValid) throw new Problem("signature_wrong");
+  if (!isValid) throw signatureWrong(returned.signature);
   if (!isStartedBy(ctx, attempt, browser)) {
     await endAttempt(ctx, attempt, "other_browser");
     throw new Problem("other_browser");
