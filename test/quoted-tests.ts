@@ -14,10 +14,13 @@ let known: readonly { readonly path: string; readonly text: string }[] | null = 
 
 /** Every file of tests, read once. */
 function files() {
-  known ??= globSync("{packages,service,test,contracts/test}/**/*.{test.ts,t.sol}", {
-    cwd: root,
-    exclude: ["**/node_modules/**"],
-  }).map((path) => ({ path: `/${path}`, text: readFileSync(join(root, path), "utf8") }));
+  known ??= globSync(
+    "{apps,contracts/test,demo,packages,service,test,tools}/**/*.{test.ts,t.sol}",
+    {
+      cwd: root,
+      exclude: ["**/node_modules/**"],
+    },
+  ).map((path) => ({ path: `/${path}`, text: readFileSync(join(root, path), "utf8") }));
   return known;
 }
 
