@@ -3,7 +3,8 @@ import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Http } from "../platform/http/http.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { type Limit, limitHeaders, refuseBeyond } from "../platform/rate-limit.ts";
+import { limitHeaders, refuseBeyond } from "../platform/http/limit-refusal.ts";
+import { type Limit } from "../platform/rate-limit.ts";
 import { type ApiKey, looksLikeApiKey } from "./api-key.ts";
 import type { ApiKeys } from "./api-key-lookup.ts";
 

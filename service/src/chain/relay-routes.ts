@@ -3,7 +3,7 @@ import type { FastifyRequest } from "fastify";
 import { callerAddressOf, limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
 import { invalidRequest, Problem } from "../platform/http/problems.ts";
-import { takeOrRefuse } from "../platform/rate-limit.ts";
+import { takeOrRefuse } from "../platform/http/limit-refusal.ts";
 import { bodyReasons, refusals } from "../platform/http/refusals.ts";
 import type { ChainContext } from "./context.ts";
 

@@ -7,7 +7,7 @@ import {
   parseAbiParameters,
 } from "viem/utils";
 import { Problem } from "../platform/http/problems.ts";
-import { takeOrRefuse } from "../platform/rate-limit.ts";
+import { takeOrRefuse } from "../platform/http/limit-refusal.ts";
 import type { ChainContext } from "./context.ts";
 import { NodeAway, RpcError } from "./node.ts";
 import { isOfContract } from "./refusal.ts";

@@ -8,7 +8,7 @@ import { callerAddressOf } from "../platform/http/client-address.ts";
 import type { Http } from "../platform/http/http.ts";
 import { pageBody, pageOf, pageParameters, readPage } from "../platform/http/list-page.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { takeOrRefuse } from "../platform/rate-limit.ts";
+import { takeOrRefuse } from "../platform/http/limit-refusal.ts";
 import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import { companyRoutes, readCredentialId } from "./company-routes.ts";
 import { statusOfCredential } from "./credential.ts";

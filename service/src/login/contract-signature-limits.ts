@@ -1,5 +1,6 @@
 import { limitNetworkOf } from "../platform/http/client-address.ts";
-import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
+import { takeOrRefuse } from "../platform/http/limit-refusal.ts";
+import { perMinute } from "../platform/rate-limit.ts";
 import type { LoginContext } from "./login-context.ts";
 
 /** The chain is asked at a bounded rate for all callers together; one login or order must not use that rate up. */

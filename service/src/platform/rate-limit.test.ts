@@ -5,17 +5,14 @@ import { type Db, openDb } from "./database/db.ts";
 import {
   createRateLimiter,
   failedSecretLimit,
-  limitHeaders,
   perMinute,
   purgeRateBuckets,
   type Limit,
   type RateLimiter,
-  takeOrRefuse,
   turnBackRateBuckets,
 } from "./rate-limit.ts";
 import { openTestDatabase } from "./database/test-database.ts";
 import { drawLease } from "./rate-limit-store.ts";
-import { createMetrics } from "./telemetry/metrics.ts";
 
 const database = await openTestDatabase();
 const dbs = [1, 2].map(() => openDb({ ...database.connection, connections: 4 }));
@@ -330,15 +327,6 @@ test("a process remembers 20,000 buckets, and forgets the oldest", async () => {
   assert.equal(draws, 20_002);
 });
 
-test("a refusal counts by its kind, which names nobody", async () => {
-  const metrics = createMetrics();
-  const never: RateLimiter = { take: async () => ({ ok: false, retryAfterSeconds: 3 }) };
-  const refused = takeOrRefuse({ metrics, limits: never }, "login:address:192.0.2.7", limit);
-  await assert.rejects(refused, { reason: "rate_limited" });
-  const { values } = await metrics.refusals.get();
-  assert.deepEqual(values, [{ labels: { limit: "login-address" }, value: 1 }]);
-});
-
 test("a limit that cannot be counted is not passed", async () => {
   const gone = openDb({ ...database.connection, connections: 2 });
   await gone.close();
@@ -357,26 +345,6 @@ test("buckets that were left alone for long are removed", async () => {
   assert.equal(await purgeRateBuckets({ db: one, clock }), 0);
   clock.ms += 1_000_000;
   assert.equal(await purgeRateBuckets({ db: one, clock }), 1);
-});
-
-test("whatever a limit lets through in a minute, its window is told as a minute", () => {
-  const windows = Array.from({ length: 3000 }, (_, at) => {
-    const counted = perMinute(at + 1, "127.0.0.1");
-    return limitHeaders({ ok: true, remaining: 0 }, counted)["ratelimit-policy"]?.split(";w=")[1];
-  });
-  assert.deepEqual([...new Set(windows)], ["60"]);
-});
-
-test("the answer names the limit, what is left and when to come back", () => {
-  assert.deepEqual(limitHeaders({ ok: true, remaining: 399 }, limit), {
-    "ratelimit-policy": '"default";q=400;w=4',
-    ratelimit: '"default";r=399',
-  });
-  assert.deepEqual(limitHeaders({ ok: false, retryAfterSeconds: 60 }, failedSecretLimit), {
-    "ratelimit-policy": '"default";q=10;w=600',
-    ratelimit: '"default";r=0;t=60',
-    "retry-after": "60",
-  });
 });
 
 test("a process whose clock is late turns back neither the refill nor the epoch", async () => {

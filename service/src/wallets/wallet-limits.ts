@@ -1,7 +1,8 @@
 import type { FastifyRequest } from "fastify";
 import { callerAddressOf, limitNetworkOf } from "../platform/http/client-address.ts";
 import type { Ctx } from "../platform/context.ts";
-import { perMinute, takeOrRefuse } from "../platform/rate-limit.ts";
+import { takeOrRefuse } from "../platform/http/limit-refusal.ts";
+import { perMinute } from "../platform/rate-limit.ts";
 
 /**
  * Anybody can make any number of identities, so calls of wallets are counted by network: as many as logins may be

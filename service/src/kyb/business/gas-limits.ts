@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { callerAddressOf, limitNetworkOf } from "../../platform/http/client-address.ts";
-import { takeOrRefuse } from "../../platform/rate-limit.ts";
+import { takeOrRefuse } from "../../platform/http/limit-refusal.ts";
 import type { KybContext } from "../kyb-context.ts";
 
 /** Foundings and proposals of one network in an hour, together. */

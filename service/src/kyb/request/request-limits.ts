@@ -1,6 +1,6 @@
 import type { Queryable } from "../../platform/database/db.ts";
 import { Problem } from "../../platform/http/problems.ts";
-import { refuseBeyond } from "../../platform/rate-limit.ts";
+import { refuseBeyond } from "../../platform/http/limit-refusal.ts";
 import { lockDueAmong } from "../ballot/ballot-store.ts";
 import type { KybContext } from "../kyb-context.ts";
 import * as store from "./request-limits-store.ts";

@@ -1,6 +1,7 @@
 import type { Client } from "../../accounts/index.ts";
 import { limitNetworkOf } from "../../platform/http/client-address.ts";
-import { type Limit, perMinute, takeOrRefuse } from "../../platform/rate-limit.ts";
+import { takeOrRefuse } from "../../platform/http/limit-refusal.ts";
+import { type Limit, perMinute } from "../../platform/rate-limit.ts";
 import type { LoginContext } from "../login-context.ts";
 
 /** A limit of the organization's own was set on purpose, so it counts on loopback too. */

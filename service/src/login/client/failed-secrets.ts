@@ -1,6 +1,7 @@
 import { forgetOldest } from "../../platform/forget-oldest.ts";
 import { limitNetworkOf } from "../../platform/http/client-address.ts";
-import { failedSecretLimit, refuseBeyond } from "../../platform/rate-limit.ts";
+import { refuseBeyond } from "../../platform/http/limit-refusal.ts";
+import { failedSecretLimit } from "../../platform/rate-limit.ts";
 import type { TokenContext } from "../token-context.ts";
 
 /** Beyond this, the pair that was blocked first is forgotten: its next failure blocks it again. */

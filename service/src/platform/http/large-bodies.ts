@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Ctx } from "../context.ts";
-import { refuseBeyond } from "../rate-limit.ts";
+import { refuseBeyond } from "./limit-refusal.ts";
 import { callerAddressOf, isUnlimited, limitNetworkOf } from "./client-address.ts";
 import type { Http } from "./http.ts";
 
