@@ -1,7 +1,8 @@
 import { Type } from "../../platform/http/schema.ts";
 import { shortAddress } from "@svc/protocol";
 import type { FastifyReply } from "fastify";
-import { fillBody, type Http } from "../../platform/http/http.ts";
+import type { Http } from "../../platform/http/http.ts";
+import { fillBody } from "../../platform/http/request-bodies.ts";
 import { logFault, oauthProblemOf } from "../../platform/http/http-errors.ts";
 import { noteRefusal } from "../../platform/http/refused-answers.ts";
 import { type Form, valueOf } from "../../platform/http/http-input.ts";

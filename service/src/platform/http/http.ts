@@ -5,17 +5,14 @@ import fastify, {
   type FastifyReply,
   type FastifyRequest,
   type onRequestHookHandler,
-  type preValidationHookHandler,
   type RawServerDefault,
 } from "fastify";
 import type { FastifyBaseLogger } from "fastify";
-import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
-import { createBodyTurns } from "./body-turns.ts";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { answerBrokenRequest } from "./broken-requests.ts";
-import { callerAddressOf, limitNetworkOf } from "./client-address.ts";
 import type { Ctx } from "../context.ts";
-import { answerEnvelopeError, hasOAuthErrors, oauthProblemOf } from "./http-errors.ts";
-import { parseForm, parseJson, parseQuery, queryFaultOf, refuseCoding } from "./http-input.ts";
+import { answerEnvelopeError } from "./http-errors.ts";
+import { parseQuery, queryFaultOf } from "./http-input.ts";
 import { boundLargeAnswers } from "./large-answers.ts";
 import { boundLargeBodies } from "./large-bodies.ts";
 import { noteAnswers } from "./last-answers.ts";
@@ -24,7 +21,9 @@ import { closeLosslessly } from "./lossless-close.ts";
 import { describeRoutes } from "./openapi.ts";
 import { inWordsOfKyb, Problem } from "./problems.ts";
 import { refusalOf } from "./refused-answers.ts";
+import { parseBodies, allowMissingBodies, bodyBytesMax, checkBodyTypes } from "./request-bodies.ts";
 import { countWhereNeeded } from "./text-length.ts";
+import { answerUnknownRoutes } from "./unknown-routes.ts";
 
 export type Http = FastifyInstance<
   RawServerDefault,
@@ -34,8 +33,6 @@ export type Http = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
-/** Bytes of an ordinary body (decisions section 1); a route that takes more says so in `bodyLimit`. */
-const bodyBytesMax = 64 * 1024;
 /**
  * A request has to arrive within this time, body included, so that nobody holds a connection by sending a byte a
  * minute.
@@ -94,7 +91,7 @@ export function createHttp(ctx: Ctx): Http {
       plugins: [countWhereNeeded],
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
-  addParsers(ctx, http);
+  parseBodies(ctx, http);
   http.setErrorHandler((error, request, reply) =>
     answerEnvelopeError(ctx, { error, request, reply }),
   );
@@ -104,43 +101,13 @@ export function createHttp(ctx: Ctx): Http {
   });
   refuseUnreadableQueries(http);
   allowMissingBodies(http);
-  checkTypes(http);
+  checkBodyTypes(http);
   boundLargeBodies(ctx, http, bodyBytesMax);
   boundLargeAnswers(ctx, http);
   answerUnknownRoutes(http);
   describeRoutes(http, ctx);
   prepareServer(http.server);
   return http;
-}
-
-/**
- * Bodies are parsed as they come, large ones in turns: parsing one, and what its route does with it, may keep the process
- * busy for tenths of a second.
- */
-function addParsers(ctx: Ctx, http: Http): void {
-  const takeTurn = createBodyTurns();
-  http.removeAllContentTypeParsers();
-  http.addContentTypeParser<Buffer>(
-    "application/json",
-    { parseAs: "buffer" },
-    (request, body, done) => {
-      const parse = (): unknown => {
-        refuseCoding(request.headers["content-encoding"]);
-        return body.length === 0 ? null : parseJson(body);
-      };
-      if (body.length <= bodyBytesMax) settle(parse, done);
-      else takeTurn(limitNetworkOf(callerAddressOf(ctx, request)), () => settle(parse, done));
-    },
-  );
-  http.addContentTypeParser(
-    "application/x-www-form-urlencoded",
-    { parseAs: "string" },
-    (request, body, done) =>
-      settle(() => {
-        refuseCoding(request.headers["content-encoding"]);
-        return parseForm(String(body));
-      }, done),
-  );
 }
 
 /** RFC 9112 section 3.2: HTTP/1.1 has a `Host`, and no request has two. */
@@ -186,26 +153,6 @@ function makeRequestId(): string {
   return id;
 }
 
-/**
- * If no member of a body is required, the body may be left out. Routes that take forms report themselves what is
- * missing.
- */
-function allowMissingBodies(http: Http): void {
-  http.addHook("onRoute", (route) => {
-    const body = route.schema?.body as { type?: string; required?: string[] } | undefined;
-    if (body?.type !== "object" || (body.required ?? []).length > 0) return;
-    if (route.schema?.consumes !== undefined) return;
-    const own = [route.preValidation ?? []].flat();
-    route.preValidation = [fillBody, ...own];
-  });
-}
-
-/** A body that was left out is one without members. */
-export const fillBody: preValidationHookHandler = (request, _reply, done) => {
-  request.body ??= {};
-  done();
-};
-
 /** Added after the scope's own hooks, which ask who calls: 401 comes before 400 (decisions section 1, Errors). */
 function refuseUnreadableQueries(http: Http): void {
   http.addHook("onRoute", (route) => {
@@ -217,53 +164,6 @@ function refuseUnreadableQueries(http: Http): void {
 const refuseUnreadableQuery: onRequestHookHandler = (request, _reply, done) => {
   done(queryFaultOf(request.query) ?? undefined);
 };
-
-/**
- * API and wallet routes accept only JSON; forms are for the login's routes. Any site can make a browser post a form, so
- * a wallet route that took one would bypass CORS. If nothing is sent, the body is missing, whatever content type is
- * named.
- */
-function checkTypes(http: Http): void {
-  http.addHook("onRoute", (route) => {
-    const own = [route.onRequest ?? []].flat();
-    if (route.schema?.consumes !== undefined) route.onRequest = [...own, ignoreOtherTypeOfNothing];
-    if (!/^\/(?:api|w)\//.test(route.url) || route.method === "GET") return;
-    route.onRequest = [...own, ignoreTypeOfNothing, refuseOtherTypes];
-  });
-}
-
-/** An empty form stays a form: its refusal names the missing parameter. */
-const ignoreOtherTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
-  const isForm = /^application\/x-www-form-urlencoded *(?:;|$)/i.test(
-    headers["content-type"] ?? "",
-  );
-  if (!isForm && isWithoutBody(headers)) delete headers["content-type"];
-  done();
-};
-
-/** Some clients name a type even if they send nothing, curl and .NET among them: that is a missing body. */
-const ignoreTypeOfNothing: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
-  if (isWithoutBody(headers)) delete headers["content-type"];
-  done();
-};
-
-const isWithoutBody = (headers: IncomingHttpHeaders): boolean =>
-  headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0";
-
-const refuseOtherTypes: onRequestHookHandler = ({ raw: { headers } }, _reply, done) => {
-  const isOther =
-    !isWithoutBody(headers) && !/^application\/json *(?:;|$)/i.test(headers["content-type"] ?? "");
-  const message = "the body must be application/json";
-  done(isOther ? new Problem("unsupported_media_type", { message }) : undefined);
-};
-
-function settle(parse: () => unknown, done: (error: Error | null, body?: unknown) => void): void {
-  try {
-    done(null, parse());
-  } catch (error) {
-    done(error instanceof Error ? error : new Error("unreadable body"));
-  }
-}
 
 /**
  * Headers of every answer, including those to requests that no route matches. Most answers are private, so a cacheable
@@ -306,39 +206,4 @@ function reportAtEnd(ctx: Ctx, request: FastifyRequest, reply: FastifyReply): vo
       "request",
     );
   });
-}
-
-/** 404 in the envelope, or where the path exists under other methods 405 with `Allow`, in the form of its errors. */
-function answerUnknownRoutes(http: Http): void {
-  const known: { pattern: RegExp; methods: string[]; isOAuth: boolean }[] = [];
-  http.addHook("onRoute", function note({ url, method }) {
-    // Preflights are answered under many paths that have no GET.
-    if (method === "OPTIONS") return;
-    const source = url.split("/").map(patternOf).join("/");
-    const pattern = new RegExp(`^${source}$`);
-    known.push({ pattern, methods: [method].flat(), isOAuth: hasOAuthErrors(this) });
-  });
-  const refuse = (request: FastifyRequest, reply: FastifyReply): Error => {
-    const path = request.url.split("?", 1)[0] ?? "";
-    const matching = known.filter(({ pattern }) => pattern.test(path));
-    const allowed = new Set(matching.flatMap(({ methods }) => methods));
-    const isUnknown = allowed.size === 0 || allowed.has(request.method);
-    const methods = [...allowed].toSorted().join(", ");
-    if (!isUnknown) void reply.header("allow", methods);
-    const refusal = isUnknown
-      ? new Problem("route_not_found")
-      : new Problem("method_not_allowed", { message: `this path takes ${methods}` });
-    if (matching.some(({ isOAuth }) => isOAuth)) return oauthProblemOf(refusal) ?? refusal;
-    return path.startsWith("/api/v1/kyb/") ? inWordsOfKyb(refusal) : refusal;
-  };
-  // Before a body is read, since no route needs it.
-  http.addHook("onRequest", (request, reply, done) => {
-    done(request.is404 ? refuse(request, reply) : undefined);
-  });
-}
-
-/** The pattern that a part of a route's path matches. */
-function patternOf(part: string): string {
-  if (part === "*") return ".*";
-  return part.startsWith(":") ? "[^/]+" : RegExp.escape(part);
 }
