@@ -1,5 +1,12 @@
 import { isRecord, isShowable } from "@svc/protocol";
 
+/** An answer of the broker, read to its end. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
 /** The body of an answer, in UTF-8. @throws {Error} as soon as it is longer than `bytesMax` */
 export async function readText(response: Response, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = [];

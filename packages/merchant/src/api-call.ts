@@ -1,5 +1,5 @@
 import { isRecord } from "@svc/protocol";
-import { explanationOf, parseObject, readRetryAfter, readText } from "./answer.ts";
+import { type Answer, explanationOf, parseObject, readRetryAfter, readText } from "./answer.ts";
 import { isTimeout } from "./timeout.ts";
 import { isIssuerUrl } from "./issuer.ts";
 import { MerchantError, misconfigured } from "./merchant-error.ts";
@@ -78,13 +78,7 @@ export async function callKyb(
   return body;
 }
 
-interface Exchange {
-  status: number;
-  headers: Headers;
-  text: string;
-}
-
-async function exchange(options: ApiOptions, call: ApiCall): Promise<Exchange> {
+async function exchange(options: ApiOptions, call: ApiCall): Promise<Answer> {
   const send = options.fetch ?? fetch;
   const url = new URL(options.issuer + call.path);
   for (const [name, values] of Object.entries(call.query ?? {}))

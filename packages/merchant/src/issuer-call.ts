@@ -1,4 +1,4 @@
-import { parseObject, readRetryAfter, readText } from "./answer.ts";
+import { type Answer, parseObject, readRetryAfter, readText } from "./answer.ts";
 import { MerchantError } from "./merchant-error.ts";
 
 /** The broker is one hop away; a person waits for the answer. */
@@ -42,19 +42,13 @@ export async function callIssuer(send: typeof fetch, call: IssuerCall): Promise<
   return { status, body: parseObject(text) };
 }
 
-interface Exchange {
-  status: number;
-  headers: Headers;
-  text: string;
-}
-
 /**
  * A gateway's statuses for a broker that gave it no answer (502, 504): it may have stopped in the middle of the call. And
  * the broker's own status where its database gave none (503), which may have carried out the statement.
  */
 const unanswered: ReadonlySet<number> = new Set([502, 503, 504]);
 
-async function exchange(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
+async function exchange(send: typeof fetch, call: IssuerCall): Promise<Answer> {
   const { repeatWithinMs = 0, ...once } = call;
   // Measured, because a try may outlast its time-out: the machine may sleep, a caller's `fetch` may ignore the signal.
   const beganMs = Date.now();
@@ -71,7 +65,7 @@ async function exchange(send: typeof fetch, call: IssuerCall): Promise<Exchange>
   return exchange(send, once);
 }
 
-async function attempt(send: typeof fetch, call: IssuerCall): Promise<Exchange> {
+async function attempt(send: typeof fetch, call: IssuerCall): Promise<Answer> {
   const response = await send(call.url, {
     method: call.form === undefined ? "GET" : "POST",
     headers: { accept: "application/json", ...call.headers },
