@@ -5,7 +5,7 @@ import { isIssuerUrl } from "./issuer.ts";
 import type { AnyKybEvent } from "./kyb-event.ts";
 import { parseHeader } from "./jwt-header.ts";
 import { openKeySet } from "./key-set.ts";
-import { MerchantError, misconfigured } from "./merchant-error.ts";
+import { MerchantError, misconfigured, requireGiven } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
 
 /** How far the clocks of service and merchant may be apart. */
@@ -44,8 +44,7 @@ export async function verifyClaims(
 ): Promise<Record<string, unknown>> {
   const now = readNow(checks.now);
   if (!isIssuerUrl(checks.issuer)) throw misconfigured("issuer");
-  // An undefined event, from a record that lost it, must not switch its check off.
-  if ("event" in checks && !checks.event) throw misconfigured("event");
+  requireGiven(checks, ["event"]);
   const header = parseHeader(attestation);
   if (header === null) throw refused("form");
   if (header.typ !== typ) throw refused("typ");

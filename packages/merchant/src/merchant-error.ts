@@ -67,6 +67,22 @@ export function misconfigured(option: string): MerchantError {
   return new MerchantError("configuration_invalid", { reason: option });
 }
 
+/**
+ * Refuses an optional check that is passed without a value, as from a record or session that lost it: that must not
+ * switch the check off. Zero is a value.
+ *
+ * @throws {MerchantError} configuration_invalid
+ */
+export function requireGiven<Checks extends object>(
+  checks: Checks,
+  names: readonly (keyof Checks & string)[],
+): void {
+  for (const name of names) {
+    const value: unknown = checks[name];
+    if (name in checks && !value && value !== 0) throw misconfigured(name);
+  }
+}
+
 const messages = {
   configuration_invalid:
     "The SDK was given an option it cannot work with; compare it with what you were given.",

@@ -80,11 +80,11 @@ test("without a time of the caller a proof is judged by the machine's clock", as
 test("without the value it is not among the facts", async () => {
   const { proved } = await verify(proofOf("EMAIL"), { user, field: "EMAIL" });
   assert.ok(!proved.some(({ fact }) => fact === "value"));
-  const lost = { ...expected, value: undefined as never };
-  await assert.rejects(verify(proofOf("IDCARD_DOB"), lost), {
-    code: "configuration_invalid",
-    reason: "value",
-  });
+  for (const lost of [undefined, null, false, "", NaN])
+    await assert.rejects(verify(proofOf("IDCARD_DOB"), { ...expected, value: lost as never }), {
+      code: "configuration_invalid",
+      reason: "value",
+    });
 });
 
 test("a proof of another field, user or value is refused", async () => {

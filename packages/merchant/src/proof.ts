@@ -4,7 +4,7 @@ import { judgeFields, readAnchor, readIssuers, type AttestedField } from "./atte
 import { openChainView, type ChainAnchors } from "./chain-view.ts";
 import { openProof, readFieldProof, refused, type FieldProof } from "./field-proof.ts";
 import { commitmentOfValue } from "./commitment.ts";
-import { misconfigured } from "./merchant-error.ts";
+import { requireGiven } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
 
 /** Whose field is to be proved, from your own records: never from the proof. */
@@ -54,8 +54,7 @@ export async function verifyProof(
   const now = readNow(anchors.now);
   const registry = readAnchor("registry", anchors.registry);
   const user = readAnchor("user", expected.user);
-  // An undefined value, from a record that lost it, must not switch its check off.
-  if ("value" in expected && !expected.value) throw misconfigured("value");
+  requireGiven(expected, ["value"]);
   const read = readFieldProof(openProof(proof));
   requireOwn(read, { ...expected, user, registry, chainId });
 

@@ -22,7 +22,7 @@ import {
 } from "./attested-field.ts";
 import { openChainView, type ChainAnchors, type ChainView } from "./chain-view.ts";
 import { commitmentOfValue } from "./commitment.ts";
-import { MerchantError, misconfigured } from "./merchant-error.ts";
+import { MerchantError, requireGiven } from "./merchant-error.ts";
 import { isSignedByBroker, readStatement, type RequestStatement } from "./request-statement.ts";
 import { readNow } from "./unix-time.ts";
 
@@ -92,9 +92,7 @@ export async function verifyReceipt(
   receipt: unknown,
   anchors: ReceiptAnchors,
 ): Promise<VerifiedReceipt> {
-  // An undefined anchor, from a record that lost it, must not switch its check off.
-  for (const name of ["user", "referenceKey", "infos", "brokerKeys"] as const)
-    if (name in anchors && !anchors[name]) throw misconfigured(name);
+  requireGiven(anchors, ["user", "referenceKey", "infos", "brokerKeys"]);
   const own = readAnchors(anchors);
   const now = readNow(anchors.now);
   const read = parseReceipt(receipt);

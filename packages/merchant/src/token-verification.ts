@@ -6,7 +6,7 @@ import { errors, jwtVerify, type JWTPayload } from "jose";
 import { parseBusiness, type Business } from "./business.ts";
 import type { Issuer } from "./issuer.ts";
 import { parseHeader } from "./jwt-header.ts";
-import { MerchantError, misconfigured } from "./merchant-error.ts";
+import { MerchantError, misconfigured, requireGiven } from "./merchant-error.ts";
 import { readNow } from "./unix-time.ts";
 
 /** How far the clocks of broker and merchant may be apart. */
@@ -109,9 +109,7 @@ async function verifyIdToken(
   checks: IdTokenChecks,
 ): Promise<IdToken> {
   const { nonce, accessToken, maxAgeSeconds } = checks;
-  // An undefined value, from a session that lost it, must not switch its check off.
-  for (const name of ["nonce", "accessToken", "maxAgeSeconds"] as const)
-    if (name in checks && (checks[name] ?? "") === "") throw misconfigured(name);
+  requireGiven(checks, ["nonce", "accessToken", "maxAgeSeconds"]);
   const now = readNow(checks.now ?? context.now());
   const claims = await verify(context, jwt, { typ: "JWT", audience: context.clientId, now });
   checkParty(claims, context.clientId);
