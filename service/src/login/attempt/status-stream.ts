@@ -30,6 +30,8 @@ const followersMax = 8;
 interface Stream {
   readonly response: ServerResponse;
   readonly expiresAt: number;
+  /** The state that was sent last, as text. */
+  sent: string;
   end(): void;
 }
 
@@ -59,17 +61,10 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
       const { attempt } = await getBrowserAttempt(ctx, loginId, browser).finally(gap.stop);
       const { expiresAt } = attempt;
       const response = beginStream(reply);
-      let sent = JSON.stringify(stateOf(ctx, attempt));
+      const sent = JSON.stringify(stateOf(ctx, attempt));
       send(response, `retry: 1000\ndata: ${sent}\n\n`);
-      // A late notification or the poll may lead to a state that was sent already.
-      const sendIfNew = (state: LoginState): void => {
-        const text = JSON.stringify(state);
-        if (text === sent) return;
-        sent = text;
-        send(response, `data: ${text}\n\n`);
-      };
       const sendWhenRead = (next: Promise<LoginState>): void => {
-        next.then(sendIfNew, () => stream.end());
+        next.then((state) => sendIfNew(stream, state), end);
       };
       const stop = feed.follow(loginId, ({ isApproved }) =>
         sendWhenRead(isApproved ? approved : read(loginId, browser)),
@@ -82,7 +77,7 @@ export function createStatusStreams(ctx: LoginContext, feed: LoginFeed): StatusS
         response.end();
       };
       const leave = followers.admit(loginId, end);
-      const stream: Stream = { response, expiresAt, end };
+      const stream: Stream = { response, expiresAt, sent, end };
       streams.add(stream);
       response.on("close", end);
       if (gap.isChanged()) sendWhenRead(read(loginId, browser));
@@ -197,6 +192,14 @@ function beginStream(reply: FastifyReply): ServerResponse {
     "x-content-type-options": "nosniff",
     "x-request-id": reply.request.id,
   });
+}
+
+/** A late notification or the poll may lead to a state that was sent already. */
+function sendIfNew(stream: Stream, state: LoginState): void {
+  const text = JSON.stringify(state);
+  if (text === stream.sent) return;
+  stream.sent = text;
+  send(stream.response, `data: ${text}\n\n`);
 }
 
 /** A stream may have ended while its next state was read. */
