@@ -5,7 +5,6 @@ import {
   type FieldName,
   fieldsOfName,
   type Hex32,
-  hexOfBytes,
   type Info,
   leafOf,
   type ParentName,
@@ -13,6 +12,7 @@ import {
 import type { ApiKey, Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
 import type { Queryable } from "../platform/database/db.ts";
+import { splitHashes } from "../platform/hex.ts";
 import * as store from "./check-store.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { type MatchedLeaf, matchLeaf, openingOf } from "./leaf.ts";
@@ -195,18 +195,10 @@ export async function proveLeaves<Field extends string = FieldName>(
   // Leaves of one credential share a tree.
   const trees = new Map<Hex32, ReturnType<typeof buildTree>>();
   return rows.map(({ tree, ...row }) => {
-    const built = trees.get(row.root) ?? buildTree(leavesOfTree(tree));
+    const built = trees.get(row.root) ?? buildTree(splitHashes(tree));
     trees.set(row.root, built);
     return Object.assign(row, { proof: built.proofOf(row.leaf) });
   });
-}
-
-/** The leaves of a stored tree. */
-export function leavesOfTree(tree: Buffer): Hex32[] {
-  const count = tree.length / 32;
-  return Array.from({ length: count }, (_, index) =>
-    hexOfBytes(tree.subarray(index * 32, (index + 1) * 32)),
-  );
 }
 
 function concreteFields(names: readonly AskedName[]): FieldName[] {

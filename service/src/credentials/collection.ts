@@ -1,8 +1,8 @@
 import { type Address, buildTree, type FieldName, type Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import type { Ctx } from "../platform/context.ts";
+import { splitHashes } from "../platform/hex.ts";
 import { Problem } from "../platform/http/problems.ts";
-import { leavesOfTree } from "./checks.ts";
 import { type CredentialStatus, readValues, statusOfCredential } from "./credential.ts";
 import * as store from "./credential-store.ts";
 import { placeIn } from "../platform/cryptography/seal.ts";
@@ -98,7 +98,7 @@ function toFields(
   const values = readValues(
     ctx.seal.open(sealed.valuesSealed, placeIn(credentialValuesColumn, sealed.id)),
   );
-  const tree = buildTree(leavesOfTree(sealed.tree));
+  const tree = buildTree(splitHashes(sealed.tree));
   return leaves.map(({ field, expiresAt, leaf }) => {
     const value = values.get(field);
     if (value === undefined) throw new Error("a sealed credential lacks the value of a leaf");

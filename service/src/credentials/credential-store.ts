@@ -2,7 +2,7 @@ import type { Address, FieldName, Hex32 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import { purgeOf } from "../platform/database/purge-store.ts";
-import { bufferOfHex } from "../platform/hex.ts";
+import { bufferOfHex, joinHashes } from "../platform/hex.ts";
 import { lastUuid } from "../platform/ids.ts";
 import type { CredentialTree, EndedReason } from "./credential.ts";
 
@@ -58,7 +58,7 @@ export async function insertCredential(tx: Queryable, made: NewCredential): Prom
     sql`insert into credential (id, issuer_id, environment, user_address, document, root, tree, values_sealed,
         created_at, expires_at)
       select ${made.id}::uuid, issuer.id, ${made.environment}, ${made.user}, ${made.document}, ${bufferOfHex(root)}::bytea,
-        ${Buffer.concat(tree.map(bufferOfHex))}::bytea, ${made.valuesSealed}::bytea, ${made.createdAt}::bigint,
+        ${joinHashes(tree)}::bytea, ${made.valuesSealed}::bytea, ${made.createdAt}::bigint,
         ${made.expiresAt}::bigint
       from issuer where issuer.id = ${made.issuerId} and (distrusted_from is null or distrusted_from > ${made.createdAt})
       returning id`,

@@ -1,6 +1,7 @@
 import type { Address, Hex32 } from "@svc/protocol";
 import { type Queryable, sql } from "../platform/database/db.ts";
-import { type AuditHead, type Phase, splitLeaves } from "./settlement-batch.ts";
+import { splitHashes } from "../platform/hex.ts";
+import type { AuditHead, Phase } from "./settlement-batch.ts";
 
 /** A batch that anchors a head of the audit chain. */
 export interface AnchoringBatch {
@@ -44,7 +45,7 @@ export async function listAnchoringBatches(
   return rows.map(({ hash, position, leaves, ...batch }) =>
     Object.assign(batch, {
       audit: { hash, position },
-      leaves: leaves === null ? [] : splitLeaves(leaves),
+      leaves: leaves === null ? [] : splitHashes(leaves),
     }),
   );
 }

@@ -6,9 +6,8 @@ import { encodeEventTopics } from "viem";
 import type { ChainContext, FinalTransaction } from "../chain/index.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
 import { sql, type Statement } from "../platform/database/db.ts";
-import { bufferOfHex } from "../platform/hex.ts";
+import { bufferOfHex, joinHashes, splitHashes } from "../platform/hex.ts";
 import { verifyAnchors } from "./anchors.ts";
-import { joinLeaves, splitLeaves } from "./settlement-batch.ts";
 import { settleOrders } from "./settlement.ts";
 import { openTestSettlement } from "../../../test/approved-orders.ts";
 
@@ -141,11 +140,11 @@ await test("a batch that was rebuilt with the audit chain is reported, since ano
   const roots = new Map<string, Buffer>();
   for (const { id, head, at, leaves } of batches) {
     // The head is the last leaf.
-    const orders = splitLeaves(leaves).slice(0, -1);
+    const orders = splitHashes(leaves).slice(0, -1);
     const rebuilt = [...orders, auditLeafOf({ head: hexOfBytes(head), position: at })];
     roots.set(id, bufferOfHex(buildTree(rebuilt).root));
     await ctx.db.query(
-      sql`update kyc_batch_leaves set leaves = ${joinLeaves(rebuilt)} where batch_id = ${id}`,
+      sql`update kyc_batch_leaves set leaves = ${joinHashes(rebuilt)} where batch_id = ${id}`,
     );
   }
   assert.deepEqual(kinds(await verify()), each("batch_forged"), "its own root is another one too");

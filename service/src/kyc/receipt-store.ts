@@ -8,8 +8,8 @@ import {
 } from "@svc/protocol";
 import type { Environment } from "../accounts/index.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
+import { splitHashes } from "../platform/hex.ts";
 import { isReferenceKey } from "./order.ts";
-import { splitLeaves } from "./settlement-batch.ts";
 
 /** A final batch, and the transaction that anchored it. */
 export interface SettledBatch {
@@ -96,7 +96,7 @@ export async function readLeaves(db: Queryable, batchId: string): Promise<Hex32[
     sql`select leaves from kyc_batch_leaves where batch_id = ${batchId}`,
   );
   if (row === undefined) throw new Error("the leaves of a batch are kept as long as the batch");
-  return splitLeaves(row.leaves);
+  return splitHashes(row.leaves);
 }
 
 /** The id of an order of this user, whoever asked for it; null also for a malformed key. */

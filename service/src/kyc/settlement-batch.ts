@@ -4,12 +4,10 @@ import {
   buildTree,
   type Hex,
   type Hex32,
-  hexOfBytes,
   orderIdOf,
   orderLeafOf,
   orderPhase,
 } from "@svc/protocol";
-import { bufferOfHex } from "../platform/hex.ts";
 
 /** The two phases of a settlement. */
 export type Phase = keyof typeof orderPhase;
@@ -53,20 +51,6 @@ export function treeOfBatch(phase: Phase, anchors: readonly Anchor[], audit: Aud
   const leaves = anchors.map((anchor) => leafOfAnchor(phase, anchor));
   leaves.push(auditLeafOf({ head, position: audit.position }));
   return { root: buildTree(leaves).root, leaves };
-}
-
-const leafBytes = 32;
-
-/** The leaves of a batch as one value, the way they are stored. */
-export function joinLeaves(leaves: readonly Hex32[]): Buffer {
-  return Buffer.concat(leaves.map(bufferOfHex));
-}
-
-/** Takes apart what {@link joinLeaves} joined. */
-export function splitLeaves(joined: Buffer): Hex32[] {
-  return Array.from({ length: Math.ceil(joined.length / leafBytes) }, (_, at) =>
-    hexOfBytes(joined.subarray(at * leafBytes, (at + 1) * leafBytes)),
-  );
 }
 
 /** `initiate(bytes32)` and `confirm(bytes32)` of the contract `Settlement`. */

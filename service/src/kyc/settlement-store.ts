@@ -1,8 +1,8 @@
 import { type Address, type Hex32, hexOfBytes } from "@svc/protocol";
 import { advisoryLocks } from "../platform/database/advisory-locks.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
-import { bufferOfHex } from "../platform/hex.ts";
-import { type Anchor, type AuditHead, joinLeaves, type Phase } from "./settlement-batch.ts";
+import { bufferOfHex, joinHashes } from "../platform/hex.ts";
+import type { Anchor, AuditHead, Phase } from "./settlement-batch.ts";
 
 /** What there is to settle now. */
 export interface Backlog {
@@ -93,7 +93,7 @@ export async function insertBatch(tx: Queryable, batch: NewBatch): Promise<void>
         values (${batch.id}, ${batch.phase}, ${bufferOfHex(batch.root)}, ${batch.audit.hash}, ${batch.audit.position},
           ${batch.at})
       ), kept as (
-        insert into kyc_batch_leaves (batch_id, leaves) values (${batch.id}, ${joinLeaves(batch.leaves)})
+        insert into kyc_batch_leaves (batch_id, leaves) values (${batch.id}, ${joinHashes(batch.leaves)})
       )
       update kyc_order set
         initiate_batch_id = case when ${isInitiate} then ${batch.id}::uuid else initiate_batch_id end,
