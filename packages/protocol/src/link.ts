@@ -1,15 +1,16 @@
 import type { Action } from "./action.ts";
 import type { Address } from "./address.ts";
-import { readAccess, writeAccess } from "./links/access.ts";
+import { readAccess } from "./links/access.ts";
 import type { AccessLink } from "./links/access.ts";
 import type { ReturnType, TransferReturnType } from "./links/connection.ts";
 import { readDataTransfer, writeDataTransfer } from "./links/data-transfer.ts";
 import type { DataTransferLink } from "./links/data-transfer.ts";
+import { writeFields } from "./links/fields.ts";
 import { readLogin, writeLogin } from "./links/login.ts";
 import type { LoginLink } from "./links/login.ts";
 import { LinkRefused, readAddress, readParameters, writeParameters } from "./links/parameters.ts";
 import type { LinkFault, Pairs, Parameters } from "./links/parameters.ts";
-import { readRequest, writeRequest } from "./links/request.ts";
+import { readRequest } from "./links/request.ts";
 import type { RequestLink } from "./links/request.ts";
 import { readSign, writeSign } from "./links/sign.ts";
 import type { SignLink } from "./links/sign.ts";
@@ -135,9 +136,8 @@ function pairsOf(link: Link): Pairs {
     case "td":
       return writeTd(link);
     case "request":
-      return writeRequest(link);
     case "access":
-      return writeAccess(link);
+      return writeFields(link);
     case "sign":
       return writeSign(link);
     case "tx":
