@@ -1,7 +1,6 @@
 // The receipt of a settled order (decisions, section 5): everything that shows, without the service, that a
 // person consented and that the operator committed to it on chain. It holds no value of a field.
 import type { Address } from "./address.ts";
-import { isFieldName } from "./attributes.ts";
 import type { FieldName } from "./attributes.ts";
 import { shareDigest, fieldsHash, leavesHash } from "./digests.ts";
 import type { ShareMessage } from "./digests.ts";
@@ -11,7 +10,7 @@ import { leafOf } from "./leaves.ts";
 import { verifyMerkleProof } from "./merkle.ts";
 import { orderIdOf, orderLeafOf, orderPhase } from "./order.ts";
 import { requestObjectHash } from "./request-object.ts";
-import { siblingsMember } from "./results/proofs.ts";
+import { fieldMember, siblingsMember } from "./results/proofs.ts";
 import {
   orFault,
   ResultRefused,
@@ -201,10 +200,8 @@ function readFields(value: unknown): readonly ReceiptField[] {
   return value.map((entry: unknown, index) =>
     within(`fields[${index}]`, () => {
       if (!isRecord(entry)) throw new ResultRefused(null, "is not an object");
-      const field = textMember(entry, "field");
-      if (!isFieldName(field)) throw new ResultRefused("field", "is not a field of the catalogue");
       return {
-        field,
+        field: fieldMember(entry, "field"),
         commitment: hashMember(entry, "commitment"),
         expiresAt: secondsMember(entry, "expiresAt"),
         issuer: addressMember(entry, "issuer"),

@@ -43,10 +43,8 @@ export function proofsMember(members: Members, name: string): readonly AccessPro
 function readProof(entry: unknown, at: string): AccessProof {
   if (!isRecord(entry)) throw new ResultRefused(at, "is not an object");
   return within(at, () => {
-    const field = textMember(entry, "field");
-    if (!isFieldName(field)) throw new ResultRefused("field", "is not a field of the catalogue");
     return {
-      field,
+      field: fieldMember(entry, "field"),
       commitment: hashMember(entry, "commitment"),
       expiresAt: secondsMember(entry, "expiresAt"),
       root: hashMember(entry, "root"),
@@ -54,6 +52,13 @@ function readProof(entry: unknown, at: string): AccessProof {
       ...openingOf(optionalMember(entry, "opening")),
     };
   });
+}
+
+/** The name of a field of the catalogue. */
+export function fieldMember(members: Members, name: string): FieldName {
+  const field = textMember(members, name);
+  if (!isFieldName(field)) throw new ResultRefused(name, "is not a field of the catalogue");
+  return field;
 }
 
 /** The siblings of a Merkle proof. */
