@@ -3,6 +3,7 @@ import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import { isSignedByClient, type Untried } from "./client-keys.ts";
 import {
+  checkJti,
   type ForeignAlgorithm,
   type ForeignJwt,
   isForeignAlgorithm,
@@ -23,7 +24,6 @@ const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const lifetimeSecondsMax = 300;
 /** For clocks of clients that run ahead of ours. */
 const leewaySeconds = 30;
-const jtiLengthMax = 256;
 
 /** Reads the two parameters of RFC 7521 section 4.2. @throws {OAuthProblem} invalid_request, invalid_client */
 export function readAssertion(
@@ -82,12 +82,6 @@ const checkTimes: Check = ({ jwt, now }) => {
     (time) => time !== undefined && !(typeof time === "number" && time <= now + leewaySeconds),
   );
   return isAhead ? "iat or nbf is no time, or lies in the future" : null;
-};
-
-const checkJti: Check = ({ jwt }) => {
-  const { jti } = jwt.claims;
-  const isUsable = typeof jti === "string" && jti !== "" && jti.length <= jtiLengthMax;
-  return isUsable ? null : "jti is missing or too long";
 };
 
 const checks: readonly Check[] = [checkType, checkNames, checkAudience, checkTimes, checkJti];

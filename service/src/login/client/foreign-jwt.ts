@@ -16,6 +16,7 @@ export interface ForeignJwt {
 }
 
 const jwtLengthMax = 8192;
+const jtiLengthMax = 256;
 
 /** Reads the compact form (RFC 7515 section 3.1); null for anything else. */
 export function parseForeignJwt(text: string): ForeignJwt | null {
@@ -32,6 +33,13 @@ export function parseForeignJwt(text: string): ForeignJwt | null {
 
 export function isForeignAlgorithm(value: unknown): value is ForeignAlgorithm {
   return foreignAlgorithms.some((algorithm) => algorithm === value);
+}
+
+/** What is wrong with the id by which a JWT is spent, or null. */
+export function checkJti({ jwt }: { readonly jwt: ForeignJwt }): string | null {
+  const { jti } = jwt.claims;
+  const isUsable = typeof jti === "string" && jti !== "" && jti.length <= jtiLengthMax;
+  return isUsable ? null : "jti is missing or too long";
 }
 
 /** Whether a key is of the kind and size that its algorithm demands. */

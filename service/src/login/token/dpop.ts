@@ -4,6 +4,7 @@ import { equalBytes } from "../../platform/cryptography/mac.ts";
 import { sha256 } from "../../platform/cryptography/sha256.ts";
 import { OAuthProblem } from "../../platform/http/problems.ts";
 import {
+  checkJti,
   type ForeignAlgorithm,
   type ForeignJwt,
   isForeignAlgorithm,
@@ -31,7 +32,6 @@ export interface ProvedCall {
 
 /** How far `iat` may lie from our clock, either way. */
 const windowSeconds = 60;
-const jtiLengthMax = 256;
 
 interface Proof {
   readonly jwt: ForeignJwt;
@@ -68,12 +68,6 @@ const checkLife: Check = ({ jwt }, call) => {
   const hasBegun =
     nbf === undefined || (typeof nbf === "number" && nbf <= call.now + windowSeconds);
   return hasBegun ? null : "nbf lies in the future";
-};
-
-const checkJti: Check = ({ jwt }) => {
-  const jti = jwt.claims["jti"];
-  const isUsable = typeof jti === "string" && jti !== "" && jti.length <= jtiLengthMax;
-  return isUsable ? null : "jti is missing or too long";
 };
 
 const checkTokenHash: Check = ({ jwt }, call) => {
