@@ -3,7 +3,6 @@ import {
   fieldsOfName,
   isFieldName,
   isParentName,
-  isRecord,
   originOfConnection,
   requestObjectAudience,
   REQUEST_OBJECT_TYP,
@@ -14,6 +13,7 @@ import {
   type Receipt,
 } from "@svc/protocol";
 
+import { parseObject } from "./answer.ts";
 import { openMembers } from "./members.ts";
 
 /** What the user was shown. The user signed its hash; whether the broker signed it is a separate fact. */
@@ -94,12 +94,8 @@ function decode(
 
 function parsePart(part: string): Claims | null {
   const bytes = bytesOfBase64url(part);
-  try {
-    const value: unknown = JSON.parse(bytes === null ? "" : (textOfBytes(bytes) ?? ""));
-    return isRecord(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const text = bytes === null ? null : textOfBytes(bytes);
+  return text === null ? null : parseObject(text);
 }
 
 /** Whether every released field was asked for, and every required name has a field that satisfies it. */
