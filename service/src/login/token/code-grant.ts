@@ -7,7 +7,13 @@ import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/
 import { businessFamilySeconds } from "../business/business-login.ts";
 import { makeRefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";
-import { getValue, refuseReplays, type TokenRequest, type TokenResponse } from "./token-request.ts";
+import {
+  getValue,
+  grantFault,
+  refuseReplays,
+  type TokenRequest,
+  type TokenResponse,
+} from "./token-request.ts";
 import { type AuthorizationCode, codeOf } from "./authorization-code.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
@@ -95,10 +101,6 @@ interface Asked {
 }
 
 type Check = (asked: Asked) => OAuthProblem | null;
-
-function grantFault(description: string): OAuthProblem {
-  return new OAuthProblem("invalid_grant", description);
-}
 
 const checkClient: Check = ({ code, request }) =>
   code.clientId === request.client.id ? null : grantFault("the code is unknown");

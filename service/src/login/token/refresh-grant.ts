@@ -5,7 +5,13 @@ import { askedAudience, audiencesOf, lostAudienceFault } from "../authorization/
 import { judgeRefreshUse } from "./refresh-reuse.ts";
 import { makeRefreshToken, parseRefreshToken, type RefreshToken } from "./refresh-token.ts";
 import type { TokenContext } from "../token-context.ts";
-import { getValue, refuseReplays, type TokenRequest, type TokenResponse } from "./token-request.ts";
+import {
+  getValue,
+  grantFault,
+  refuseReplays,
+  type TokenRequest,
+  type TokenResponse,
+} from "./token-request.ts";
 import { issueTokens } from "./token-response.ts";
 import * as store from "./token-store.ts";
 
@@ -84,10 +90,6 @@ function issue(
     scope,
     refreshToken: made.refreshToken,
   });
-}
-
-function grantFault(description: string): OAuthProblem {
-  return new OAuthProblem("invalid_grant", description);
 }
 
 /** The input of a check. */

@@ -73,3 +73,8 @@ export function getValue(form: Form, name: string): string {
   if (value === undefined) throw new OAuthProblem("invalid_request", `${name} is missing`);
   return value;
 }
+
+/** The refusal of a code or refresh token that does not hold (RFC 6749 section 5.2). */
+export function grantFault(description: string): OAuthProblem {
+  return new OAuthProblem("invalid_grant", description);
+}
