@@ -5,8 +5,14 @@ import { type AccountsContext, apiKeyOf, requireApiKey } from "./api-key-guard.t
 
 const keyAnswer = Type.Object(
   {
-    clientDomainId: Type.String({ format: "uuid" }),
-    organizationId: Type.String({ format: "uuid" }),
+    clientDomainId: Type.String({
+      format: "uuid",
+      description: "The client domain that the key acts for.",
+    }),
+    organizationId: Type.String({
+      format: "uuid",
+      description: "The organization that the client domain belongs to.",
+    }),
     domain: Type.String({ description: "The host of the client domain." }),
     livemode: Type.Boolean({ description: "False for a sandbox key." }),
     verified: Type.Boolean({ description: "Whether the domain is verified at this moment." }),

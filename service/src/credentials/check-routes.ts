@@ -1,5 +1,5 @@
 import { readAddress } from "../platform/http/address-input.ts";
-import { Bytes32, Type } from "../platform/http/schema.ts";
+import { Bytes32, ChainNumber, FieldText, Type } from "../platform/http/schema.ts";
 import {
   type Address,
   type Hex32,
@@ -21,7 +21,7 @@ import { refuseUnknownNames } from "./unknown-names.ts";
 const validBytesMax = 8 * 1024 * 1024;
 const infosMax = 400;
 
-const names = Type.Array(Type.String());
+const namesOf = (description: string) => Type.Array(Type.String(), { description });
 const reason = Type.Union([
   Type.Literal("EXPIRED"),
   Type.Literal("REVOKED"),
@@ -57,10 +57,15 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
         querystring: askedQuery,
         response: {
           200: envelopeBody(
-            Type.Object({
-              verifiedItems: Type.Optional(names),
-              unVerifiedItems: Type.Optional(names),
-            }),
+            Type.Object(
+              {
+                verifiedItems: Type.Optional(
+                  namesOf("The names for which the user has a field that is valid now."),
+                ),
+                unVerifiedItems: Type.Optional(namesOf("The other names.")),
+              },
+              { description: "Each name that was asked for, in one of two lists." },
+            ),
             "An empty list is omitted.",
           ),
           ...refusals("invalid_request", "invalid_fields", ...keyReasons),
@@ -83,14 +88,21 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
 }
 
 const validBody = Type.Object({
-  user: Type.String({ maxLength: 100 }),
+  user: Type.String({
+    maxLength: 100,
+    description: "The user identity, with or without `0x`.",
+  }),
   infos: Type.Array(
     Type.Object({
-      field: Type.String({ maxLength: 100 }),
+      field: Type.String({ maxLength: 100, description: "A field name; no parent name." }),
       data: Type.String({ description: "The decoded text." }),
       pepper: Type.String({ maxLength: 130, description: "Hex, with or without `0x`." }),
     }),
-    { minItems: 1, maxItems: infosMax },
+    {
+      minItems: 1,
+      maxItems: infosMax,
+      description: "Triples as the webhook delivered them, with data and pepper decoded.",
+    },
   ),
 });
 
@@ -106,16 +118,21 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
         body: validBody,
         response: {
           200: envelopeBody(
-            Type.Object({
-              valids: Type.Optional(names),
-              unValids: Type.Optional(names),
-              reasons: Type.Optional(
-                Type.Record(Type.String(), reason, {
-                  description:
-                    "Why a field is not valid. `EXPIRED` and `REVOKED` are given only for a triple that was issued; `REVOKED` if its issuer revoked it, its user withdrew it, or a distrusted issuer attested it.",
-                }),
-              ),
-            }),
+            Type.Object(
+              {
+                valids: Type.Optional(namesOf("The fields that have a triple which is valid now.")),
+                unValids: Type.Optional(
+                  namesOf("The fields that have one which is not; `reasons` says why."),
+                ),
+                reasons: Type.Optional(
+                  Type.Record(Type.String(), reason, {
+                    description:
+                      "Why a field is not valid. `EXPIRED` and `REVOKED` are given only for a triple that was issued; `REVOKED` if its issuer revoked it, its user withdrew it, or a distrusted issuer attested it.",
+                  }),
+                ),
+              },
+              { description: "The fields that were given, by whether their triples are valid." },
+            ),
             "An empty list is omitted.",
           ),
           ...refusals(...bodyReasons, "invalid_fields", ...keyReasons),
@@ -151,26 +168,35 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
         querystring: askedQuery,
         response: {
           200: envelopeBody(
-            Type.Object({
-              proofs: Type.Optional(
-                Type.Array(
-                  Type.Object({
-                    field: Type.String(),
-                    commitment: Bytes32,
-                    expiresAt: Type.Integer({ description: "Unix seconds." }),
-                    leaf: Bytes32,
-                    root: Bytes32,
-                    proof: Type.Array(Bytes32),
-                    issuer: Type.String({
-                      description: "The issuer's address in the registry on chain.",
+            Type.Object(
+              {
+                proofs: Type.Optional(
+                  Type.Array(
+                    Type.Object({
+                      field: FieldText,
+                      commitment: Bytes32,
+                      expiresAt: Type.Integer({ description: "Unix seconds." }),
+                      leaf: Bytes32,
+                      root: Bytes32,
+                      proof: Type.Array(Bytes32, {
+                        description: "The siblings from the leaf to the root.",
+                      }),
+                      issuer: Type.String({
+                        description: "The issuer's address in the registry on chain.",
+                      }),
+                      transactionHash: Bytes32,
+                      chainId: ChainNumber,
+                      registry: Type.String({ description: "The address of CredentialRegistry." }),
                     }),
-                    transactionHash: Bytes32,
-                    chainId: Type.Integer(),
-                    registry: Type.String({ description: "The address of CredentialRegistry." }),
-                  }),
+                    {
+                      description:
+                        "One for each field in each credential that was delivered to you.",
+                    },
+                  ),
                 ),
-              ),
-            }),
+              },
+              { description: "What was found." },
+            ),
             "Newest first; omitted if there is none.",
           ),
           ...refusals("invalid_request", "invalid_fields", ...keyReasons),

@@ -1,6 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { readAddress } from "../platform/http/address-input.ts";
-import { Bytes32, IdParams, Type } from "../platform/http/schema.ts";
+import { Bytes32, FieldText, IdParams, Type } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
 import { isBusinessField } from "@svc/protocol";
 import type { FastifyRequest } from "fastify";
@@ -23,8 +23,10 @@ const issueBytesMax = 4 * 1024 * 1024;
 const tags = ["issuer"];
 
 const recordMembers = {
-  id: Type.String({ format: "uuid" }),
-  business: Type.String(),
+  id: Type.String({ format: "uuid", description: "The id of the record." }),
+  business: Type.String({
+    description: "The address of the business's wallet: 0x and 40 hex digits in lower case.",
+  }),
   status: Type.String({
     description:
       "`pending` until its attestation is final, then `live`; `expired`, `revoked`, or `distrusted` with its issuer.",
@@ -33,7 +35,17 @@ const recordMembers = {
   asOf: Type.Integer({ description: "When the issuer checked its sources, Unix seconds." }),
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   expiresAt: Type.Integer({ description: "Unix seconds." }),
-  fields: Type.Array(Type.Object({ field: Type.String(), subject: Type.Optional(Type.String()) })),
+  fields: Type.Array(
+    Type.Object({
+      field: FieldText,
+      subject: Type.Optional(
+        Type.String({
+          description: "The person that the field is about; absent for the business itself.",
+        }),
+      ),
+    }),
+    { description: "The fields of the record, without values." },
+  ),
 };
 const recordBody = (description: string) =>
   Type.Object(recordMembers, { title: "CompanyRecord", description });
@@ -42,7 +54,7 @@ const issueBody = Type.Object({
   business: Type.String({ maxLength: 100, description: "The address of the business's wallet." }),
   fields: Type.Array(
     Type.Object({
-      field: Type.String({ maxLength: 100 }),
+      field: Type.String({ maxLength: 100, description: "The name of a field of businesses." }),
       subject: Type.Optional(
         Type.String({
           maxLength: 40,
@@ -54,7 +66,11 @@ const issueBody = Type.Object({
         description: "The value in the catalogue's format; it is hashed exactly as given.",
       }),
     }),
-    { minItems: 1, maxItems: companyFieldsMax },
+    {
+      minItems: 1,
+      maxItems: companyFieldsMax,
+      description: "What you verified: each field once, and once for each person that it is about.",
+    },
   ),
   asOf: Type.Optional(
     Type.Integer({ description: "When you checked your sources, Unix seconds. Default: now." }),

@@ -1,6 +1,6 @@
 import { parseUuid } from "../platform/ids.ts";
 import { readAddress } from "../platform/http/address-input.ts";
-import { Bytes32, IdParams, Type } from "../platform/http/schema.ts";
+import { Bytes32, FieldText, IdParams, Type, UserText } from "../platform/http/schema.ts";
 import { idempotencyKey } from "../platform/http/text-form.ts";
 import type { FastifyRequest } from "fastify";
 import { limitOfKey, refuseKeyInUrl } from "../accounts/index.ts";
@@ -63,9 +63,9 @@ function callerOf(request: FastifyRequest): Caller {
 }
 
 const credentialMembers = {
-  id: Type.String({ format: "uuid" }),
-  user: Type.String(),
-  document: Type.String(),
+  id: Type.String({ format: "uuid", description: "The id of the credential." }),
+  user: UserText,
+  document: Type.String({ description: "The kind of the document, as it was given." }),
   status: Type.String({
     description:
       "`pending` until its attestation is final, then `live`; `expired`, `revoked`, `withdrawn` by its user, `lapsed` when nobody collected it in 30 days, `distrusted` with its issuer.",
@@ -77,7 +77,13 @@ const credentialMembers = {
     description:
       "Whether the wallet has collected its values; then they are no longer stored here.",
   }),
-  fields: Type.Array(Type.Object({ field: Type.String(), expiresAt: Type.Integer() })),
+  fields: Type.Array(
+    Type.Object({
+      field: FieldText,
+      expiresAt: Type.Integer({ description: "Until when the field is valid, Unix seconds." }),
+    }),
+    { description: "The fields that were given, and those derived from them; without values." },
+  ),
 };
 const credentialBody = (description: string) =>
   Type.Object(credentialMembers, { title: "Credential", description });
@@ -90,12 +96,12 @@ const issueBody = Type.Object({
   }),
   fields: Type.Array(
     Type.Object({
-      field: Type.String({ maxLength: 100 }),
+      field: Type.String({ maxLength: 100, description: "A name from `fields.json`." }),
       data: Type.String({
         description: "The value in the catalogue's format; it is hashed exactly as given.",
       }),
     }),
-    { minItems: 1, maxItems: 100 },
+    { minItems: 1, maxItems: 100, description: "What the document says, each field once." },
   ),
   expiresAt: Type.Integer({ description: "Unix seconds, at most 20 years ahead." }),
 });

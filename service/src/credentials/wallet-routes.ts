@@ -1,5 +1,5 @@
 import { parseUuid } from "../platform/ids.ts";
-import { Bytes32, Type } from "../platform/http/schema.ts";
+import { Bytes32, FieldText, Type } from "../platform/http/schema.ts";
 import { sixDigits, uuid } from "../platform/http/text-form.ts";
 import type { FastifyReply } from "fastify";
 import { callerAddressOf } from "../platform/http/client-address.ts";
@@ -30,30 +30,43 @@ export function credentialWalletRoutes(
 const PageQuery = Type.Object(pageParameters);
 
 const credentialItem = Type.Object({
-  id: Type.String(),
+  id: Type.String({ description: "The id of the credential; a UUID." }),
   environment: Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
     description: "Fields of the sandbox are only for trying things out.",
   }),
-  issuer: Type.Object({
-    id: Type.String({ description: "The issuer's address in the registry on chain." }),
-    name: Type.String(),
+  issuer: Type.Object(
+    {
+      id: Type.String({ description: "The issuer's address in the registry on chain." }),
+      name: Type.String({ description: "The issuer's name, for people." }),
+    },
+    { description: "Who vouches for the fields." },
+  ),
+  document: Type.String({
+    description: "The kind of document that the issuer verified; `CONTACT` for an e-mail address.",
   }),
-  document: Type.String(),
   status: Type.String({
     description:
       "`pending` until its attestation is final, then `live`; `expired`, `revoked`, `withdrawn`, `lapsed`, `distrusted`.",
   }),
   issuedAt: Type.Integer({ description: "Unix seconds." }),
   root: Bytes32,
-  collected: Type.Boolean(),
+  collected: Type.Boolean({
+    description: "Whether a wallet has stored the values; then they are no longer listed.",
+  }),
   fields: Type.Array(
     Type.Object({
-      field: Type.String(),
+      field: FieldText,
       expiresAt: Type.Integer({ description: "Unix seconds." }),
       data: Type.Optional(Type.String({ description: "Until the wallet has collected it." })),
       pepper: Type.Optional(Bytes32),
-      proof: Type.Optional(Type.Array(Bytes32)),
+      proof: Type.Optional(
+        Type.Array(Bytes32, { description: "The siblings from the leaf to the root." }),
+      ),
     }),
+    {
+      description:
+        "The fields of the credential; with value, pepper and proof until a wallet has collected them.",
+    },
   ),
 });
 
@@ -82,7 +95,9 @@ function listRoute(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCa
   );
 }
 
-const idParams = Type.Object({ id: uuid() });
+const credentialParams = Type.Object({
+  id: uuid({ description: "The id of the credential, as the list gives it." }),
+});
 
 function credentialRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCaller): void {
   const reasons = [...bodyReasons, "wallet_session_required", "credential_not_found"] as const;
@@ -90,7 +105,7 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: W
     "/w/credentials/:id/collected",
     {
       schema: {
-        params: idParams,
+        params: credentialParams,
         response: {
           204: Type.Null({ description: "The service has deleted the values." }),
           ...refusals(...reasons),
@@ -109,10 +124,14 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: W
     "/w/credentials/:id/withdraw",
     {
       schema: {
-        params: idParams,
+        params: credentialParams,
         response: {
           200: Type.Object(
-            { status: Type.Literal("withdrawn") },
+            {
+              status: Type.Literal("withdrawn", {
+                description: "How the credential ended, for good.",
+              }),
+            },
             { description: "The credential has ended." },
           ),
           ...refusals(...reasons),
@@ -130,7 +149,11 @@ function credentialRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: W
 }
 
 const emailBody = Type.Object({
-  email: Type.String({ minLength: 3, maxLength: 254 }),
+  email: Type.String({
+    minLength: 3,
+    maxLength: 254,
+    description: "The address to verify, where the code is sent.",
+  }),
   environment: Type.Optional(
     Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
       description: "The environment in which the field counts. Default: live.",
@@ -140,11 +163,17 @@ const emailBody = Type.Object({
 
 const startedBody = Type.Object(
   {
-    verificationId: Type.String(),
+    verificationId: Type.String({
+      description: "Names the verification when the code is entered.",
+    }),
     expiresAt: Type.Integer({ description: "Unix seconds." }),
   },
   { description: "A code is on its way." },
 );
+
+const verificationParams = Type.Object({
+  id: uuid({ description: "The `verificationId` with which the code was sent." }),
+});
 
 function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.post(
@@ -184,11 +213,11 @@ function emailRoutes(ctx: CredentialsContext, scope: Http, getWalletUser: Wallet
     "/w/emails/:id",
     {
       schema: {
-        params: idParams,
-        body: Type.Object({ code: sixDigits() }),
+        params: verificationParams,
+        body: Type.Object({ code: sixDigits({ description: "The code in the message." }) }),
         response: {
           200: Type.Object(
-            { credentialId: Type.String() },
+            { credentialId: Type.String({ description: "The credential that holds it; a UUID." }) },
             { description: "The field `EMAIL` is issued; it counts once it is final on chain." },
           ),
           ...refusals(

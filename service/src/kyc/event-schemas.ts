@@ -1,29 +1,35 @@
-import { type Static, type TObject, Type } from "../platform/http/schema.ts";
+import { type Static, type TObject, Type, UserText } from "../platform/http/schema.ts";
 import type { WebhookAbout } from "../platform/http/webhook-document.ts";
-import { orderStatus } from "./order-schema.ts";
+import {
+  attemptNumber,
+  expirationTime,
+  initiatedHash,
+  keyText,
+  orderStatus,
+  referenceText,
+} from "./order-schema.ts";
 
 const common = {
-  referenceKey: Type.String(),
-  reference: Type.Optional(Type.String({ description: "Your own reference, as you gave it." })),
-  attempt: Type.Integer({ description: "The attempt of the order, from 1." }),
-  user: Type.String(),
+  referenceKey: keyText,
+  reference: Type.Optional(referenceText),
+  attempt: attemptNumber,
+  user: UserText,
 };
-const expiration = Type.Integer({ description: "Until when the user may approve, Unix seconds." });
 const names = (description: string) => Type.Array(Type.String(), { description });
 
 const statusData = Type.Object({
   ...common,
   fields: names("The fields that were asked for, including optional ones."),
   ...orderStatus.properties,
-  expiration,
+  expiration: expirationTime,
 });
 const transferData = Type.Object({
   ...common,
   infos: Type.String({
     description: "Base64 of a JSON array of `field`, `data` (Base64) and `pepper` (Base64).",
   }),
-  expiration,
-  initiatedTxHash: Type.Optional(Type.String()),
+  expiration: expirationTime,
+  initiatedTxHash: initiatedHash,
 });
 const invalidData = Type.Object({
   ...common,
@@ -41,37 +47,47 @@ const signature = {
     "`t=<seconds>,s=<hex>`: HMAC-SHA256 over `<t>.<raw body>` with the package's signing key.",
 };
 
-const eventBody = (name: string, title: string, data: TObject): TObject =>
-  Type.Object(
+/** What differs between the events. */
+interface OrderEvent extends Pick<WebhookAbout, "name" | "summary"> {
+  readonly title: string;
+  readonly data: TObject;
+}
+
+const orderEvent = ({ name, summary, title, data }: OrderEvent): WebhookAbout => ({
+  name,
+  summary,
+  body: Type.Object(
     {
-      event: Type.Literal(name),
+      event: Type.Literal(name, { description: `${summary}.` }),
       event_id: Type.String({ description: "The event's id: the same in every delivery." }),
       sequence: Type.Integer({ description: "Counts the events of one order, from 1." }),
       timestamp: Type.Integer({ description: "When it happened, Unix seconds." }),
-      livemode: Type.Boolean(),
-      data,
+      livemode: Type.Boolean({ description: "False for an order of the sandbox." }),
+      data: { ...data, description: "The order that the event is about, and what is new." },
     },
     { title },
-  );
+  ),
+  signature,
+});
 
 /** The events of orders for the OpenAPI document. */
 export const orderWebhooks: readonly WebhookAbout[] = [
-  {
+  orderEvent({
     name: "status.updated",
     summary: "An order reached a status",
-    body: eventBody("status.updated", "StatusUpdated", statusData),
-    signature,
-  },
-  {
+    title: "StatusUpdated",
+    data: statusData,
+  }),
+  orderEvent({
     name: "data.transferred",
     summary: "The user released fields",
-    body: eventBody("data.transferred", "DataTransferred", transferData),
-    signature,
-  },
-  {
+    title: "DataTransferred",
+    data: transferData,
+  }),
+  orderEvent({
     name: "data.invalidated",
     summary: "Delivered fields are no longer valid",
-    body: eventBody("data.invalidated", "DataInvalidated", invalidData),
-    signature,
-  },
+    title: "DataInvalidated",
+    data: invalidData,
+  }),
 ];

@@ -1,5 +1,5 @@
 import { readAddress } from "../platform/http/address-input.ts";
-import { Type } from "../platform/http/schema.ts";
+import { Type, UserText } from "../platform/http/schema.ts";
 import { apiKeyOf } from "../accounts/index.ts";
 import type { Http } from "../platform/http/http.ts";
 import { parseUuid } from "../platform/ids.ts";
@@ -31,7 +31,15 @@ import type { Order } from "./order-row.ts";
 import * as store from "./order-store.ts";
 import { getCurrentOrder, listCurrentOrders, redeliverOrder } from "./orders.ts";
 import { receiptRoute } from "./receipt-routes.ts";
-import { keyMember, orderStatus, statusOf } from "./order-schema.ts";
+import {
+  attemptNumber,
+  expirationTime,
+  keyMember,
+  keyText,
+  orderStatus,
+  referenceText,
+  statusOf,
+} from "./order-schema.ts";
 
 /** Everything that only reads orders, and the resend of their events. */
 export function readRoutes(ctx: KycContext, scope: Http): void {
@@ -71,6 +79,15 @@ function statusRoute(ctx: KycContext, scope: Http): void {
 /** An order can be asked for and cancelled without end. */
 const statusesMax = 1000;
 
+const statusHistory = Type.Object(
+  {
+    allStatuses: Type.Array(orderStatus, {
+      description: "One entry for each status that each attempt reached.",
+    }),
+  },
+  { description: "The history of the order." },
+);
+
 function historyRoute(ctx: KycContext, scope: Http): void {
   scope.get(
     "/api/v2/kyc/all-statuses",
@@ -81,7 +98,7 @@ function historyRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: keyQuery,
         response: {
-          200: envelopeBody(Type.Object({ allStatuses: Type.Array(orderStatus) }), "The history."),
+          200: envelopeBody(statusHistory, "The history."),
           ...refusals(...readReasons),
         },
       },
@@ -96,13 +113,17 @@ function historyRoute(ctx: KycContext, scope: Http): void {
 
 const listedOrder = Type.Object(
   {
-    referenceKey: Type.String(),
-    reference: Type.Optional(Type.String()),
-    attempt: Type.Integer(),
-    user: Type.String(),
-    fields: Type.Array(Type.String()),
-    optionalFields: Type.Optional(Type.Array(Type.String())),
-    expiration: Type.Integer(),
+    referenceKey: keyText,
+    reference: Type.Optional(referenceText),
+    attempt: attemptNumber,
+    user: UserText,
+    fields: Type.Array(Type.String(), { description: "Names that the user must share." }),
+    optionalFields: Type.Optional(
+      Type.Array(Type.String(), {
+        description: "Names that the user may withhold; absent if there is none.",
+      }),
+    ),
+    expiration: expirationTime,
     scannedAt: Type.Optional(
       Type.Integer({ description: "When a wallet first opened this attempt, Unix seconds." }),
     ),
@@ -128,7 +149,10 @@ function listRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: listQuery,
         response: {
-          200: envelopeBody(pageBody(listedOrder), "A page of orders."),
+          200: envelopeBody(
+            pageBody(listedOrder, { description: "Orders in their newest attempt." }),
+            "A page of orders.",
+          ),
           ...refusals("invalid_request", ...keyReasons),
         },
       },
@@ -169,8 +193,9 @@ function listedOf(order: Order) {
   };
 }
 
+const eventNumber = Type.Integer({ description: "Counts the events of one order, from 1." });
 const listedEvent = Type.Object(
-  { sequence: Type.Integer(), ...eventMembers },
+  { sequence: eventNumber, ...eventMembers },
   { title: "OrderEvent" },
 );
 
@@ -195,7 +220,10 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: eventsQuery,
         response: {
-          200: envelopeBody(pageBody(listedEvent), "A page of events."),
+          200: envelopeBody(
+            pageBody(listedEvent, { description: "Events of all attempts." }),
+            "A page of events.",
+          ),
           ...refusals(...readReasons),
         },
       },
@@ -213,7 +241,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
 }
 
 const listedDelivery = Type.Object(
-  { sequence: Type.Integer(), ...deliveryMembers },
+  { sequence: eventNumber, ...deliveryMembers },
   { title: "OrderDelivery" },
 );
 
@@ -233,7 +261,10 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         querystring: deliveriesQuery,
         response: {
-          200: envelopeBody(pageBody(listedDelivery), "A page of attempts."),
+          200: envelopeBody(
+            pageBody(listedDelivery, { description: "Attempts by `sequence` and number." }),
+            "A page of attempts.",
+          ),
           ...refusals(...readReasons),
         },
       },
@@ -259,6 +290,11 @@ const redeliverBody = Type.Object({
   ),
 });
 
+const resentBody = Type.Object(
+  { count: Type.Integer({ description: "How many events are on their way." }) },
+  { description: "What is sent again." },
+);
+
 function redeliverRoute(ctx: KycContext, scope: Http): void {
   scope.post(
     "/api/v2/kyc/redeliver",
@@ -268,10 +304,7 @@ function redeliverRoute(ctx: KycContext, scope: Http): void {
         tags: ["kyc"],
         body: redeliverBody,
         response: {
-          200: envelopeBody(
-            Type.Object({ count: Type.Integer() }),
-            "The events are being sent again.",
-          ),
+          200: envelopeBody(resentBody, "The events are being sent again."),
           ...refusals(
             ...bodyReasons,
             ...keyReasons,

@@ -1,4 +1,4 @@
-import { Type } from "../platform/http/schema.ts";
+import { ChainNumber, FieldText, Type } from "../platform/http/schema.ts";
 import { wholeFromOne } from "../platform/http/text-form.ts";
 import type { Receipt } from "@svc/protocol";
 import { apiKeyOf } from "../accounts/index.ts";
@@ -7,10 +7,9 @@ import { envelope, envelopeBody } from "../platform/http/envelope.ts";
 import { keyReasons, refusals } from "../platform/http/refusals.ts";
 import type { WalletCaller } from "../platform/http/wallet-caller.ts";
 import type { KycContext } from "./kyc-context.ts";
-import { keyMember } from "./order-schema.ts";
+import { attemptNumber, keyMember, keyText } from "./order-schema.ts";
 import { getReceipt, getReceiptOf } from "./receipts.ts";
 
-const hex = Type.String({ pattern: "^0x" });
 const address = Type.String({ description: "0x and 40 hex digits." });
 const hash = Type.String({ description: "0x and 64 hex digits." });
 const seconds = Type.Integer({ description: "Unix seconds." });
@@ -20,7 +19,7 @@ const phase = Type.Object(
   {
     operator: address,
     transactionHash: hash,
-    blockNumber: Type.Integer(),
+    blockNumber: Type.Integer({ description: "The block that holds the transaction." }),
     blockTime: seconds,
     root: hash,
     proof,
@@ -31,35 +30,42 @@ const phase = Type.Object(
 /** `Receipt` of the protocol as a schema. */
 const receiptBody = Type.Object(
   {
-    referenceKey: Type.String(),
-    attempt: Type.Integer(),
+    referenceKey: keyText,
+    attempt: attemptNumber,
     salt: hash,
     user: address,
-    livemode: Type.Boolean(),
+    livemode: Type.Boolean({ description: "False for an order of the sandbox." }),
     requestObject: Type.String({
       description: "The request object in compact form, as the wallet received it.",
     }),
-    share: Type.Object({
-      request: Type.String(),
-      connection: Type.String(),
-      requester: Type.String(),
-      object: hash,
-      fields: hash,
-      data: hash,
-      deadline: seconds,
+    share: Type.Object(
+      {
+        request: Type.String({ description: "The `referenceKey` of the order." }),
+        connection: Type.String({ description: "The `conn` of the link." }),
+        requester: Type.String({ description: "The verified domain, or empty." }),
+        object: hash,
+        fields: hash,
+        data: hash,
+        deadline: seconds,
+      },
+      { description: "The `Share` message that the user signed." },
+    ),
+    signature: Type.String({
+      pattern: "^0x",
+      description: "The user's signature over `share`, in hex.",
     }),
-    signature: hex,
     fields: Type.Array(
       Type.Object({
-        field: Type.String(),
+        field: FieldText,
         commitment: hash,
         expiresAt: seconds,
         issuer: address,
         root: hash,
         proof,
       }),
+      { description: "The fields that the user released, sorted by name; without values." },
     ),
-    chainId: Type.Integer(),
+    chainId: ChainNumber,
     registry: address,
     settlement: address,
     initiate: phase,

@@ -6,7 +6,7 @@ import { qrPng } from "../platform/qr/qr-png.ts";
 import { envelope, envelopeBody } from "../platform/http/envelope.ts";
 import { bodyReasons, keyReasons, refusals } from "../platform/http/refusals.ts";
 import { orderWebhooks } from "./event-schemas.ts";
-import { keyMember, orderStatus, statusOf } from "./order-schema.ts";
+import { expirationTime, keyMember, keyText, orderStatus, statusOf } from "./order-schema.ts";
 import type { KycContext } from "./kyc-context.ts";
 import { cancelOrder, requestOrder } from "./orders.ts";
 import { readRoutes } from "./read-routes.ts";
@@ -67,9 +67,13 @@ const requestedData = Type.Object(
     qrcode: Type.String({ description: "The QR code, as a PNG in Base64." }),
     link: Type.String({ description: "The link for a button on the phone." }),
     universalLink: Type.String({ description: "The same link for phones without the app." }),
-    expiration: Type.Integer(),
-    referenceKey: Type.String(),
-    alreadySent: Type.Optional(Type.Literal(true)),
+    expiration: expirationTime,
+    referenceKey: keyText,
+    alreadySent: Type.Optional(
+      Type.Literal(true, {
+        description: "The order was waiting already, and only the QR code is new; else absent.",
+      }),
+    ),
   },
   { title: "RequestedOrder" },
 );

@@ -15,10 +15,16 @@ import type { OrderLink } from "./consent-store.ts";
 import type { KycContext } from "./kyc-context.ts";
 import * as store from "./order-store.ts";
 import { receiptWalletRoute } from "./receipt-routes.ts";
-import { orderStatus, statusOf } from "./order-schema.ts";
+import { attemptNumber, keyText, orderStatus, statusOf } from "./order-schema.ts";
 
 const tags = ["wallet"];
-const TokenParams = Type.Object({ token: Type.String({ minLength: 1, maxLength: 100 }) });
+const TokenParams = Type.Object({
+  token: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    description: "The secret of the link, the last part of its `conn`.",
+  }),
+});
 /** What a body holds beside `infos`: mostly a contract's signature, at most 32 KiB in hex. */
 const answerEnvelopeBytes = 40 * 1024;
 const answerBytesMax = resultLengthMax + answerEnvelopeBytes;
@@ -75,9 +81,16 @@ function answerRoute(ctx: KycContext, scope: Http): void {
         response: {
           200: Type.Object(
             {
-              status: Type.Union([Type.Literal("INITIATING"), Type.Literal("FAILED")]),
-              referenceKey: Type.String(),
-              returnUrl: Type.Optional(Type.String()),
+              status: Type.Union([Type.Literal("INITIATING"), Type.Literal("FAILED")], {
+                description: "`INITIATING` after an approval, `FAILED` after a refusal.",
+              }),
+              referenceKey: keyText,
+              returnUrl: Type.Optional(
+                Type.String({
+                  description:
+                    "Where the browser continues if it is on the same phone; absent if the merchant named nothing.",
+                }),
+              ),
             },
             { description: "The order is decided." },
           ),
@@ -113,12 +126,16 @@ async function limitAnswers(ctx: KycContext, request: FastifyRequest): Promise<v
 }
 
 const ownOrder = Type.Object({
-  referenceKey: Type.String(),
-  organization: Type.String(),
-  domain: Type.String(),
-  attempt: Type.Integer(),
-  fields: Type.Array(Type.String()),
-  purpose: Type.Optional(Type.String()),
+  referenceKey: keyText,
+  organization: Type.String({ description: "The name of the organization that asks." }),
+  domain: Type.String({ description: "The host of its client domain." }),
+  attempt: attemptNumber,
+  fields: Type.Array(Type.String(), {
+    description: "All names that were asked for, the optional ones last.",
+  }),
+  purpose: Type.Optional(
+    Type.String({ description: "Why the merchant asks, in its words; absent if it says nothing." }),
+  ),
   ...orderStatus.properties,
 });
 

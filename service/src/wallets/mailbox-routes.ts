@@ -74,7 +74,12 @@ const ReaderBody = Type.Union([
   Type.Null(),
 ]);
 
-const BoxParams = Type.Object({ id: Type.String({ pattern: "^[A-Za-z0-9_-]{32}$" }) });
+const BoxParams = Type.Object({
+  id: Type.String({
+    pattern: "^[A-Za-z0-9_-]{32}$",
+    description: "The id that the wallet got when it left the box, and put into the link.",
+  }),
+});
 
 /** One wallet leaves a sealed box; anyone who has its link can take it, once. */
 export function mailboxRoutes(ctx: Ctx, scope: Http): void {
@@ -106,7 +111,7 @@ export function mailboxRoutes(ctx: Ctx, scope: Http): void {
         body: ReaderBody,
         response: {
           200: Type.Object(
-            { box: Type.String() },
+            { box: Type.String({ description: "As it was left: sealed, in base64url." }) },
             { description: "The box; nobody else can take it any more." },
           ),
           ...refusals(...bodyReasons, "mailbox_empty", "rate_limited"),

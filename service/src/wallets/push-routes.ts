@@ -10,13 +10,17 @@ import { limitWallet } from "./wallet-limits.ts";
 import { getWalletUser } from "./wallet-sessions.ts";
 
 const tags = ["wallet"];
-const Endpoint = Type.String({ minLength: 1, maxLength: 2048 });
-const KeyText = base64url({ minLength: 1, maxLength: 200 });
+const endpointOf = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 2048, description });
+const keyText = (description: string) => base64url({ minLength: 1, maxLength: 200, description });
 
 const SubscriptionBody = Type.Object({
-  endpoint: Endpoint,
+  endpoint: endpointOf("The address of the device at its push service, as the browser returns it."),
   keys: Type.Object(
-    { p256dh: KeyText, auth: KeyText },
+    {
+      p256dh: keyText("The device's public key: a point of P-256 in base64url."),
+      auth: keyText("The secret that authenticates the service: 16 bytes in base64url."),
+    },
     { description: "The keys, as the browser returns them." },
   ),
 });
@@ -67,7 +71,11 @@ export function pushRoutes(ctx: Ctx, scope: Http): void {
     {
       schema: {
         querystring: Type.Object({}),
-        body: Type.Object({ endpoint: Type.Optional(Endpoint) }),
+        body: Type.Object({
+          endpoint: Type.Optional(
+            endpointOf("The address of the device. Absent: all devices of this identity."),
+          ),
+        }),
         response: {
           204: Type.Null({ description: "No more hints are sent." }),
           ...refusals(...bodyReasons, "wallet_session_required"),

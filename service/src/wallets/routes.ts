@@ -45,9 +45,21 @@ export interface WalletDeps {
 }
 
 const SessionBody = Type.Object({
-  svcID: Type.String({ minLength: 1, maxLength: 100 }),
-  challenge: Type.String({ minLength: 1, maxLength: 200 }),
-  deadline: Type.Integer({ minimum: 0, maximum: 4_294_967_295 }),
+  svcID: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    description: "The identity that signed, 20 bytes in hex.",
+  }),
+  challenge: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "The challenge, as it was given.",
+  }),
+  deadline: Type.Integer({
+    minimum: 0,
+    maximum: 4_294_967_295,
+    description: "The deadline that came with the challenge, Unix seconds.",
+  }),
   signature: Type.String({
     minLength: 1,
     maxLength: signatureCharactersMax,
@@ -57,7 +69,7 @@ const SessionBody = Type.Object({
 
 const ChallengeBody = Type.Object(
   {
-    challenge: Type.String(),
+    challenge: Type.String({ description: "What the wallet signs as `challenge`." }),
     deadline: Type.Integer({ description: "Unix seconds." }),
     origin: Type.String({ description: "What the wallet signs as `origin`." }),
   },
@@ -76,16 +88,20 @@ const PageQuery = Type.Object(pageParameters);
 
 const LoginsBody = pageBody(
   Type.Object({
-    id: Type.String(),
-    clientName: Type.String(),
+    id: Type.String({ description: "Names the login when it is to end; a UUID." }),
+    clientName: Type.String({ description: "The name of the client where the user logged in." }),
     domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
     at: Type.Integer({ description: "Unix seconds." }),
-    acr: Type.String(),
+    acr: Type.String({
+      description: "How near the wallet was, as in `acr_values`; empty if that was not recorded.",
+    }),
   }),
   { description: "Newest first." },
 );
 
-const LoginParams = Type.Object({ id: uuid() });
+const LoginParams = Type.Object({
+  id: uuid({ description: "The id of the login, as the list gives it." }),
+});
 
 /** Everything below `/w/` that wallets call; a web wallet may call it from its own origin (decisions section 2, CORS). */
 export async function walletRoutes(ctx: Ctx, http: Http, deps: WalletDeps): Promise<void> {
@@ -211,7 +227,11 @@ function loginRoutes(ctx: Ctx, scope: Http, deps: WalletDeps): void {
         params: LoginParams,
         response: {
           200: Type.Object(
-            { status: Type.Literal("ended") },
+            {
+              status: Type.Literal("ended", {
+                description: "The login from now on; to end it again changes nothing.",
+              }),
+            },
             { description: "The login has ended." },
           ),
           ...refusals(...bodyReasons, "wallet_session_required", "login_not_found"),

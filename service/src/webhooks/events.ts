@@ -78,14 +78,25 @@ export const eventPagesHint =
   `For receivers that missed events: ask for those after the last one you have. A page holds at most ${pageBytesMax / 1024 ** 2} MiB` +
   " but at least one event, so it may be shorter than `limit`; only a page without `nextCursor` is the last.";
 
+/** Which event it is. */
+const nameMembers = {
+  eventId: Type.String({ description: "The event's id: the same in every delivery." }),
+  event: Type.String({ description: "What happened: the `event` of the body." }),
+};
+
 /** The members of an event in a list, except its sequence, whose name differs between the APIs. */
 export const eventMembers = {
-  eventId: Type.String(),
-  event: Type.String(),
-  createdAt: Type.Integer(),
-  attempts: Type.Integer(),
-  deliveredAt: Type.Optional(Type.Integer()),
-  nextAttemptAt: Type.Optional(Type.Integer()),
+  ...nameMembers,
+  createdAt: Type.Integer({ description: "When it happened, Unix seconds." }),
+  attempts: Type.Integer({ description: "How many attempts to deliver it have ended." }),
+  deliveredAt: Type.Optional(
+    Type.Integer({ description: "When it was first answered 2xx, Unix seconds; absent before." }),
+  ),
+  nextAttemptAt: Type.Optional(
+    Type.Integer({
+      description: "When the next attempt is due, Unix seconds; absent if none is to come.",
+    }),
+  ),
   body: Type.Optional(
     Type.String({ description: "The body as it is sent; absent once its data was purged." }),
   ),
@@ -183,9 +194,8 @@ export interface ListedDelivery {
 
 /** The members of an attempt in a list, except its sequence, whose name differs between the APIs. */
 export const deliveryMembers = {
-  eventId: Type.String(),
-  event: Type.String(),
-  attempt: Type.Integer(),
+  ...nameMembers,
+  attempt: Type.Integer({ description: "The number of the attempt at this event, from 1." }),
   at: Type.Integer({ description: "Unix seconds." }),
   outcome: Type.String({ description: "`delivered`, `refused` by its status, or `failed`." }),
   status: Type.Optional(Type.Integer({ description: "HTTP status of the answer." })),

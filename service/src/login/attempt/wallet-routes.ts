@@ -12,7 +12,13 @@ import { declineLogin } from "./decline.ts";
 import type { LoginContext } from "../login-context.ts";
 import { WalletRefusal } from "./wallet-refusal.ts";
 
-const LoginParams = Type.Object({ loginId: Type.String({ minLength: 1, maxLength: 100 }) });
+const LoginParams = Type.Object({
+  loginId: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    description: "The id of the login, as it stands in the `conn` of the link.",
+  }),
+});
 const Session = Type.String({
   minLength: 1,
   maxLength: 200,
@@ -55,7 +61,11 @@ const AnswerBody = Type.Object({
   business: Type.Optional(
     Type.Object(
       {
-        address: Type.String({ minLength: 1, maxLength: 100 }),
+        address: Type.String({
+          minLength: 1,
+          maxLength: 100,
+          description: "The address of the business wallet.",
+        }),
         epoch: Type.Integer({ minimum: 0, description: "The epoch of the business wallet." }),
         validUntil: Type.Integer({
           minimum: 0,
@@ -92,11 +102,10 @@ const claimAnswers = {
 };
 const Done = Type.Object(
   {
-    status: Type.Union([
-      Type.Literal("approved"),
-      Type.Literal("declined"),
-      Type.Literal("waiting"),
-    ]),
+    status: Type.Union(
+      [Type.Literal("approved"), Type.Literal("declined"), Type.Literal("waiting")],
+      { description: "`waiting` while other members of the business must approve too." },
+    ),
   },
   { description: "The login is decided, or waits for other members of the business." },
 );

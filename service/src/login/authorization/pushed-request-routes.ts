@@ -13,7 +13,13 @@ import { clientCallOf, dpopOf } from "../token/token-routes.ts";
 
 const PushedForm = Type.Object({ ...clientMembers, ...authorizationMembers });
 const PushedBody = Type.Object(
-  { request_uri: Type.String(), expires_in: Type.Integer({ description: "Seconds." }) },
+  {
+    request_uri: Type.String({
+      description:
+        "Stands for the request in `/oauth2/auth`: `urn:ietf:params:oauth:request_uri:` and an id.",
+    }),
+    expires_in: Type.Integer({ description: "Seconds." }),
+  },
   { description: "The request is stored for one use." },
 );
 

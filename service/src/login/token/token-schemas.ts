@@ -85,9 +85,11 @@ export const LogoutForm = Type.Object({
 export const TokenBody = Type.Object(
   {
     access_token: Type.String({ description: "A JWT of typ `at+jwt` (RFC 9068)." }),
-    token_type: Type.Union([Type.Literal("bearer"), Type.Literal("DPoP")]),
+    token_type: Type.Union([Type.Literal("bearer"), Type.Literal("DPoP")], {
+      description: "`DPoP` if the access token is bound to the key of a DPoP proof.",
+    }),
     expires_in: Type.Integer({ description: "Seconds." }),
-    scope: Type.String(),
+    scope: Type.String({ description: "What the access token grants, separated by spaces." }),
     id_token: Type.Optional(Type.String({ description: "With the scope `openid`." })),
     refresh_token: Type.Optional(
       Type.String({
@@ -99,28 +101,44 @@ export const TokenBody = Type.Object(
   { title: "Tokens", description: "The tokens." },
 );
 
-const ext = Type.Record(Type.String(), Type.Unknown());
+const ext = Type.Record(Type.String(), Type.Unknown(), {
+  description:
+    "With the scope `business`: the business and the member who acts for it. Otherwise empty.",
+});
 
 export const IntrospectionBody = Type.Object(
   {
-    active: Type.Boolean(),
-    iss: Type.Optional(Type.String()),
+    active: Type.Boolean({ description: "Whether the token is good at this moment." }),
+    iss: Type.Optional(Type.String({ description: "The base address of the service." })),
     sub: Type.Optional(
       Type.String({ description: "`svcid:<address>`; for client credentials, the client." }),
     ),
-    aud: Type.Optional(Type.Array(Type.String())),
-    client_id: Type.Optional(Type.String()),
+    aud: Type.Optional(
+      Type.Array(Type.String(), {
+        description: "The audience that was granted; the client itself if none was.",
+      }),
+    ),
+    client_id: Type.Optional(Type.String({ description: "The client that got the token." })),
     scope: Type.Optional(Type.String({ description: "Separated by spaces." })),
     scp: Type.Optional(Type.Array(Type.String(), { description: "The same scopes as a list." })),
-    jti: Type.Optional(Type.String()),
-    iat: Type.Optional(Type.Integer()),
-    nbf: Type.Optional(Type.Integer()),
-    exp: Type.Optional(Type.Integer()),
+    jti: Type.Optional(Type.String({ description: "The id of an access token." })),
+    iat: Type.Optional(Type.Integer({ description: "When it was issued, Unix seconds." })),
+    nbf: Type.Optional(
+      Type.Integer({ description: "Since when an access token is good, Unix seconds." }),
+    ),
+    exp: Type.Optional(Type.Integer({ description: "When it expires, Unix seconds." })),
     cnf: Type.Optional(
-      Type.Object({ jkt: Type.String({ description: "Thumbprint of the DPoP key." }) }),
+      Type.Object(
+        { jkt: Type.String({ description: "Thumbprint of the DPoP key." }) },
+        { description: "The key that an access token is bound to; absent if it is bound to none." },
+      ),
     ),
     ext: Type.Optional(ext),
-    token_type: Type.Optional(Type.String()),
+    token_type: Type.Optional(
+      Type.String({
+        description: "Of an access token: `DPoP` if it is bound to a key, else `bearer`.",
+      }),
+    ),
     token_use: Type.Optional(Type.String({ description: "`access_token` or `refresh_token`." })),
   },
   {

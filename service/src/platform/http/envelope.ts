@@ -6,7 +6,13 @@ export function envelopeBody<Data extends ReturnType<typeof Type.Object>>(
   description: string,
 ) {
   return Type.Object(
-    { data, message: Type.String(), success: Type.Literal(true) },
+    {
+      data,
+      message: Type.String({
+        description: "A sentence for people, the same for every success of the route.",
+      }),
+      success: Type.Literal(true, { description: "Tells a success from a refusal." }),
+    },
     { description },
   );
 }

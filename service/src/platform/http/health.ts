@@ -8,7 +8,9 @@ import { refusals } from "./refusals.ts";
 
 const ReadyBody = Type.Object(
   {
-    status: Type.Literal("ok"),
+    status: Type.Literal("ok", {
+      description: "With every 200; a process that is not ready answers 503.",
+    }),
     now: Type.Integer({ description: "The service's time, Unix seconds." }),
   },
   { description: "The process can answer." },
@@ -47,7 +49,10 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
   const tags = ["operations"];
   const alive = {
     response: {
-      200: Type.Object({ status: Type.Literal("ok") }, { description: "The process runs." }),
+      200: Type.Object(
+        { status: Type.Literal("ok", { description: "With every answer of a running process." }) },
+        { description: "The process runs." },
+      ),
     },
     tags,
     summary: "Check that the process runs",

@@ -3,18 +3,28 @@ import { type OAuthCode, type Reason, statusOf } from "./problems.ts";
 
 /** The envelope of an error (decisions section 1, Errors), as `answerEnvelopeError` writes it. */
 function errorBody(description: string): TObject {
-  const error = Type.Object({
+  const members = {
     code: Type.Integer({ description: "The HTTP status." }),
     reason: Type.String({ description: "A code that never changes, for programs to branch on." }),
     message: Type.String({ description: "An explanation for people." }),
     requestId: Type.String({ description: "Also in the header X-Request-Id." }),
-    details: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-  });
-  return Type.Object({ success: Type.Literal(false), error }, { title: "Refusal", description });
+    details: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description:
+          "What the reason is about, such as the `fields` at fault; absent if there is nothing to add.",
+      }),
+    ),
+  };
+  const success = Type.Literal(false, { description: "Tells a refusal from a success." });
+  const error = Type.Object(members, { description: "Why the call was refused." });
+  return Type.Object({ success, error }, { title: "Refusal", description });
 }
 
 function oauthErrorBody(description: string): TObject {
-  const members = { error: Type.String(), error_description: Type.String() };
+  const members = {
+    error: Type.String({ description: "A code that never changes, for programs to branch on." }),
+    error_description: Type.String({ description: "An explanation for people." }),
+  };
   return Type.Object(members, { title: "OAuthError", description });
 }
 

@@ -60,7 +60,11 @@ export const NoMembers = Type.Optional(Type.Object({}, { additionalProperties: f
 export const Bytes32 = Type.String({ description: "0x and 64 hex digits." });
 
 /** The path parameters of a route about one thing. */
-export const IdParams = Type.Object({ id: Type.String() });
+export const IdParams = Type.Object({
+  id: Type.String({
+    description: "The id of what the path is about, as creations, lists and events give it.",
+  }),
+});
 
 /**
  * For a union of objects that differ by a fixed word in one member: validates a body by the object that its word names,
@@ -80,3 +84,14 @@ export function chosenBy<Union extends TSchema>(member: string, union: Union): U
 interface Choice {
   readonly anyOf: readonly { readonly properties: Readonly<Record<string, Schema>> }[];
 }
+
+/** How an answer names a field. */
+export const FieldText = Type.String({ description: "The name of the field in `fields.json`." });
+
+/** How an answer writes the identity of a user. */
+export const UserText = Type.String({
+  description: "The user identity: 0x and 40 hex digits in lower case.",
+});
+
+/** How an answer writes the number of a chain. */
+export const ChainNumber = Type.Integer({ description: "The chain by its EIP-155 number." });
