@@ -1,8 +1,8 @@
-import { IdParams, type Static, Type } from "../../platform/http/schema.ts";
+import { type Static, Type } from "../../platform/http/schema.ts";
 import { pageSize } from "../../platform/http/text-form.ts";
 import { type Address, isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
-import { pageBody } from "../../platform/http/list-page.ts";
+import { pageBody, pageParameters } from "../../platform/http/list-page.ts";
 import { networkOfCaller } from "../../platform/http/large-answers.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
@@ -12,6 +12,7 @@ import * as store from "./ballot-store.ts";
 import { castVote } from "./ballots.ts";
 import { answerInvitation, listInvitations } from "../business/invitations.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { businessAddress, nameOfBusiness, idParams } from "../member-schemas.ts";
 import { findRemovalByBallot } from "../business/removal-store.ts";
 import { shownRequester } from "../request/shown-requester.ts";
 
@@ -36,7 +37,10 @@ const InboxItem = Type.Object(
       description:
         "`data_request`, `signature_request`, `business_login`, `governance` or `invitation`.",
     }),
-    business: Type.Object({ address: Type.String(), name: Type.String() }),
+    business: Type.Object(
+      { address: businessAddress, name: nameOfBusiness },
+      { description: "The business that asks its members, or that invites." },
+    ),
     expiresAt: Type.Integer({ description: "Unix seconds." }),
   },
   {
@@ -54,8 +58,10 @@ export function inboxRoutes(ctx: KybContext, scope: Http, getWalletUser: WalletC
       config: { costlyAnswerOf: networkOfCaller(ctx) },
       schema: {
         querystring: Type.Object({
-          limit: Type.Optional(pageSize()),
-          cursor: Type.Optional(Type.String({ maxLength: 100 })),
+          limit: Type.Optional(
+            pageSize({ description: `The page size, 1 to 100. Default: ${pageMax}.` }),
+          ),
+          cursor: pageParameters.cursor,
         }),
         response: {
           200: pageBody(InboxItem, {
@@ -191,7 +197,9 @@ async function showAll(
 
 const VoteBody = Type.Object(
   {
-    vote: Type.Union([Type.Literal("approve"), Type.Literal("reject")]),
+    vote: Type.Union([Type.Literal("approve"), Type.Literal("reject")], {
+      description: "It may be sent again, but not changed.",
+    }),
     signature: Type.String({
       minLength: 1,
       maxLength: 200,
@@ -215,12 +223,12 @@ function voteRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     "/w/votes/:id",
     {
       schema: {
-        params: IdParams,
+        params: idParams("The `id` of an entry of the inbox."),
         body: VoteBody,
         response: {
           200: Type.Object(
             {
-              id: Type.String(),
+              id: Type.String({ description: "The `id` of the entry." }),
               status: Type.String({ description: "`open`, `approved` or `refused`." }),
               removalOpen: Type.Optional(
                 Type.Literal(true, {

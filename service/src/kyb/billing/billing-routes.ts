@@ -8,7 +8,15 @@ import { callerReasons, requireEntitlement } from "../entitlement.ts";
 import type { KybContext } from "../kyb-context.ts";
 import { listCharges } from "./charge-store.ts";
 import { currency, listPrices } from "./pricing.ts";
-import { priceLine } from "./price-line-schema.ts";
+import { priceLine, priceTier } from "./price-line-schema.ts";
+import {
+  cents,
+  currencyCode,
+  fieldName,
+  seconds,
+  shownAddress,
+  subjectType,
+} from "../member-schemas.ts";
 import { apiKeyOf } from "../../accounts/index.ts";
 
 const chf = (description: string) =>
@@ -16,7 +24,7 @@ const chf = (description: string) =>
 
 const account = Type.Object(
   {
-    currency: Type.String(),
+    currency: currencyCode,
     totalChf: chf("All money that was ever paid in: the sum of what is spent, held and available."),
     spentChf: chf("Spent on releases and packages."),
     packagesChf: chf(
@@ -34,13 +42,15 @@ const account = Type.Object(
 
 const charge = Type.Object(
   {
-    chargeId: Type.String(),
-    requestId: Type.String(),
-    businessWalletAddress: Type.String(),
-    chargedAt: Type.Integer({ description: "Unix seconds." }),
-    currency: Type.String(),
-    totalCents: Type.Integer(),
-    lines: Type.Array(priceLine),
+    chargeId: Type.String({ description: "The id of the charge, a ULID." }),
+    requestId: Type.String({ description: "The data request that was released." }),
+    businessWalletAddress: shownAddress("The business that released"),
+    chargedAt: seconds("When the fields were released"),
+    currency: currencyCode,
+    totalCents: cents("The sum of the lines"),
+    lines: Type.Array(priceLine, {
+      description: "One line for each field that was released, at the quoted price.",
+    }),
   },
   { title: "Charge" },
 );
@@ -65,18 +75,19 @@ function pricingRoute(scope: Http): void {
         response: {
           200: Type.Object(
             {
-              currency: Type.String(),
+              currency: currencyCode,
               fields: Type.Array(
                 Type.Object({
-                  name: Type.String(),
-                  tier: Type.String(),
-                  cents: Type.Integer(),
+                  name: fieldName,
+                  tier: priceTier,
+                  cents: cents("The price of the field, however many persons it covers"),
                   naturalPersonPii: Type.Boolean({
                     description:
                       "Whether the field is personal according to the catalogue; of a sole proprietor, every field is.",
                   }),
-                  subjectType: Type.String(),
+                  subjectType,
                 }),
+                { description: "Every field that has a price." },
               ),
             },
             { description: "In catalogue order." },

@@ -5,6 +5,7 @@ import { pageBody, pageOf, pageParameters, readPage } from "../../platform/http/
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import type { WalletCaller } from "../../platform/http/wallet-caller.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { organizationName } from "../member-schemas.ts";
 import { BusinessParams, businessAddressOf } from "./business-params.ts";
 import { requireMember } from "./members.ts";
 import { setBlocked } from "../request/requester-block.ts";
@@ -43,8 +44,12 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
         body: BlockBody,
         response: {
           200: Type.Object(
-            { isBlocked: Type.Boolean() },
-            { description: "The current status of the order." },
+            {
+              isBlocked: Type.Boolean({
+                description: "Whether the organization's new requests are refused from now on.",
+              }),
+            },
+            { description: "The current state of the block." },
           ),
           ...refusals(
             ...bodyReasons,
@@ -67,12 +72,15 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
 }
 
 const Block = Type.Object({
-  requester: Type.Object({
-    name: Type.String(),
-    domain: Type.Optional(
-      Type.String({ description: "The domain of that request, while it is verified." }),
-    ),
-  }),
+  requester: Type.Object(
+    {
+      name: organizationName,
+      domain: Type.Optional(
+        Type.String({ description: "The domain of that request, while it is verified." }),
+      ),
+    },
+    { description: "Who is blocked." },
+  ),
   requestId: Type.String({
     description: "The organization's last request, by which a member can undo the block.",
   }),

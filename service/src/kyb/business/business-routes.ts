@@ -1,6 +1,7 @@
 import { chosenBy, NoMembers, Type } from "../../platform/http/schema.ts";
 import { isHexOf } from "@svc/protocol";
 import type { Http } from "../../platform/http/http.ts";
+import { nextCursor, pageParameters } from "../../platform/http/list-page.ts";
 import { networkOfCaller } from "../../platform/http/large-answers.ts";
 import { invalidRequest } from "../../platform/http/problems.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
@@ -11,6 +12,13 @@ import { abandonFounding, foundBusiness } from "./founding.ts";
 import { limitGas } from "./gas-limits.ts";
 import { propose, retractProposal } from "./proposals.ts";
 import type { KybContext } from "../kyb-context.ts";
+import {
+  businessAddress,
+  nameOfBusiness,
+  eip155Id,
+  seconds,
+  shownAddress,
+} from "../member-schemas.ts";
 import type { ProposalRequest } from "./proposal.ts";
 import { keepMember } from "./removal.ts";
 import { showBusinesses } from "./shown-business.ts";
@@ -31,8 +39,15 @@ export function businessRoutes(ctx: KybContext, scope: Http, getWalletUser: Wall
 
 const FoundBody = Type.Object(
   {
-    name: Type.String({ maxLength: 200 }),
-    environment: Type.Optional(Type.Union([Type.Literal("live"), Type.Literal("sandbox")])),
+    name: Type.String({
+      maxLength: 200,
+      description: "What members and merchants see: one line of 1 to 100 characters.",
+    }),
+    environment: Type.Optional(
+      Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
+        description: "Whose keys see the business, live or sandbox ones. Default: `live`.",
+      }),
+    ),
     members: MembersBody,
     rules: Type.Optional(
       rulesBody(
@@ -48,10 +63,13 @@ const FoundBody = Type.Object(
 
 const founded = Type.Object(
   {
-    invitationId: Type.String(),
-    address: Type.String({ description: "The address that the wallet will have." }),
-    status: Type.String(),
-    deadline: Type.Integer(),
+    invitationId: Type.String({ description: "The id of the invitation in the members' inboxes." }),
+    address: shownAddress("The wallet that will be deployed"),
+    status: Type.String({
+      description:
+        "`inviting` until all members have signed, then `deploying`; a repeat of the call may find it further on.",
+    }),
+    deadline: seconds("Until when the members may sign"),
   },
   { description: "The members find the invitation in their inbox." },
 );
@@ -103,7 +121,9 @@ function abandonRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
         body: NoMembers,
         response: {
           200: Type.Object(
-            { status: Type.Literal("lapsed") },
+            {
+              status: Type.Literal("lapsed", { description: "What the business is from now on." }),
+            },
             { description: "The founding has ended; nobody is invited any more." },
           ),
           ...refusals(
@@ -132,21 +152,32 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
       config: { costlyAnswerOf: networkOfCaller(ctx) },
       schema: {
         querystring: Type.Object({
-          cursor: Type.Optional(Type.String({ maxLength: 100 })),
+          cursor: pageParameters.cursor,
         }),
         response: {
           200: Type.Object(
             {
               items: Type.Array(
                 Type.Object(
-                  { address: Type.String(), name: Type.String(), status: Type.String() },
+                  {
+                    address: businessAddress,
+                    name: nameOfBusiness,
+                    status: Type.String({
+                      description:
+                        "`inviting` or `deploying` before its wallet is on chain; then `active`, `suspended` by the operator, or `moved` to another wallet.",
+                    }),
+                  },
                   { additionalProperties: true },
                 ),
+                { description: "Each with further members, which wallets show." },
               ),
-              nextCursor: Type.Optional(Type.String()),
-              chainId: Type.Integer(),
+              nextCursor,
+              chainId: eip155Id,
               factories: Type.Object(
-                { live: Type.String(), sandbox: Type.String() },
+                {
+                  live: shownAddress("The contract that deploys live wallets"),
+                  sandbox: shownAddress("The contract that deploys sandbox wallets"),
+                },
                 { description: "The factory of each environment, as invitations name it." },
               ),
             },
@@ -216,8 +247,11 @@ const proposedAs = (description: string) =>
   Type.Object(
     {
       proposalId: Type.String({ description: "Also the id of the vote." }),
-      expiresAt: Type.Integer(),
-      nonce: Type.Integer(),
+      expiresAt: seconds("Until when members may vote"),
+      nonce: Type.Integer({
+        description:
+          "How many acts of governance the wallet has carried out. Approvals sign it; after another act they are void.",
+      }),
       needed: Type.Integer({ description: "How many approvals are needed." }),
     },
     { description },
@@ -271,12 +305,16 @@ function retractRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller)
       schema: {
         params: Type.Object({
           ...BusinessParams.properties,
-          id: Type.String(),
+          id: Type.String({ description: "The `proposalId`." }),
         }),
         body: NoMembers,
         response: {
           200: Type.Object(
-            { status: Type.Literal("retracted") },
+            {
+              status: Type.Literal("retracted", {
+                description: "What the proposal is from now on.",
+              }),
+            },
             { description: "The proposal has ended; nobody is asked any more." },
           ),
           ...refusals(
@@ -310,7 +348,11 @@ function keepRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
         body: Type.Object({ signature: Signature }, { additionalProperties: false }),
         response: {
           200: Type.Object(
-            { ended: Type.Union([Type.Literal("removal"), Type.Literal("move")]) },
+            {
+              ended: Type.Union([Type.Literal("removal"), Type.Literal("move")], {
+                description: "What the signature was for.",
+              }),
+            },
             { description: "A move has ended. A removal ends once the signature is on chain." },
           ),
           ...refusals(

@@ -1,4 +1,5 @@
 import { Type } from "../../platform/http/schema.ts";
+import { givenAddress } from "../member-schemas.ts";
 import {
   type Address,
   type Charter,
@@ -15,12 +16,21 @@ import { invalidRequest } from "../../platform/http/problems.ts";
 const membersMax = 50;
 const nameMax = 100;
 
-const RuleBody = Type.Optional(Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]));
+const ruleFor = (what: string) =>
+  Type.Optional(
+    Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")], {
+      description: `For ${what}: more than half of the voting members, or all of them.`,
+    }),
+  );
 
 /** The schema of rules in a body. @param description what happens to rules that are absent */
 export function rulesBody(description: string) {
   return Type.Object(
-    { signature_requests: RuleBody, data_requests: RuleBody, governance: RuleBody },
+    {
+      signature_requests: ruleFor("signatures and logins"),
+      data_requests: ruleFor("releases of data"),
+      governance: ruleFor("proposals, such as changes of members and rules"),
+    },
     { additionalProperties: false, description },
   );
 }
@@ -29,13 +39,21 @@ export function rulesBody(description: string) {
 export const MembersBody = Type.Array(
   Type.Object(
     {
-      address: Type.String({ maxLength: 100 }),
-      name: Type.String({ minLength: 1, maxLength: nameMax }),
-      votingRights: Type.Boolean(),
+      address: givenAddress("The member's identity"),
+      name: Type.String({
+        minLength: 1,
+        maxLength: nameMax,
+        description: "Shown beside the address, to tell the members apart; one line.",
+      }),
+      votingRights: Type.Boolean({ description: "False for a member who only observes." }),
     },
     { additionalProperties: false },
   ),
-  { minItems: 1, maxItems: membersMax },
+  {
+    minItems: 1,
+    maxItems: membersMax,
+    description: "All members, each once; at least one has `votingRights`.",
+  },
 );
 
 /** A member with its name, as requested. */

@@ -9,6 +9,7 @@ import { findBusinessDomain } from "./business-domain.ts";
 import { findBusiness } from "./business-store.ts";
 import { callerReasons } from "../entitlement.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { businessAddress, nameOfBusiness, shownAddress } from "../member-schemas.ts";
 import { listMembers } from "./members.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { apiKeyOf } from "../../accounts/index.ts";
@@ -19,12 +20,15 @@ const WalletParams = Type.Object({
 });
 
 const standing = {
-  walletAddress: Type.String(),
-  businessName: Type.String({ description: "The name that its members gave it." }),
+  walletAddress: businessAddress,
+  businessName: nameOfBusiness,
   domain: Type.Optional(
     Type.String({ description: "The domain of its website, if one was attested." }),
   ),
-  status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")]),
+  status: Type.Union([Type.Literal("active"), Type.Literal("suspended"), Type.Literal("moved")], {
+    description:
+      "`active`, unless the operator stopped it (`suspended`) or it goes on in another wallet (`moved`).",
+  }),
   verified: Type.Boolean({
     description:
       "Whether the business may release fields and sign; its logins report the same value.",
@@ -40,8 +44,12 @@ const standing = {
 
 const Rule = Type.Object(
   {
-    category: Type.Union([Type.Literal("signature_requests"), Type.Literal("data_requests")]),
-    approvalMode: Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")]),
+    category: Type.Union([Type.Literal("signature_requests"), Type.Literal("data_requests")], {
+      description: "What is decided: signatures and logins, or releases.",
+    }),
+    approvalMode: Type.Union([Type.Literal("MAJORITY"), Type.Literal("UNANIMOUS")], {
+      description: "More than half of the voting members, or all of them.",
+    }),
   },
   { title: "BusinessRule" },
 );
@@ -54,12 +62,16 @@ const Member = Type.Object(
           "Shown only to organizations that the business logged in to, released fields to, or signed for.",
       }),
     ),
-    walletAddress: Type.String(),
-    votingRights: Type.Boolean(),
-    isCreator: Type.Boolean(),
+    walletAddress: shownAddress("The member's identity"),
+    votingRights: Type.Boolean({ description: "False for a member who only observes." }),
+    isCreator: Type.Boolean({ description: "Whether this member founded the business." }),
   },
   { title: "BusinessMember" },
 );
+
+const memberCount = Type.Integer({
+  description: "How many members there are, with those who only observe.",
+});
 
 const reasons = [...callerReasons, "malformed_request", "business_not_found"] as const;
 
@@ -88,7 +100,11 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
         params: WalletParams,
         response: {
           200: Type.Object(
-            { ...standing, memberCount: Type.Integer(), governanceRules: Type.Array(Rule) },
+            {
+              ...standing,
+              memberCount,
+              governanceRules: Type.Array(Rule, { description: "One for each category." }),
+            },
             { description: "The current state, with the rules by which the members approve." },
           ),
           ...refusals(...reasons),
@@ -122,9 +138,9 @@ function membersRoute(ctx: KybContext, scope: Http): void {
         response: {
           200: Type.Object(
             {
-              walletAddress: Type.String(),
-              totalMembers: Type.Integer(),
-              members: Type.Array(Member),
+              walletAddress: businessAddress,
+              totalMembers: memberCount,
+              members: Type.Array(Member, { description: "All of them; there are no pages." }),
             },
             { description: "The members, in the order of their addresses." },
           ),

@@ -18,7 +18,7 @@ import type { KybContext } from "../kyb-context.ts";
 const path = "/api/v1/kyb/webhook-endpoint";
 const changeReasons = [...kybBodyReasons, ...callerReasons, "idempotency_key_conflict"] as const;
 const recordMembers = {
-  url: Type.String(),
+  url: Type.String({ description: "The https URL to which all events of businesses are sent." }),
   secretVersion: Type.Integer({
     description: "The version of the newest secret; it only increases.",
   }),
@@ -28,6 +28,7 @@ const recordMembers = {
   }),
   createdAt: Type.Integer({ description: "Unix seconds." }),
 };
+const testEventId = Type.String({ description: "The id of the test event, as in its `event_id`." });
 const endpointRecord = Type.Object(recordMembers, {
   title: "WebhookEndpoint",
   description: "The endpoint.",
@@ -198,8 +199,8 @@ function testRoute(ctx: KybContext, scope: Http): void {
         tags: ["kyb"],
         body: NoMembers,
         response: {
-          201: Type.Object({ eventId: Type.String() }, { description: "The event is on its way." }),
-          200: Type.Object({ eventId: Type.String() }, { description: "The call is a repeat." }),
+          201: Type.Object({ eventId: testEventId }, { description: "The event is on its way." }),
+          200: Type.Object({ eventId: testEventId }, { description: "The call is a repeat." }),
           ...refusals(...changeReasons, "no_webhook_endpoint"),
         },
       },

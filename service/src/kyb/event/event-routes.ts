@@ -4,7 +4,7 @@ import { parseUlid } from "../../platform/ids.ts";
 import { pageBody, pageParameters, readLimit, readPage } from "../../platform/http/list-page.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
-import { IdParams, NoMembers, Type } from "../../platform/http/schema.ts";
+import { NoMembers, Type } from "../../platform/http/schema.ts";
 import {
   findKybEvent,
   listDeliveriesOfEvent,
@@ -16,9 +16,11 @@ import { callerReasons, kybBodyReasons, requireEntitlement } from "../entitlemen
 import { type KybEventKind, kybEventKinds } from "./events.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { idParams } from "../member-schemas.ts";
 import { listedDelivery, listedEvent, numbered, redelivered } from "./stream-routes.ts";
 
 const path = "/api/v1/kyb/events";
+const EventParams = idParams("The `eventId`.");
 
 /** The events of a client domain, including those without a request: the list, attempts, and resending. */
 export async function eventRoutes(ctx: KybContext, http: Http): Promise<void> {
@@ -51,7 +53,12 @@ function listRoute(ctx: KybContext, scope: Http): void {
         tags: ["kyb"],
         querystring: Type.Object(
           {
-            type: Type.Optional(Type.Union(kybEventKinds.map((kind) => Type.Literal(kind)))),
+            type: Type.Optional(
+              Type.Union(
+                kybEventKinds.map((kind) => Type.Literal(kind)),
+                { description: "Only events of this kind. Default: all." },
+              ),
+            ),
             status: Type.Optional(
               Type.Union([Type.Literal("delivered"), Type.Literal("undelivered")], {
                 description:
@@ -64,7 +71,16 @@ function listRoute(ctx: KybContext, scope: Http): void {
         ),
         response: {
           200: pageBody(
-            Type.Object({ ...listedEvent, streamId: Type.String() }, { title: "BusinessEvent" }),
+            Type.Object(
+              {
+                ...listedEvent,
+                streamId: Type.String({
+                  description:
+                    "The request that the event belongs to; tests and moves have streams of their own.",
+                }),
+              },
+              { title: "BusinessEvent" },
+            ),
             {
               description: "Newest first.",
             },
@@ -107,7 +123,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http): void {
         summary: "List the attempts to deliver an event",
         description: "This includes test events and moves, which belong to no request.",
         tags: ["kyb"],
-        params: IdParams,
+        params: EventParams,
         querystring: Type.Object(
           { ...pageParameters, cursor: streamCursor },
           { additionalProperties: false },
@@ -134,7 +150,7 @@ function redeliverRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Send an event again",
         tags: ["kyb"],
-        params: IdParams,
+        params: EventParams,
         body: NoMembers,
         response: {
           200: redelivered,

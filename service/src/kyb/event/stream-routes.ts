@@ -1,4 +1,4 @@
-import { IdParams, Type } from "../../platform/http/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { pageBody, pageParameters, readLimit } from "../../platform/http/list-page.ts";
@@ -20,6 +20,7 @@ import {
 import { kybBodyReasons } from "../entitlement.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { RequestParams } from "../member-schemas.ts";
 
 /** What the routes of events need to know of a kind of request. */
 export interface Stream {
@@ -44,11 +45,13 @@ const deliveryPage = {
   ),
 };
 
+const seq = Type.Integer({ description: "Counts the events of one stream, from 1." });
+
 /** The members of an event in a list. */
-export const listedEvent = { seq: Type.Integer(), ...eventMembers };
+export const listedEvent = { seq, ...eventMembers };
 
 export const listedDelivery = Type.Object(
-  { seq: Type.Integer(), ...deliveryMembers },
+  { seq, ...deliveryMembers },
   { title: "RequestDelivery" },
 );
 
@@ -68,7 +71,7 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
         summary: "List the events of a request, oldest first",
         description: eventPagesHint,
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         querystring: Type.Object(eventPage, { additionalProperties: false }),
         response: {
           200: pageBody(Type.Object(listedEvent, { title: "RequestEvent" }), {
@@ -100,7 +103,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
       schema: {
         summary: "List the attempts to deliver the events of a request",
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         querystring: Type.Object(deliveryPage, { additionalProperties: false }),
         response: {
           200: pageBody(listedDelivery, { description: "The attempts, in order." }),
@@ -122,7 +125,11 @@ function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }:
 
 /** The answer to a resend. */
 export const redelivered = Type.Object(
-  { count: Type.Integer() },
+  {
+    count: Type.Integer({
+      description: "How many events are sent again: all but those whose body was purged.",
+    }),
+  },
   { description: "The events are being sent again." },
 );
 
@@ -144,7 +151,7 @@ function redeliverRoute(ctx: KybContext, scope: Http, { path, reasons, check }: 
       schema: {
         summary: "Send the events of a request again",
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         body: RedeliverBody,
         response: {
           200: redelivered,

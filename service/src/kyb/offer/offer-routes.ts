@@ -1,4 +1,4 @@
-import { IdParams, NoMembers, Type } from "../../platform/http/schema.ts";
+import { NoMembers, Type } from "../../platform/http/schema.ts";
 import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { qrPng } from "../../platform/qr/qr-png.ts";
@@ -13,26 +13,34 @@ import { dataMembers, gatePersonalFields, readTerms } from "../request/data-requ
 import { readDocument } from "../request/document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { idParams, seconds } from "../member-schemas.ts";
 import { linksOf, type OfferedRequest, offerStatusOf } from "./offer.ts";
 import { cancelOffer, getOffer, makeOffer, type OpenedOffer } from "./offers.ts";
 import { readPurpose } from "../request/purpose.ts";
 import { documentMembers } from "../request/signature-request-routes.ts";
 
 const bodyLimit = 160 * 1024;
+const OfferParams = idParams("The `offerId`.");
 
 const offerRecord = Type.Object(
   {
-    offerId: Type.String(),
-    status: Type.Union([
-      Type.Literal("OPEN"),
-      Type.Literal("CLAIMED"),
-      Type.Literal("CANCELLED"),
-      Type.Literal("EXPIRED"),
-    ]),
+    offerId: Type.String({ description: "The id of the offer, a ULID." }),
+    status: Type.Union(
+      [
+        Type.Literal("OPEN"),
+        Type.Literal("CLAIMED"),
+        Type.Literal("CANCELLED"),
+        Type.Literal("EXPIRED"),
+      ],
+      {
+        description:
+          "`OPEN` until a business claims it, you cancel it, or its time passes. It does not tell what the members decide.",
+      },
+    ),
     link: Type.String({ description: "The link for a button on the phone." }),
     universalLink: Type.String({ description: "The same link for phones without the app." }),
     qrcode: Type.String({ description: "The QR code, as a PNG in Base64." }),
-    expiresAt: Type.Integer(),
+    expiresAt: seconds("Until when it can be claimed"),
     businessWalletAddress: Type.Optional(
       Type.String({ description: "Once the offer is claimed." }),
     ),
@@ -153,7 +161,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Get an offer",
         tags: ["kyb"],
-        params: IdParams,
+        params: OfferParams,
         response: { 200: offerRecord, ...refusals(...readReasons) },
       },
     },
@@ -170,7 +178,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Cancel an open offer",
         tags: ["kyb"],
-        params: IdParams,
+        params: OfferParams,
         body: NoMembers,
         response: {
           200: offerRecord,

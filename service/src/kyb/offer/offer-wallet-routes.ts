@@ -5,10 +5,13 @@ import { readAddress } from "../../platform/http/address-input.ts";
 import { bodyReasons, refusals } from "../../platform/http/refusals.ts";
 import type { WalletCaller } from "../../platform/http/wallet-caller.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { givenAddress, seconds } from "../member-schemas.ts";
 import { claimOffer, openOffer } from "./offers.ts";
 
 const tags = ["wallet"];
-const TokenParams = Type.Object({ token: Type.String() });
+const TokenParams = Type.Object({
+  token: Type.String({ description: "The last part of `conn` in the offer's link." }),
+});
 const offerReasons = ["offer_not_found", "offer_not_open"] as const;
 
 /** The routes behind `conn` of an offer's link. */
@@ -58,7 +61,12 @@ function openRoute(ctx: KybContext, scope: Http): void {
 }
 
 const ClaimBody = Type.Object(
-  { svcID: Type.String({ maxLength: 100 }), business: Type.String({ maxLength: 100 }) },
+  {
+    svcID: givenAddress("The identity of the session"),
+    business: givenAddress(
+      "The business that takes the offer, whose voting member the identity is",
+    ),
+  },
   { additionalProperties: false },
 );
 
@@ -71,7 +79,13 @@ function claimRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
         body: ClaimBody,
         response: {
           200: Type.Object(
-            { offerId: Type.String(), requestId: Type.String(), expiresAt: Type.Integer() },
+            {
+              offerId: Type.String({ description: "The id of the claimed offer." }),
+              requestId: Type.String({
+                description: "The id of the request, and of its vote in the inbox.",
+              }),
+              expiresAt: seconds("Until when the members may vote"),
+            },
             {
               description:
                 "The request has begun; the members of the business find it in their inbox.",

@@ -7,6 +7,7 @@ import { Type } from "../../platform/http/schema.ts";
 import { BusinessParams, businessAddressOf } from "../business/business-params.ts";
 import { requireMember } from "../business/members.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { organizationName } from "../member-schemas.ts";
 import { shownRequester } from "../request/shown-requester.ts";
 import { listReleasesOf } from "./release-store.ts";
 
@@ -14,12 +15,15 @@ const PastRelease = Type.Object({
   requestId: Type.String({
     description: "The id of the request, and of the vote that decided it.",
   }),
-  requester: Type.Object({
-    name: Type.String(),
-    domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
-  }),
-  purpose: Type.String(),
-  fields: Type.Array(Type.String()),
+  requester: Type.Object(
+    {
+      name: organizationName,
+      domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
+    },
+    { description: "Who got the values." },
+  ),
+  purpose: Type.String({ description: "Why the requester asked, as the members saw it." }),
+  fields: Type.Array(Type.String(), { description: "The names of the released fields." }),
   releasedAt: Type.Integer({ description: "Unix seconds." }),
 });
 

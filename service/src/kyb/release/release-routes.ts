@@ -1,10 +1,19 @@
-import { IdParams, Type } from "../../platform/http/schema.ts";
+import { Bytes32, Type } from "../../platform/http/schema.ts";
 import { proveCompanyLeaves } from "../../credentials/index.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { callerReasons } from "../entitlement.ts";
 import { getDataRequest } from "../request/data-requests.ts";
 import type { KybContext } from "../kyb-context.ts";
+import {
+  eip155Id,
+  fieldName,
+  requestId,
+  RequestParams,
+  seconds,
+  shownAddress,
+  shownHash,
+} from "../member-schemas.ts";
 import { getRelease } from "./releases.ts";
 import { apiKeyOf } from "../../accounts/index.ts";
 
@@ -17,9 +26,9 @@ const readReasons = [
 
 const release = Type.Object(
   {
-    requestId: Type.String(),
+    requestId,
     attestation: Type.String({ description: "The JWT, byte for byte as it was delivered." }),
-    releasedAt: Type.Integer(),
+    releasedAt: seconds("When the fields were released"),
     expiresAt: Type.Integer({ description: "When the service purges it." }),
   },
   { title: "Release", description: "What the business released." },
@@ -27,17 +36,17 @@ const release = Type.Object(
 
 const proof = Type.Object(
   {
-    name: Type.String(),
+    name: fieldName,
     subject: Type.String({ description: "Empty for the business itself." }),
-    commitment: Type.String(),
-    expiresAt: Type.Integer(),
-    leaf: Type.String(),
-    root: Type.String(),
-    proof: Type.Array(Type.String()),
-    issuer: Type.String(),
-    transactionHash: Type.String(),
-    chainId: Type.Integer(),
-    registry: Type.String(),
+    commitment: shownHash("The commitment to the value, computed from value and pepper"),
+    expiresAt: seconds("Until when the field is attested"),
+    leaf: shownHash("The leaf, which the attestation calls `hash`"),
+    root: shownHash("The root that the issuer attested on chain"),
+    proof: Type.Array(Bytes32, { description: "The siblings from the leaf up to the root." }),
+    issuer: shownAddress("The issuer's identity in the registry"),
+    transactionHash: shownHash("The transaction that attested the root"),
+    chainId: eip155Id,
+    registry: shownAddress("The contract that knows which roots are attested"),
   },
   { title: "FieldProof" },
 );
@@ -52,7 +61,7 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
         summary: "Get the attestation again",
         description: "Available for 30 days after the release.",
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         response: { 200: release, ...refusals(...readReasons) },
       },
     },
@@ -74,10 +83,15 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
         description:
           "The answer covers leaves whose root is already on chain; ask again later for the others.",
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         response: {
           200: Type.Object(
-            { requestId: Type.String(), proofs: Type.Array(proof) },
+            {
+              requestId,
+              proofs: Type.Array(proof, {
+                description: "One for each released leaf on chain, the newest record first.",
+              }),
+            },
             { description: "The proofs. Anybody who has the value and the pepper can check them." },
           ),
           ...refusals(...readReasons),

@@ -11,6 +11,7 @@ import { callerReasons, requireEntitlement, kybBodyReasons } from "../entitlemen
 import { hasReleased } from "../billing/charge-store.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { givenAddress } from "../member-schemas.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 
 /** Twice as many as a record has fields, since a merchant may hold the fields of several releases. */
@@ -18,13 +19,13 @@ const fieldsMax = 800;
 const bodyBytesMax = 256 * 1024;
 
 const place = {
-  name: Type.String({ maxLength: 100 }),
+  name: Type.String({ maxLength: 100, description: "The name of the field in the catalogue." }),
   subject: Type.String({ maxLength: 40, description: "Empty for the business itself." }),
 };
 
 const ValidBody = Type.Object(
   {
-    businessWalletAddress: Type.String({ maxLength: 100 }),
+    businessWalletAddress: givenAddress("The business that released them"),
     fields: Type.Array(
       Type.Object(
         {
@@ -35,7 +36,11 @@ const ValidBody = Type.Object(
         },
         { additionalProperties: false },
       ),
-      { minItems: 1, maxItems: fieldsMax },
+      {
+        minItems: 1,
+        maxItems: fieldsMax,
+        description: "The fields to check, as in attestations of the business.",
+      },
     ),
   },
   { additionalProperties: false },
@@ -51,8 +56,10 @@ const Reason = Type.Union(
 
 const Validity = Type.Object(
   {
-    valid: Type.Array(Type.Object(place)),
-    invalid: Type.Array(Type.Object({ ...place, reason: Reason })),
+    valid: Type.Array(Type.Object(place), { description: "The fields that still count." }),
+    invalid: Type.Array(Type.Object({ ...place, reason: Reason }), {
+      description: "The fields that do not, each with its reason.",
+    }),
   },
   { description: "Both lists are in the order of the call." },
 );

@@ -14,6 +14,17 @@ import {
 import { cancelDataRequest, getDataRequest, quoteFields, requestData } from "./data-requests.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import {
+  businessAddress,
+  cents,
+  currencyCode,
+  endReason,
+  fieldName,
+  givenAddress,
+  requestId,
+  seconds,
+  subjectType,
+} from "../member-schemas.ts";
 import { currency, totalOf } from "../billing/pricing.ts";
 import { releaseRoutes } from "../release/release-routes.ts";
 import { type RequestKind, requestRoutes } from "./request-routes.ts";
@@ -23,38 +34,55 @@ import { apiKeyOf } from "../../accounts/index.ts";
 
 const path = "/api/v1/kyb/data-requests";
 
-const status = Type.Union([
-  Type.Literal("pending_approval"),
-  Type.Literal("released"),
-  Type.Literal("refused"),
-  Type.Literal("cancelled"),
-  Type.Literal("failed"),
-]);
+const status = Type.Union(
+  [
+    Type.Literal("pending_approval"),
+    Type.Literal("released"),
+    Type.Literal("refused"),
+    Type.Literal("cancelled"),
+    Type.Literal("failed"),
+  ],
+  {
+    description:
+      "`pending_approval` until it ends: `released`, `refused` (declined or out of time), `cancelled` by you, or `failed` because it could not be released.",
+  },
+);
 
 const requestRecord = Type.Object(
   {
-    requestId: Type.String(),
-    businessWalletAddress: Type.String(),
-    purpose: Type.String(),
-    reference: Type.Optional(Type.String()),
+    requestId,
+    businessWalletAddress: businessAddress,
+    purpose: Type.String({ description: "Why you ask, as the members see it." }),
+    reference: Type.Optional(
+      Type.String({ description: "Your own reference; absent if you gave none." }),
+    ),
     fields: Type.Array(
       Type.Object({
-        name: Type.String(),
+        name: fieldName,
         hash: Type.String({ description: "keccak256 of the name." }),
-        naturalPersonPii: Type.Boolean(),
-        optional: Type.Boolean(),
-        subjectType: Type.String(),
+        naturalPersonPii: Type.Boolean({
+          description:
+            "Whether it was personal when you asked: by the catalogue, or since the business is a sole proprietor.",
+        }),
+        optional: Type.Boolean({ description: "Whether the members may withhold it." }),
+        subjectType,
       }),
+      { description: "What you asked for, the required fields first." },
     ),
     status,
-    reason: Type.Optional(Type.String()),
-    createdAt: Type.Integer(),
-    expiresAt: Type.Integer(),
-    price: Type.Object({
-      quotedCents: Type.Integer({ description: "The maximum price, held until the request ends." }),
-      currency: Type.String(),
-      lines: Type.Array(priceLine),
-    }),
+    reason: Type.Optional(endReason),
+    createdAt: seconds("When the request was made"),
+    expiresAt: seconds("Until when members may vote"),
+    price: Type.Object(
+      {
+        quotedCents: cents("The maximum price, held until the request ends"),
+        currency: currencyCode,
+        lines: Type.Array(priceLine, {
+          description: "One line for each field that you asked for, in the same order.",
+        }),
+      },
+      { description: "What was quoted when the request was made; a charge may be lower." },
+    ),
   },
   {
     title: "DataRequest",
@@ -101,13 +129,19 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
         body: Type.Object(
           {
             ...fieldMembers,
-            businessWalletAddress: Type.Optional(Type.String({ maxLength: 100 })),
+            businessWalletAddress: Type.Optional(givenAddress("The business that you would ask")),
           },
           { additionalProperties: false },
         ),
         response: {
           200: Type.Object(
-            { currency: Type.String(), totalCents: Type.Integer(), lines: Type.Array(priceLine) },
+            {
+              currency: currencyCode,
+              totalCents: cents("The sum of the lines, which is the most a release can cost"),
+              lines: Type.Array(priceLine, {
+                description: "In the order of `fields`, then `optionalFields`.",
+              }),
+            },
             { description: "One line for each field, however many persons it covers." },
           ),
           ...refusals(
@@ -136,7 +170,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
 }
 
 const CreateBody = Type.Object(
-  { businessWalletAddress: Type.String({ maxLength: 100 }), ...dataMembers },
+  { businessWalletAddress: givenAddress("The business to ask"), ...dataMembers },
   { additionalProperties: false },
 );
 

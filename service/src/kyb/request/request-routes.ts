@@ -1,4 +1,4 @@
-import { IdParams, NoMembers, type TSchema, Type } from "../../platform/http/schema.ts";
+import { NoMembers, type TSchema, Type } from "../../platform/http/schema.ts";
 import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import type { Http } from "../../platform/http/http.ts";
@@ -10,6 +10,7 @@ import { expireAmong, expireBallotsOf } from "../ballot/ballots.ts";
 import { kybBodyReasons } from "../entitlement.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import { RequestParams } from "../member-schemas.ts";
 import { streamRoutes } from "../event/stream-routes.ts";
 
 interface RequestRow {
@@ -72,6 +73,12 @@ async function readCurrent<Row extends RequestRow>(
   return get(key, id);
 }
 
+/** The schema of the status by which a list is filtered. */
+const onlyOf = (status: TSchema): TSchema => ({
+  ...status,
+  description: "Only requests that have this status. Default: all.",
+});
+
 function listRoute<Row extends RequestRow>(
   ctx: KybContext,
   scope: Http,
@@ -85,7 +92,7 @@ function listRoute<Row extends RequestRow>(
         tags: ["kyb"],
         querystring: Type.Object(
           {
-            status: Type.Optional(kind.status),
+            status: Type.Optional(onlyOf(kind.status)),
             ...pageParameters,
           },
           { additionalProperties: false },
@@ -118,7 +125,7 @@ function readRoute<Row extends RequestRow>(
       schema: {
         summary: `Get a ${kind.name}`,
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         response: { 200: kind.record, ...refusals(...kind.reasons, "request_not_found") },
       },
     },
@@ -140,7 +147,7 @@ function cancelRoute<Row extends RequestRow>(
       schema: {
         summary: `Cancel a ${kind.name} that waits for approval`,
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         body: NoMembers,
         response: {
           200: kind.record,

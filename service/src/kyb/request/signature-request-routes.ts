@@ -1,4 +1,4 @@
-import { IdParams, Type } from "../../platform/http/schema.ts";
+import { Type } from "../../platform/http/schema.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
@@ -6,6 +6,20 @@ import { callerReasons, requireEntitlement, kybBodyReasons } from "../entitlemen
 import { readDocument } from "./document.ts";
 import { idempotently } from "../idempotency.ts";
 import type { KybContext } from "../kyb-context.ts";
+import {
+  businessAddress,
+  eip155Id,
+  digest,
+  endReason,
+  givenAddress,
+  messageKind,
+  requestId,
+  RequestParams,
+  seconds,
+  signature,
+  signingTransaction,
+  verificationMembers,
+} from "../member-schemas.ts";
 import { readPurpose } from "./purpose.ts";
 import { readAddress } from "../../platform/http/address-input.ts";
 import { type RequestKind, requestRoutes } from "./request-routes.ts";
@@ -25,7 +39,9 @@ const signatureReasons = [...callerReasons, "kyb_signature_not_entitled"] as con
 
 /** The members that requests and offers have in common. */
 export const documentMembers = {
-  messageKind: Type.Union([Type.Literal("TEXT"), Type.Literal("TYPED_DATA")]),
+  messageKind: Type.Union([Type.Literal("TEXT"), Type.Literal("TYPED_DATA")], {
+    description: "What is signed: `message` by EIP-191, or `typedData` by EIP-712.",
+  }),
   message: Type.Optional(
     Type.String({ description: "For a TEXT: the text, at most 4,096 bytes." }),
   ),
@@ -44,32 +60,36 @@ export const documentMembers = {
 };
 
 const RequestBody = Type.Object(
-  { businessWalletAddress: Type.String({ maxLength: 100 }), ...documentMembers },
+  { businessWalletAddress: givenAddress("The business to ask"), ...documentMembers },
   { additionalProperties: false },
 );
 
-const status = Type.Union([
-  Type.Literal("pending_approval"),
-  Type.Literal("signed"),
-  Type.Literal("refused"),
-  Type.Literal("expired"),
-  Type.Literal("cancelled"),
-  Type.Literal("failed"),
-]);
+const status = Type.Union(
+  [
+    Type.Literal("pending_approval"),
+    Type.Literal("signed"),
+    Type.Literal("refused"),
+    Type.Literal("expired"),
+    Type.Literal("cancelled"),
+    Type.Literal("failed"),
+  ],
+  {
+    description:
+      "`pending_approval` until it ends: `signed` once the chain has recorded it, `refused` by the members, `expired` without a decision, `cancelled` by you, or `failed`.",
+  },
+);
 
 const requestRecord = Type.Object(
   {
-    requestId: Type.String(),
-    businessWalletAddress: Type.String(),
-    messageKind: Type.String(),
-    digest: Type.String({
-      description: "The EIP-191 digest of a TEXT, or the EIP-712 digest of TYPED_DATA.",
-    }),
-    purpose: Type.String(),
+    requestId,
+    businessWalletAddress: businessAddress,
+    messageKind,
+    digest,
+    purpose: Type.String({ description: "Why you ask, as the members see it." }),
     status,
-    reason: Type.Optional(Type.String()),
-    createdAt: Type.Integer(),
-    expiresAt: Type.Integer(),
+    reason: Type.Optional(endReason),
+    createdAt: seconds("When the request was made"),
+    expiresAt: seconds("Until when members may vote"),
   },
   {
     title: "SignatureRequest",
@@ -79,18 +99,21 @@ const requestRecord = Type.Object(
 
 const signatureRecord = Type.Object(
   {
-    requestId: Type.String(),
-    businessWalletAddress: Type.String(),
-    signature: Type.String(),
-    digest: Type.String(),
-    signedAt: Type.Integer(),
-    transactionHash: Type.String(),
-    verification: Type.Object({
-      method: Type.Literal("eip1271"),
-      contract: Type.String(),
-      chainId: Type.Integer(),
-      selector: Type.Literal("0x1626ba7e"),
-    }),
+    requestId,
+    businessWalletAddress: businessAddress,
+    signature,
+    digest,
+    signedAt: seconds("When the contract recorded it"),
+    transactionHash: signingTransaction,
+    verification: Type.Object(
+      {
+        method: verificationMembers.method,
+        contract: verificationMembers.contract,
+        chainId: eip155Id,
+        selector: verificationMembers.selector,
+      },
+      { description: "How to check the signature on chain." },
+    ),
   },
   {
     title: "BusinessSignature",
@@ -175,7 +198,7 @@ function signatureRoute(ctx: KybContext, scope: Http): void {
       schema: {
         summary: "Get the signature of the business",
         tags: ["kyb"],
-        params: IdParams,
+        params: RequestParams,
         response: {
           200: signatureRecord,
           ...refusals(...signatureReasons, "request_not_found", "not_signed"),

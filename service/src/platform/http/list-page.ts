@@ -51,10 +51,17 @@ export function pageOf<Row extends { readonly id: string }, Item>(
   return rows.length > limit && last !== undefined ? { items, nextCursor: last.id } : { items };
 }
 
+export const nextCursor = Type.Optional(
+  Type.String({ description: "The `cursor` of the next page; absent on the last page." }),
+);
+
 /** The body of a page. */
 export function pageBody<Item extends TSchema>(item: Item, options: { description?: string } = {}) {
   return Type.Object(
-    { items: Type.Array(item), nextCursor: Type.Optional(Type.String()) },
+    {
+      items: Type.Array(item, { description: "What is on this page; empty if there is nothing." }),
+      nextCursor,
+    },
     options,
   );
 }

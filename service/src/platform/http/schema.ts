@@ -72,7 +72,10 @@ export const IdParams = Type.Object({
  */
 export function chosenBy<Union extends TSchema>(member: string, union: Union): Union {
   const { anyOf: oneOf, ...options } = union as unknown as Choice;
-  const words = builders.Union(oneOf.map(({ properties }) => properties[member] ?? {}));
+  const words = builders.Union(
+    oneOf.map(({ properties }) => properties[member] ?? {}),
+    { description: "Decides which other members the body has." },
+  );
   const choice = objectOf(
     { [member]: words },
     { ...options, discriminator: { propertyName: member }, oneOf },
