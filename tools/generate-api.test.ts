@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, test } from "node:test";
+import { isRecord } from "@svc/protocol";
 import { routeTags } from "../service/src/platform/http/route-tags.ts";
 import { apiPage, readDocument, type Route, routesOf, writeApiReference } from "./generate-api.ts";
 
@@ -73,6 +74,23 @@ test("every route says what it is for, and belongs to one section", () => {
     assert.equal(operation.tags?.length, 1, `${method} ${path} needs one tag`);
     assert.ok(operation.tags[0] !== undefined && operation.tags[0] in routeTags, path);
   }
+});
+
+/** @yields the places of parameters and members that have no description; a reference has that of its members */
+function* listUndescribed(part: unknown, place: string): Generator<string> {
+  if (Array.isArray(part)) for (const each of part) yield* listUndescribed(each, place);
+  if (!isRecord(part)) return;
+  const members = isRecord(part["properties"]) ? Object.entries(part["properties"]) : [];
+  const parameters = Array.isArray(part["parameters"]) ? part["parameters"].entries() : [];
+  for (const [name, each] of [...members, ...parameters])
+    if (!isRecord(each) || (each["description"] === undefined && each["$ref"] === undefined))
+      yield `${place} ${name}`;
+  for (const [name, each] of Object.entries(part)) yield* listUndescribed(each, `${place} ${name}`);
+}
+
+test("every parameter and every member of a body or an event says what it means", () => {
+  const { paths, webhooks, components } = document;
+  assert.deepEqual([...listUndescribed({ paths, webhooks, components }, "")], []);
 });
 
 test("no webhook shares its section with a route, whose file generators would write over", () => {
