@@ -16,7 +16,16 @@ import { createMetrics } from "../service/src/platform/telemetry/metrics.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
 import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
 import { missingTests } from "./quoted-tests.ts";
-import { type Bindings, compare, fill, root, run, runByShell, stepsOf } from "./transcript.ts";
+import {
+  type Bindings,
+  compare,
+  fill,
+  root,
+  run,
+  runByShell,
+  runProgram,
+  stepsOf,
+} from "./transcript.ts";
 
 const pages = globSync("{*.md,docs/**/*.md,packages/*/*.md,service/*.md}", {
   cwd: root,
@@ -101,14 +110,13 @@ test("the transcripts print what they say", { concurrency: true }, async (t) => 
 test("the program in the wallet's guide runs", async () => {
   const [, program = ""] = /```ts\n([\s\S]*?)```/.exec(read("docs/guides/wallet.md")) ?? [];
   // With type=qr the answer is shown and not sent, so the program runs without a broker.
-  const lines = [
+  const printed = await runProgram(
     `const mnemonic = "${"test ".repeat(11)}junk";`,
     `const link = "svc:sign?data=0x6869&type=qr";`,
     program,
     "console.log(`${outcome.kind} ${words.length > 0}`);",
-  ];
-  const command = `node --conditions=source --input-type=module-typescript --eval "$PROGRAM"`;
-  assert.equal(await run(command, { PROGRAM: lines.join("\n") }), "shown true");
+  );
+  assert.equal(printed, "shown true");
 });
 
 test("every block of code runs, or is of a language that does not", () => {
@@ -116,7 +124,7 @@ test("every block of code runs, or is of a language that does not", () => {
     [...read(path).matchAll(/^```(.+)$/gm)].map(([, language = ""]) => `${path}: ${language}`),
   );
   // The blocks of the merchants' guides are compared with the shop's files by the SDK's own test, and those of the
-  // packages are compiled by that of `npm run pack`.
+  // packages run in `package-readmes.test.ts` and are compiled by the test of `npm run pack`.
   const running =
     /: console$|^docs\/guides\/(?:login|wallet|kyc|kyb)\.md: (?:ts|diff)$|^packages\/\w+\/README\.md: ts$/;
   const plain = /: (?:sh|json|nginx|haproxy|caddyfile)$/;

@@ -37,6 +37,11 @@ export function stepsOf(page: string): Step[] {
   );
 }
 
+/** The program that a page shows: all of its blocks marked `ts`, one after the other. */
+export function programOf(page: string): string {
+  return [...page.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => block).join("\n");
+}
+
 /** A call of one of the command lines: words, as they are or quoted, and nothing else that a shell reads. */
 const plainCall =
   /^npm run (?:-s|--silent) (?<program>svc|wallet) -- (?<words>(?:'[^']*'|"[^"$`\\]*"|[\w./:=@,-]|\s|\\\n)+)$/;
@@ -73,6 +78,12 @@ export async function runByShell(command: string, environment: NodeJS.ProcessEnv
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
   await once(child, "close");
   return output.trimEnd();
+}
+
+/** Runs a program in TypeScript, as a module in the root of the repository. */
+export function runProgram(...lines: readonly string[]): Promise<string> {
+  const command = `node --conditions=source --input-type=module-typescript --eval "$PROGRAM"`;
+  return runByShell(command, { PROGRAM: lines.join("\n") });
 }
 
 const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {

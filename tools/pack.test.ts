@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { parseLink } from "@svc/protocol";
+import { programOf } from "../test/transcript.ts";
 import { openWorld } from "../test/world.ts";
 
 const run = promisify(execFile);
@@ -139,8 +140,7 @@ test("a project outside the repository type-checks with the packed libraries and
   await writeFile(join(project, "shop.ts"), shop);
   const include = libraries.map((library) => `${library}.ts`);
   for (const library of libraries) {
-    const text = readFileSync(join(folderOf(library), "README.md"), "utf8");
-    const [, code = ""] = /^```ts\n([\s\S]*?)^```$/m.exec(text) ?? [];
+    const code = programOf(readFileSync(join(folderOf(library), "README.md"), "utf8"));
     assert.ok(code.includes(`from "@svc/${library}"`));
     await writeFile(join(project, `${library}.ts`), code);
   }
