@@ -213,7 +213,8 @@ export async function openContext(
     throw new ConfigError("the clock of this installation was moved in the profile dev");
   const isNews = createNewsFilter();
   const onFault: NotificationOptions["onFault"] = (error) =>
-    isNews(error) && log.warn({ err: error }, "notifications");
+    isNews(error) &&
+    log.warn({ err: error }, "notifications between processes failed; polling goes on");
   const notifications = stack.use(
     isBrief ? noNotifications : await openNotifications(db, { onFault }),
   );

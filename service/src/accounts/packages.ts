@@ -119,7 +119,10 @@ export async function readSigningKeys(
     try {
       keys.set(id, ctx.seal.open(sealed, placeIn(signingKeyColumn, id)).toString());
     } catch (error) {
-      ctx.log.error({ err: error, packageId: id }, "the signing key of a package does not open");
+      ctx.log.error(
+        { err: error, packageId: id },
+        "the signing key of a package cannot be decrypted",
+      );
     }
   }
   return keys;

@@ -238,14 +238,17 @@ class EmbeddedChain implements ChainNode {
     } catch (error) {
       await this.#letGo();
       if (error instanceof ChainDiffers) {
-        this.#ctx.log.fatal({ err: error }, "the embedded chain is another than it was");
+        this.#ctx.log.fatal(
+          { err: error },
+          "the embedded chain differs from its journal; the process ends",
+        );
         throw error;
       }
       this.#fault = error;
       if (this.#failures.add(error))
         this.#ctx.log.error(
           { err: error, ...this.#failures.logFields },
-          "the embedded chain failed",
+          "the embedded chain failed; it is tried again every second",
         );
     } finally {
       if (!this.#isClosed) this.#timer = setTimeout(() => this.#wake(), pollMs).unref();
@@ -264,7 +267,7 @@ class EmbeddedChain implements ChainNode {
       retired: this.#retired,
       onLost: (lost) => {
         if (this.#isClosed || this.#owned !== lost) return;
-        this.#ctx.log.warn({}, "the embedded chain was lost and will be replayed");
+        this.#ctx.log.warn({}, "the embedded chain ended and is started again from its journal");
         this.#wake();
       },
     });

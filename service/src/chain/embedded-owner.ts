@@ -146,7 +146,7 @@ export class ChainOwner implements AsyncDisposable {
         if (answer instanceof RpcError)
           this.#ctx.log.error(
             { err: answer },
-            "the embedded chain refused a journaled transaction",
+            "the embedded chain refused a transaction of its journal, and goes on without it",
           );
         else if (answer instanceof Error) throw answer;
       }
@@ -171,7 +171,7 @@ export class ChainOwner implements AsyncDisposable {
       if (!(error instanceof RpcError)) throw error;
       this.#ctx.log.error(
         { err: error },
-        "the embedded chain is too large to be folded: starts take longer and longer, see operate.md",
+        "the state of the embedded chain is too large to be stored: starts take longer and longer, see operate.md",
       );
       return;
     }

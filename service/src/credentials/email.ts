@@ -190,7 +190,8 @@ export async function sendMessages(
         return store.leaseMessages(ctx.db, { now, leasedUntil: now + leaseSeconds, limit });
       },
       carryOut: async (message) => sendMessage(ctx, mailer, message),
-      brokeOff: (error) => ctx.log.error({ err: error }, "sending a message broke off"),
+      brokeOff: (error) =>
+        ctx.log.error({ err: error }, "sending an e-mail broke off; it is tried again"),
       lookAgainMs,
     },
     signals,
@@ -222,7 +223,7 @@ async function sendMessage(ctx: Ctx, mailer: Mailer, due: store.DueMessage): Pro
     const pause = permanent === true ? undefined : retrySeconds[due.attempts - 1];
     await store.noteNotSent(ctx.db, id, pause === undefined ? null : ctx.clock.now() + pause);
     const about = { verificationId: id, attempt: due.attempts, reason, originalCode };
-    ctx.log.warn({ ...about, command, responseCode }, "a message was not taken");
+    ctx.log.warn({ ...about, command, responseCode }, "an e-mail could not be sent");
     return;
   }
   await store.noteSent(ctx.db, id, ctx.clock.now());

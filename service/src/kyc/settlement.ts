@@ -47,7 +47,10 @@ export async function settleOrders(
   }
   if (sealedElsewhere === 0) return;
   const line = { alarm: "payload-key-missing", orders: sealedElsewhere };
-  ctx.log.error(line, "data waits that is sealed with a master key which is not configured here");
+  ctx.log.error(
+    line,
+    "orders wait: their data is sealed with a master key that is not in MASTER_KEY",
+  );
 }
 
 function isBatchDue({ unbatched, oldestApprovedAt }: store.Backlog, windowStart: number): boolean {

@@ -96,7 +96,10 @@ function openCatcher(ctx: Pick<Ctx, "config" | "clock" | "random" | "log">): Mai
       const name = `${ctx.clock.nowMs()}-${ctx.random.bytes(4).toString("hex")}.eml`;
       const content = `To: ${to}\nSubject: ${subject}\n\n${text}\n`;
       await writeFile(join(directory, name), content, { mode: 0o600 });
-      ctx.log.info({ directory: "mail", file: name }, "a message was caught");
+      ctx.log.info(
+        { directory: "mail", file: name },
+        "an e-mail was written to a file instead of being sent",
+      );
     },
     close: () => undefined,
   };

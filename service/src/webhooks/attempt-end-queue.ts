@@ -73,7 +73,10 @@ export class AttemptEndQueue {
         const oldestMs = this.#ctx.clock.nowMs() - this.#leaseMs;
         this.#waiting.push(...part.filter((each) => each.begunAtMs > oldestMs));
         if (this.#isNews(error))
-          this.#ctx.log.error({ err: error }, "ends of webhook attempts could not be kept");
+          this.#ctx.log.error(
+            { err: error },
+            "results of webhook attempts could not be stored; they are stored later, or the attempts are made again",
+          );
         return;
       }
       this.#onRecorded(isDue);

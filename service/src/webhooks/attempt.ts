@@ -115,7 +115,10 @@ function answered({ status, headers }: { status: number; headers: Record<string,
 
 /** A fault of the service itself: it is logged for the operator, and the delivery is retried on its schedule. */
 function fault(ctx: WebhooksContext, eventId: string, error: unknown): Exchange {
-  ctx.log.error({ err: error, eventId }, "a webhook could not be made ready");
+  ctx.log.error(
+    { err: error, eventId },
+    "a webhook could not be prepared; it is tried again on its schedule",
+  );
   return { outcome: { kind: "failed", reason: "error" }, answer: null };
 }
 

@@ -332,7 +332,7 @@ await test("an attempt that breaks off is made again when its lease ends, and is
   await webhooks.enqueue(event);
   const broken = { ...ctx.outbound, send: async () => Promise.reject(new Error("unforeseen")) };
   await webhooks.deliver(webhooks.openSender({ log, outbound: broken }));
-  assert.match(lines.join(""), /an attempt broke off/);
+  assert.match(lines.join(""), /an attempt to deliver a webhook broke off/);
   webhooks.advance(30);
   await store.endLeases(ctx.db, ctx.clock.nowMs());
   await webhooks.deliver();
@@ -358,7 +358,7 @@ await test("an endpoint whose secret does not open gets nothing unsigned and no 
   const { attempts } = await webhooks.firstEvent(event.streamId);
   assert.ok(attempts > 1 && attempts < 13, `${attempts} attempts: they keep to the schedule`);
   assert.equal((await getEndpoint(db, clientDomainId)).active, true);
-  assert.match(lines.join(""), /the secrets of an endpoint do not open/);
+  assert.match(lines.join(""), /the secrets of an endpoint cannot be decrypted/);
   await db.query(sql`update kyb_endpoint_secret set secret_sealed = substr(secret_sealed, 2)`);
   webhooks.advance(86_400);
   await webhooks.deliver();

@@ -202,7 +202,10 @@ export class Sender implements AsyncDisposable {
         // This process is closing: the delivery stays in #underWay, so that it is given back.
         if (this.#closing.signal.aborted) return;
         const { eventId } = work.delivery;
-        this.#ctx.log.error({ err: error, eventId }, "an attempt broke off");
+        this.#ctx.log.error(
+          { err: error, eventId },
+          "an attempt to deliver a webhook broke off; it is made again",
+        );
         this.#underWay.delete(work);
       },
     );
@@ -250,7 +253,12 @@ export class Sender implements AsyncDisposable {
           throw error;
         },
       )
-      .catch((error: unknown) => this.#ctx.log.error({ err: error }, "webhooks are not claimed"));
+      .catch((error: unknown) =>
+        this.#ctx.log.error(
+          { err: error },
+          "due webhooks could not be fetched; they are fetched again later",
+        ),
+      );
   }
 
   async #release(left: readonly UnderWay[]): Promise<void> {
@@ -259,7 +267,10 @@ export class Sender implements AsyncDisposable {
       await store.release(this.#ctx.db, given, Math.floor(this.#ctx.clock.nowMs()));
     } catch (error) {
       // Not thrown: their leases end by themselves, and the process has to go on closing.
-      this.#ctx.log.error({ err: error }, "claimed webhooks could not be given back");
+      this.#ctx.log.error(
+        { err: error },
+        "webhooks that were not sent could not be given back; they are sent later",
+      );
     }
   }
 }

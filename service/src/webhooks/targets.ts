@@ -48,7 +48,7 @@ function openTarget(
   try {
     return { url, resets, secrets: openSecrets(ctx, secrets, ctx.clock.now()) };
   } catch (error) {
-    ctx.log.error({ err: error, endpointId: id }, "the secrets of an endpoint do not open");
+    ctx.log.error({ err: error, endpointId: id }, "the secrets of an endpoint cannot be decrypted");
     return null;
   }
 }

@@ -50,7 +50,7 @@ export async function watchWallets(ctx: ChainContext): Promise<void> {
     // Anybody can fill a block with such events. The block is skipped; each run skips one at most.
     ctx.log.warn(
       { err: error, block: done + 1 },
-      "a block's events cannot be read; all are looked at",
+      "the events of a block cannot be read; all businesses are read anew",
     );
     await db.transaction(async (tx) => store.saveUnread(tx, done + 1));
   }
@@ -66,7 +66,7 @@ async function startOver(
 ): Promise<void> {
   log.warn(
     { last, final },
-    "blocks were marked as read that the chain does not have; all are looked at",
+    "blocks were marked as read that the chain does not have; all businesses are read anew",
   );
   await db.transaction(async (tx) => store.returnTo(tx, Math.max(0, final)));
 }

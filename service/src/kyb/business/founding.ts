@@ -177,7 +177,10 @@ export function foundingFinalHandlers(ctx: KybContext): FinalHandlers {
       }
       for (const { subjectId, status } of done) {
         if (status === "succeeded") continue;
-        ctx.log.error({ alarm: "business_create", business: subjectId }, "no wallet was made");
+        ctx.log.error(
+          { alarm: "business_create", business: subjectId },
+          "the chain refused the wallet of a business; its founding has lapsed",
+        );
         await store.setFoundingStatus(tx, subjectId as Address, "lapsed");
       }
       await wakeRoster(tx);

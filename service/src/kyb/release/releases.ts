@@ -85,7 +85,10 @@ async function release(ctx: KybContext, tx: Queryable, request: DataRequest): Pr
   const { entitlements } = await readRequester(ctx, tx, request.clientDomainId);
   const read = await openLive(ctx, tx, request);
   if (read === "broken") {
-    ctx.log.error({ alarm: "release-broken", request: id }, "a value that was approved is broken");
+    ctx.log.error(
+      { alarm: "release-broken", request: id },
+      "a data request failed: a value that was approved cannot be read",
+    );
     await endDataRequest(ctx, tx, { id, status: "failed", reason: "unavailable" });
     return;
   }

@@ -55,7 +55,11 @@ export async function openLoginFeed(
   const isNews = createNewsFilter();
   const timer = setInterval(() => {
     poll().catch((error: unknown) => {
-      if (isNews(error)) ctx.log.warn({ err: error }, "polling logins failed");
+      if (isNews(error))
+        ctx.log.warn(
+          { err: error },
+          "waiting logins could not be read; they are read again each second",
+        );
     });
   }, 1000);
   timer.unref();

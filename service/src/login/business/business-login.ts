@@ -246,7 +246,7 @@ async function findOpenedDomain(
     return await businesses.findDomain(tx, business);
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error;
-    log.error({ err: error, business }, "the website of a business does not open");
+    log.error({ err: error, business }, "the website of a business cannot be decrypted");
     return null;
   }
 }

@@ -43,7 +43,8 @@ export async function deliverLogouts(
       limitBeside: ({ length }) => Math.ceil((underWayMax - length) / 2),
       lease: async (limit, underWay) => leaseDue(ctx, underWay, limit),
       carryOut: async (delivery) => deliver(ctx, delivery),
-      brokeOff: (error) => ctx.log.error({ err: error }, "telling of a logout broke off"),
+      brokeOff: (error) =>
+        ctx.log.error({ err: error }, "telling a client of a logout broke off; it is tried again"),
       lookAgainMs,
     },
     signals,

@@ -55,7 +55,7 @@ export function answerBrokenRequest(
       { route: "unknown", method: "unknown", status: String(status) },
       0,
     );
-  ctx.log.info({ requestId, status, reason }, "broken request");
+  ctx.log.info({ requestId, status, reason }, "a request could not be read");
 }
 
 /** Connections that end, or will after the answers that are due. */
