@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { after, test } from "node:test";
+import { after, test, type TestContext } from "node:test";
 import { advisoryLocks } from "./advisory-locks.ts";
 import { openDb, sql } from "./db.ts";
 import { openNotifications, type Notifications } from "./notifications.ts";
@@ -203,15 +203,35 @@ test("an announcement that the database does not take is reported, and fails nob
   await until("it is reported", async () => (faults.length > 0 ? true : null));
 });
 
-test("a database that cannot be reached at the start is told, and not tried again", async () => {
+/** The timers of this process that begin from now on and are neither over nor cleared: others end at any moment. */
+function watchTimers(t: TestContext): ReadonlySet<unknown> {
+  const left = new Set<unknown>();
+  for (const kind of ["Timeout", "Interval"] as const) {
+    const [set, clear] = [globalThis[`set${kind}`], globalThis[`clear${kind}`]];
+    t.mock.method(globalThis, `set${kind}`, ((work: () => void, ms: number) => {
+      const timer = set(() => {
+        if (kind === "Timeout") left.delete(timer);
+        work();
+      }, ms);
+      left.add(timer);
+      return timer;
+    }) as never);
+    t.mock.method(globalThis, `clear${kind}`, (timer: NodeJS.Timeout) => {
+      left.delete(timer);
+      clear(timer);
+    });
+  }
+  return left;
+}
+
+test("a database that cannot be reached at the start is told, and not tried again", async (t) => {
   const faults: unknown[] = [];
   await using gone = openDb({ ...database.connection, database: "absent", connections: 1 });
   const opening = openNotifications(gone, { onFault: (error) => faults.push(error) });
   await assert.rejects(opening, /absent/);
-  const timers = process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+  const timers = watchTimers(t);
   await assert.rejects(openNotifications(gone, { onFault: () => undefined }), /absent/);
-  const timersAfter = process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
-  assert.equal(timersAfter, timers);
+  assert.deepEqual([...timers], []);
 });
 
 test("closing while the connection is lost leaves no connection behind", async () => {
