@@ -446,9 +446,10 @@ test("viem reads, estimates, verifies and sends through it", async () => {
 test("a contract sees the present on an idle chain", async () => {
   await world.advance(3_600);
   // TIMESTAMP PUSH0 MSTORE PUSH1 32 PUSH0 RETURN
+  const from = world.ctx.clock.now();
   const { body } = await ask(call("eth_call", [{ data: "0x425f5260205ff3" }, "latest"]));
   const told = Number(BigInt(String(body.result)));
-  assert.ok(Math.abs(told - world.ctx.clock.now()) <= 2, `${told}`);
+  assert.ok(told >= from && told <= world.ctx.clock.now(), `${told}`);
 });
 
 test("a list counts as its calls: an address cannot ask more by asking in lists", async () => {

@@ -14,6 +14,8 @@ import { openWorld, type World } from "../world.ts";
 const perAddress = 6;
 const perClient = 3;
 let world: World;
+/** However long a test takes, no bucket refills meanwhile. */
+let held: Disposable;
 before(async () => {
   world = await openWorld({
     LIMIT_LOOPBACK: "true",
@@ -21,8 +23,12 @@ before(async () => {
     LIMIT_LOGINS_PER_CLIENT_MINUTE: String(perClient),
     TRUSTED_PROXIES: "127.0.0.0/8,::1",
   });
+  held = world.holdTime();
 });
-after(async () => world[Symbol.asyncDispose]());
+after(async () => {
+  held[Symbol.dispose]();
+  await world[Symbol.asyncDispose]();
+});
 
 function assertToldToWait(response: Response): void {
   assert.equal(response.status, 429);
