@@ -39,9 +39,10 @@ Machine: ${machineText(postgresVersion)}.
 
 ## How it is measured
 
-- The service and oidc-provider 9.13.3 each run as one process, the service with the flags of \`npm run svc\` (a young
-  generation of 4 MiB a half), oidc-provider with Node's own, with databases of their own in one PostgreSQL with the
-  service's durable settings, and ten connections each, by the same driver with named prepared statements.
+- The service and oidc-provider 9.13.3 each run as one process, the service as \`npm run svc\` starts it (a young
+  generation of 4 MiB a half, two arenas of malloc), oidc-provider with Node's own settings, with databases of their own in
+  one PostgreSQL with the service's durable settings, and ten connections each, by the same driver with named prepared
+  statements.
 - \`ms\` are milliseconds on a CPU per operation, user and system, all threads, as the kernel accounts for the process
   (\`/proc/<pid>/task/*/schedstat\`). The load comes from another process and is not counted. Each figure is the median of
   three rounds; in a round both sides take turns batch by batch, and who begins changes.

@@ -458,16 +458,19 @@ test("the unit for systemd starts what `npm run svc` starts, and waits until it 
   const valuesOf = (name: string): string[] =>
     [...unit.matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(([, value = ""]) => value);
   const { scripts } = JSON.parse(read("package.json")) as { scripts: { svc: string } };
-  const [, command = ""] = / exec (node .*)$/.exec(scripts.svc) ?? [];
+  const [, arenas = "", command = ""] =
+    /^MALLOC_ARENA_MAX=(\d+) .* exec (node .*)$/.exec(scripts.svc) ?? [];
   const [start = ""] = valuesOf("ExecStart");
   assert.equal(
     start.replace("/opt/svc/node_modules/.bin/", "").replaceAll("/opt/svc/", ""),
     `${command} serve`,
   );
   const environment = Object.fromEntries(valuesOf("Environment").map((each) => each.split("=")));
+  const { MALLOC_ARENA_MAX, ...given } = environment;
+  assert.equal(MALLOC_ARENA_MAX, arenas);
   const names = new Set(Object.values(settings).map(({ env }) => env));
   assert.deepEqual(
-    Object.keys(environment).filter((name) => !names.has(name)),
+    Object.keys(given).filter((name) => !names.has(name)),
     [],
   );
   assert.equal(environment["PROFILE"], "production");

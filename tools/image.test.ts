@@ -18,4 +18,6 @@ test("the image starts the program as npm run svc does, so that its arguments ar
   const started = (JSON.parse(entry) as string[]).join(" ");
   assert.ok(started.startsWith("node "));
   assert.ok(scripts["svc"]?.endsWith(` exec ${started}`));
+  const [arenas = ""] = /^MALLOC_ARENA_MAX=\d+/.exec(scripts["svc"] ?? "") ?? [];
+  assert.match(image, new RegExp(`^ENV ${arenas}$`, "m"));
 });
