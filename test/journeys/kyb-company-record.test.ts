@@ -301,13 +301,15 @@ await test("what is no leaf, no field or no business is refused; so is a caller 
   const [claim] = released;
   const wrong = [
     validOf([{ ...claim, hash: "0x12" }]),
-    validOf([{ ...claim, name: "IDCARD_DOB" }]),
     validOf([{ ...claim, value: "Canary" }]),
     validOf([]),
     validOf(released, "nobody"),
   ];
   for (const { status, body } of await Promise.all(wrong))
     assert.deepEqual([status, body.error?.reason], [400, "malformed_request"]);
+  const { status, body } = await validOf([...released, { ...claim, name: "IDCARD_DOB" }]);
+  const { reason, details } = body.error ?? {};
+  assert.deepEqual([status, reason, details], [422, "unknown_field", { fields: ["IDCARD_DOB"] }]);
   const cut = await validOf([{ ...claim, [`${"a".repeat(89)}\u{1f600}`]: 1 }]);
   assert.match(
     cut.body.error?.message ?? "",

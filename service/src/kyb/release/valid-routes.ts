@@ -5,7 +5,7 @@ import { type ApiKey, apiKeyOf } from "../../accounts/index.ts";
 import { type CompanyClaim, matchCompanyLeaves } from "../../credentials/index.ts";
 import type { Queryable } from "../../platform/database/db.ts";
 import type { Http } from "../../platform/http/http.ts";
-import { invalidRequest } from "../../platform/http/problems.ts";
+import { Problem } from "../../platform/http/problems.ts";
 import { refusals } from "../../platform/http/refusals.ts";
 import { callerReasons, requireEntitlement, kybBodyReasons } from "../entitlement.ts";
 import { hasReleased } from "../billing/charge-store.ts";
@@ -80,7 +80,12 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
           body: ValidBody,
           response: {
             200: Validity,
-            ...refusals(...kybBodyReasons, ...callerReasons, "idempotency_key_conflict"),
+            ...refusals(
+              ...kybBodyReasons,
+              ...callerReasons,
+              "unknown_field",
+              "idempotency_key_conflict",
+            ),
           },
         },
       },
@@ -102,9 +107,16 @@ interface Asked {
   readonly claims: readonly CompanyClaim[];
 }
 
+/** @throws {Problem} unknown_field, naming in the details what is not in the catalogue */
 function readClaims(body: Static<typeof ValidBody>): Asked {
   const business = readAddress("businessWalletAddress", body.businessWalletAddress);
-  return { business, claims: body.fields.map(readClaim) };
+  const claims: CompanyClaim[] = [];
+  const unknown: string[] = [];
+  for (const { name, subject, hash } of body.fields)
+    if (isBusinessField(name)) claims.push({ name, subject, hash: hash.toLowerCase() as Hex32 });
+    else unknown.push(name);
+  if (unknown.length > 0) throw new Problem("unknown_field", { details: { fields: unknown } });
+  return { business, claims };
 }
 
 /** If the business has never released anything to the caller, all leaves are unknown, after the same database calls. */
@@ -124,11 +136,4 @@ async function checkClaims(
     else validity.invalid.push({ name, subject, reason: status });
   }
   return validity;
-}
-
-function readClaim(given: Static<typeof ValidBody>["fields"][number], index: number): CompanyClaim {
-  const { name, subject, hash } = given;
-  if (!isBusinessField(name))
-    throw invalidRequest(`fields[${index}].name is not a business field of the catalogue`);
-  return { name, subject, hash: hash.toLowerCase() as Hex32 };
 }
