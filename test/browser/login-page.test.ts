@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
-import { violationsOf } from "./axe.ts";
 import { openBrowser } from "./browser.ts";
 import { readCode } from "./camera.ts";
 import { hearStream, listenForAnswer } from "./hearing.ts";
-import { type LoginStub, openLoginStub, waitingView } from "./login-stub.ts";
+import { type LoginStub, openLoginStub } from "./login-stub.ts";
 import { setHidden } from "./qr-page.ts";
 
 const identity = "0x52ab…19fe";
@@ -111,14 +110,6 @@ test("after the claim the code is gone and two digits and the identity are there
   await page.getByRole("alert").waitFor();
 });
 
-test("where number matching is off the page asks for the approval alone", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub);
-  stub.tell({ kind: "claimed", digits: null, identity });
-  await page.getByRole("heading", { name: "Confirm in your wallet" }).waitFor();
-  assert.equal(await page.locator("[data-code]").count(), 0);
-});
-
 test("once a wallet on the same device has the login no code is shown, and the person may start again", async () => {
   await using stub = await openLoginStub();
   await using page = await openPage(stub);
@@ -159,52 +150,6 @@ test("a code that another tab took leaves a way back, not a blank page", async (
   await page.getByRole("heading", { name: "This login has ended" }).waitFor();
   await page.getByRole("link", { name: "Back to Alpine Books" }).click();
   await page.waitForURL(stub.view.backUrl);
-});
-
-test("a refusal in the wallet takes the browser to the client at once", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub);
-  stub.tell({
-    kind: "failed",
-    failure: "declined",
-    canRestart: false,
-    location: `${stub.url}/callback?error=access_denied`,
-  });
-  await page.waitForURL(`${stub.url}/callback?error=access_denied`);
-});
-
-test("a wrong number ends on the page, and the login starts again there", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub);
-  stub.tell({ kind: "failed", failure: "wrong_number", canRestart: true });
-  await page.getByRole("heading", { name: "That was not the number" }).waitFor();
-  stub.tell({ kind: "waiting" });
-  await page.getByRole("button", { name: "Start again" }).click();
-  await page.locator("[data-qr]").waitFor();
-  assert.ok(stub.calls.includes(`POST /oauth2/login/${stub.view.loginId}/restart`));
-});
-
-test("a login that was started again three times offers the way back alone", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub);
-  stub.tell({ kind: "failed", failure: "expired", canRestart: false });
-  await page.getByRole("heading", { name: "The time is up" }).waitFor();
-  assert.equal(await page.getByRole("button").count(), 0);
-  assert.equal(
-    await page.locator("a.button", { hasText: "Back to Alpine Books" }).getAttribute("href"),
-    stub.view.backUrl,
-  );
-});
-
-test("when its time is up the page asks once more and says so by itself", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub, { clockMs: Date.now() });
-  const asked = page.waitForRequest(/\/status$/);
-  await page.clock.runFor(121_000);
-  await asked;
-  stub.tell({ kind: "failed", failure: "expired", canRestart: true });
-  await page.getByRole("heading", { name: "The time is up" }).waitFor();
-  assert.equal(await page.locator("[data-qr]").count(), 0);
 });
 
 test("a login that the service calls open goes on, whatever the page's clock says", async () => {
@@ -388,33 +333,6 @@ test("a page that comes into view after its login was finished in another tab bl
   }
 });
 
-test("without JavaScript one button shows a code that stays", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub, { javaScriptEnabled: false });
-  assert.ok(await page.locator("[data-qr]").isHidden(), "a code that nobody renews is not shown");
-  stub.view = waitingView(stub.url, {
-    isStatic: true,
-    firstStep: 0,
-    macs: ["abcdefghijklmnopqrstuv"],
-    loginId: stub.view.loginId,
-  });
-  await page.getByRole("button", { name: "Show code" }).click();
-  const code = await codeOf(page);
-  assert.equal(stepOf(code), 0);
-  assert.equal(await scan(page), code);
-  stub.view = { ...stub.view, state: claimed };
-  await page.getByRole("button", { name: "Continue" }).click();
-  assert.equal(await page.locator("[data-code]").innerText(), "07");
-  assert.ok(await page.getByRole("button", { name: "Continue" }).isVisible());
-  assert.deepEqual(
-    stub.calls.filter((call) => call.startsWith("POST")),
-    [
-      `POST /oauth2/login/${stub.view.loginId}/show-code`,
-      `POST /oauth2/login/${stub.view.loginId}/continue`,
-    ],
-  );
-});
-
 const top = async (page: Page, selector: string): Promise<number> =>
   (await page.locator(selector).boundingBox())?.y ?? Number.NaN;
 
@@ -424,20 +342,6 @@ test("on a phone the wallet's button comes before the code, on a desk after it",
   assert.ok((await top(small, "[data-same-device]")) < (await top(small, "[data-qr]")));
   await using large = await openPage(stub);
   assert.ok((await top(large, "[data-same-device]")) > (await top(large, "[data-qr]")));
-});
-
-test("the code is dark on light in the dark scheme too", async () => {
-  await using stub = await openLoginStub({
-    isStatic: true,
-    firstStep: 0,
-    macs: ["abcdefghijklmnopqrstuv"],
-  });
-  await using page = await openPage(stub, {
-    ...phone,
-    colorScheme: "dark",
-    reducedMotion: "reduce",
-  });
-  assert.equal(await scan(page), await codeOf(page));
 });
 
 const longName = "Donaudampfschifffahrtsgesellschaft".repeat(2);
@@ -464,24 +368,3 @@ for (const clientName of [longName, stackedName])
       );
     }
   });
-
-test("axe finds nothing in any state, light or dark", async () => {
-  await using stub = await openLoginStub();
-  await using page = await openPage(stub, { reducedMotion: "reduce" });
-  const assertSound = async (state: string): Promise<void> => {
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme });
-      assert.deepEqual(await violationsOf(page), [], `${state}, ${colorScheme}`);
-    }
-  };
-  await assertSound("waiting");
-  stub.tell({ kind: "opened" });
-  await page.getByRole("button", { name: "Start again" }).waitFor();
-  await assertSound("opened");
-  stub.tell({ ...claimed, contested: true });
-  await page.locator("[data-code]").waitFor();
-  await assertSound("contested");
-  stub.tell({ kind: "failed", failure: "wrong_number", canRestart: true });
-  await page.getByRole("button", { name: "Start again" }).waitFor();
-  await assertSound("failed");
-});

@@ -45,7 +45,7 @@ export interface LoginStub extends AsyncDisposable {
 const macsTotal = 31;
 
 /** A login that waits and ends in 120 s, of a client on `example.com`. */
-export function waitingView(base: string, changes: Partial<LoginView> = {}): LoginView {
+function waitingView(base: string, changes: Partial<LoginView> = {}): LoginView {
   const nowMs = Date.now();
   const loginId = randomBytes(16).toString("base64url");
   return {
