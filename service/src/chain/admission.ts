@@ -1,9 +1,10 @@
 // Which transactions may enter the journal of the embedded chain. Everything in there is mined again in every replay,
 // so everything that a node would refuse is refused here.
-import type { Address, Hex } from "@svc/protocol";
+import { type Address, type Hex, hexOfBytes } from "@svc/protocol";
 import type { Signature, TransactionSerializable, TransactionSerialized } from "viem";
-import { keccak256, parseTransaction, serializeTransaction } from "viem/utils";
+import { parseTransaction, serializeTransaction } from "viem/utils";
 import { recoverAddress } from "../platform/cryptography/secp256k1.ts";
+import { keccakOfHex } from "../platform/hex.ts";
 import type { Admitted } from "./embedded-store.ts";
 import { RpcError } from "./node.ts";
 import { tokensOf } from "./transaction.ts";
@@ -44,7 +45,7 @@ export function readTransaction(raw: string, chainId: number): ReadTransaction {
   if ((parsed.maxPriorityFeePerGas ?? 0n) > price) throw refused("its tip is above its price");
   const valueWei = parsed.value ?? 0n;
   return {
-    hash: keccak256(serialized),
+    hash: hexOfBytes(keccakOfHex(serialized)),
     raw: serialized,
     signer: signerOf(parsed),
     nonce: parsed.nonce ?? 0,
@@ -84,7 +85,7 @@ function isCanonical(parsed: ReturnType<typeof parse>, serialized: TransactionSe
 
 function signerOf(parsed: ReturnType<typeof parse>): Address {
   const { r = "0x", s = "0x", yParity, ...unsigned } = parsed;
-  const digest = keccak256(serializeTransaction(unsigned as TransactionSerializable), "bytes");
+  const digest = keccakOfHex(serializeTransaction(unsigned as TransactionSerializable));
   const words = [r, s].map((word) => word.slice(2).padStart(64, "0"));
   const signer = recoverAddress(digest, `0x${words.join("")}${yParity === 1 ? "1c" : "1b"}`);
   if (signer === null) throw refused("the signature is none");

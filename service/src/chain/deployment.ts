@@ -1,6 +1,6 @@
-import { bufferOfHex } from "../platform/hex.ts";
-import type { Address, Hex, Hex32 } from "@svc/protocol";
-import { concat, formatEther, getCreate2Address, keccak256 } from "viem/utils";
+import { type Address, type Hex, type Hex32, hexOfBytes, keccak256 } from "@svc/protocol";
+import { concat, formatEther, getCreate2Address } from "viem/utils";
+import { bufferOfHex, keccakOfHex } from "../platform/hex.ts";
 import { readBalance } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
 import { NoAnswer, WrongChain } from "./node.ts";
@@ -26,7 +26,8 @@ export interface Deployment {
 
 /** Computes the address. In the constructor `msg.sender` is the deployer, so the owner has to be an argument. */
 export function planDeployment(given: Omit<Deployment, "address">): Deployment {
-  const address = getCreate2Address({ from: deployer, salt: given.salt, bytecode: given.initCode });
+  const bytecodeHash = keccakOfHex(given.initCode);
+  const address = getCreate2Address({ from: deployer, salt: given.salt, bytecodeHash });
   return { ...given, address: address.toLowerCase() as Address };
 }
 
@@ -109,7 +110,7 @@ async function listMissing(
   return deployments.filter(({ name, address, codeHash, immutablesAt = [] }, at) => {
     const code = codes[at] ?? "0x";
     if (code === "0x") return true;
-    if (keccak256(withoutImmutables(code, immutablesAt)) !== codeHash)
+    if (hexOfBytes(keccak256(withoutImmutables(code, immutablesAt))) !== codeHash)
       throw new WrongChain(`other code than this version's ${name} stands at ${address}`);
     return false;
   });

@@ -1,8 +1,8 @@
 // The JSON-RPC methods that the outside may call. All others are refused: `anvil_*`, `evm_*`, `hardhat_*`, `debug_*`,
 // and any that nodes may add.
-import { type Hex, isRecord } from "@svc/protocol";
-import { keccak256 } from "viem/utils";
+import { type Hex, hexOfBytes, isRecord } from "@svc/protocol";
 import { createBodyTurns } from "../platform/http/body-turns.ts";
+import { keccakOfHex } from "../platform/hex.ts";
 import { checkPrice } from "./admission.ts";
 import { priorityFeeFallback } from "./chain-view.ts";
 import type { ChainContext } from "./context.ts";
@@ -221,7 +221,7 @@ async function send(ctx: ChainContext, raw: unknown): Promise<Hex> {
   const lower = raw.toLowerCase() as Hex;
   if (costsGas(ctx)) checkPrice(lower, weiPerGas);
   const { relayNode: node, isEmbedded } = ctx.chain;
-  const hash = keccak256(lower);
+  const hash = hexOfBytes(keccakOfHex(lower));
   if (isEmbedded) await node.submit([lower]);
   else await hand(node, { raw: lower, hash });
   return hash;

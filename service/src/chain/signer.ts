@@ -1,7 +1,8 @@
-import type { Address, Hex, Hex32 } from "@svc/protocol";
+import { type Address, type Hex, type Hex32, hexOfBytes } from "@svc/protocol";
 import type { TransactionSerializableEIP1559 } from "viem";
-import { keccak256, serializeTransaction } from "viem/utils";
+import { serializeTransaction } from "viem/utils";
 import type { RecoverableSignature } from "../platform/cryptography/secp256k1.ts";
+import { keccakOfHex } from "../platform/hex.ts";
 import type { Fees } from "./transaction.ts";
 
 /** Everything that the signature of a transaction covers. It carries no coin. */
@@ -38,7 +39,7 @@ export interface Signer extends AsyncDisposable {
 
 /** The hash to sign: of the EIP-1559 transaction without signature. */
 export function digestOf(transaction: UnsignedTransaction): Uint8Array {
-  return keccak256(serializeTransaction(asSerializable(transaction)), "bytes");
+  return keccakOfHex(serializeTransaction(asSerializable(transaction)));
 }
 
 export function withSignature(
@@ -46,7 +47,7 @@ export function withSignature(
   signature: RecoverableSignature,
 ): SignedTransaction {
   const raw = serializeTransaction(asSerializable(transaction), signature);
-  return { raw, hash: keccak256(raw) };
+  return { raw, hash: hexOfBytes(keccakOfHex(raw)) };
 }
 
 function asSerializable(transaction: UnsignedTransaction): TransactionSerializableEIP1559 {
