@@ -2,7 +2,6 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import {
   type Address,
-  addressOfPrivateKey,
   encodeInfos,
   fieldsHash,
   type Hex32,
@@ -12,7 +11,6 @@ import {
   commitmentOf,
   requestObjectHash,
   shareDigest,
-  signDigest,
 } from "@svc/protocol";
 import type { FinalTransaction } from "../service/src/chain/index.ts";
 import { getBuiltInIssuer } from "../service/src/credentials/index.ts";
@@ -26,6 +24,7 @@ import type { KycContext } from "../service/src/kyc/kyc-context.ts";
 import { findOrder } from "../service/src/kyc/order-store.ts";
 import { settlementFinalHandlers, settleOrders } from "../service/src/kyc/settlement.ts";
 import * as store from "./approved-orders-store.ts";
+import { addressOfPrivateKey, signDigest } from "./signing.ts";
 
 /** Orders under settlement, without a chain: `mine` makes up what a chain would report. */
 export interface TestSettlement extends AsyncDisposable {

@@ -1,6 +1,6 @@
 // What the wallet of a member sends to log in for a business.
 import assert from "node:assert/strict";
-import { approvalDigest, businessCategory, businessLoginHash, signDigest } from "@svc/protocol";
+import { approvalDigest, businessCategory, businessLoginHash } from "@svc/protocol";
 import type { InboxItem, KybWorld, TestBusiness } from "./kyb-world.ts";
 import {
   finish,
@@ -12,6 +12,7 @@ import {
 } from "./login-flow.ts";
 import type { Tokens } from "./login-flow.ts";
 import { approvalOf, claim, type Claimed, post, scan } from "./raw-wallet.ts";
+import { signDigest } from "./signing.ts";
 
 export const businessScope = "openid offline_access business";
 

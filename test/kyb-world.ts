@@ -18,13 +18,13 @@ import {
   keepDigest,
   releaseHash,
   type RuleName,
-  signDigest,
 } from "@svc/protocol";
 import { createApiKey, setEntitlement } from "../service/src/accounts/index.ts";
 import { findBusiness, setBusinessVerified } from "../service/src/kyb/index.ts";
 import { until } from "./patience.ts";
 import { type Identity, newIdentity, openWalletSession } from "./raw-wallet.ts";
 import { openWorld, type World } from "./world.ts";
+import { signDigest } from "./signing.ts";
 
 /** A business as the service stores it. */
 type Business = NonNullable<Awaited<ReturnType<typeof findBusiness>>>;

@@ -13,7 +13,6 @@ import {
   parseLink,
   requestObjectHash,
   shareDigest,
-  signDigest,
 } from "@svc/protocol";
 import { buyPackage, createApiKey, type KycPackage } from "../service/src/accounts/index.ts";
 import {
@@ -24,6 +23,7 @@ import {
 import { until } from "./patience.ts";
 import { type Identity, newIdentity, openWalletSession, post } from "./raw-wallet.ts";
 import { openWorld, type World } from "./world.ts";
+import { signDigest } from "./signing.ts";
 
 export interface KycWorld extends World {
   readonly apiKey: string;

@@ -4,13 +4,14 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { declineDigest, signDigest } from "@svc/protocol";
+import { declineDigest } from "@svc/protocol";
 import type { OpenContext } from "../service/src/compose.ts";
 import { sql } from "../service/src/platform/database/db.ts";
 import { openRequest, type Person, scanRequest, shareResult } from "./kyc-world.ts";
 import type { Acknowledged, ReceivedEvent } from "./order-invariants.ts";
 import { post } from "./raw-wallet.ts";
 import { patienceMs, until } from "./patience.ts";
+import { signDigest } from "./signing.ts";
 
 /** The person and the package of an order. */
 export interface Asked {

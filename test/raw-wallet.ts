@@ -1,7 +1,6 @@
 // A wallet reduced to what goes over the wire, so that tests can send what no honest wallet would.
 import { randomBytes } from "node:crypto";
 import {
-  addressOfPrivateKey,
   type Address,
   claimOf,
   declineDigest,
@@ -9,9 +8,9 @@ import {
   parseLink,
   requestObjectHash,
   sessionDigest,
-  signDigest,
   zeroHash,
 } from "@svc/protocol";
+import { addressOfPrivateKey, signDigest } from "./signing.ts";
 
 export interface Identity {
   readonly address: Address;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { addressOfPrivateKey, addressOfPublicKey, parseSignature, signDigest } from "@svc/protocol";
+import { signDigest as signInTests } from "../../../../test/signing.ts";
 import {
   addressOfPrivateKey as findAddress,
   loadNative,
@@ -22,11 +23,10 @@ test("the address of whoever signed a digest is recovered from the signature", (
   for (let round = 0; round < 20; round += 1) {
     const key = randomBytes(32);
     const digest = randomBytes(32);
-    assert.equal(recoverAddress(digest, signDigest(digest, key)), addressOfPrivateKey(key));
-    assert.notEqual(
-      recoverAddress(randomBytes(32), signDigest(digest, key)),
-      addressOfPrivateKey(key),
-    );
+    const signature = signDigest(digest, key);
+    assert.equal(recoverAddress(digest, signature), addressOfPrivateKey(key));
+    assert.notEqual(recoverAddress(randomBytes(32), signature), addressOfPrivateKey(key));
+    assert.equal(signInTests(digest, key), signature);
   }
 });
 
