@@ -46,6 +46,7 @@ const bodies: Readonly<Record<string, object>> = {
   [signaturesPath]: someText,
 };
 
+/** Creates a request and waits until its creation is delivered. */
 async function ask(path: string, business: Address): Promise<Asked> {
   const again = async (key: string): Promise<Answer> =>
     world.call("POST", path, {
@@ -55,7 +56,9 @@ async function ask(path: string, business: Address): Promise<Asked> {
   const { status, body } = await again("first");
   assert.equal(status, 201, JSON.stringify(body));
   const [id, createdAt] = [String(body["requestId"]), Number(body["createdAt"])];
-  return { path, id, business, createdAt, again };
+  const asked = { path, id, business, createdAt, again };
+  await untilDelivered(asked);
+  return asked;
 }
 
 async function cast(id: string, { approve = [], reject = [] }: Votes): Promise<void> {
@@ -143,16 +146,17 @@ async function look(asked: Asked): Promise<string[]> {
 
 type End = (asked: Asked) => Promise<unknown>;
 
+const cancel = async ({ path, id }: Asked): Promise<Answer> =>
+  world.call("POST", `${path}/${id}/cancel`, { body: {} });
+
 const ends: Readonly<Record<string, End>> = {
-  "the request is cancelled": async ({ path, id }) =>
-    world.call("POST", `${path}/${id}/cancel`, { body: {} }),
-  "the business is suspended": async ({ business }) => suspendBusiness(ctx, business, "test"),
-  "its time is over": async () => world.advance(daySeconds + 1),
+  "it was cancelled": cancel,
+  "the business was suspended": async ({ business }) => suspendBusiness(ctx, business, "test"),
+  "its time was over": async () => world.advance(daySeconds + 1),
 };
 
 /** @returns what is seen between the votes and the end; the time is held, since a refusal shows seconds later */
 async function playOpen(asked: Asked, votes: Votes): Promise<string[]> {
-  await untilDelivered(asked);
   using _ = world.holdTime();
   await cast(asked.id, votes);
   const open = await look(asked);
@@ -161,17 +165,15 @@ async function playOpen(asked: Asked, votes: Votes): Promise<string[]> {
   return open;
 }
 
-/** What is seen while it is open and after it has ended. */
-async function play(path: string, given: { business: Address; votes: Votes; end: End }) {
-  const asked = await ask(path, given.business);
-  const open = await playOpen(asked, given.votes);
-  await given.end(asked);
+/** @returns what is seen after it has ended */
+async function playEnd(asked: Asked, end: End): Promise<string[]> {
+  await end(asked);
   await world.until("it has ended", async () => {
-    const { body } = await world.call("GET", `${path}/${asked.id}`);
+    const { body } = await world.call("GET", `${asked.path}/${asked.id}`);
     return body["status"] === "pending_approval" ? null : true;
   });
-  const late = await world.call("POST", `${path}/${asked.id}/cancel`, { body: {} });
-  return { open, ended: [...(await look(asked)), plain(shownOf(late), asked)] };
+  const late = plain(shownOf(await cancel(asked)), asked);
+  return [...(await look(asked)), late];
 }
 
 const turnouts: readonly Votes[] = [
@@ -185,17 +187,33 @@ const turnouts: readonly Votes[] = [
 for (const [kind, path] of [
   ["data", requestsPath],
   ["a signature", signaturesPath],
-] as const)
-  for (const [name, end] of Object.entries(ends))
-    await test(`where ${kind} is asked for and ${name}, nothing tells whether nobody, one or all but one had voted`, async () => {
-      const businesses = await insertBusinesses(world, turnouts.length, everybody, "UNANIMOUS");
-      const seen = [];
-      for (const [index, votes] of turnouts.entries())
-        seen.push(await play(path, { business: businesses[index] as Address, votes, end }));
-      const [first, ...others] = seen;
-      assert.ok(first !== undefined && first.open.length > 14);
-      for (const other of others) assert.deepEqual(other, first);
-    });
+] as const) {
+  const name = `where ${kind} is asked for, nothing tells whether nobody, one or all but one had voted`;
+  /** Each business sees another turnout. @param later plays on after the votes */
+  const playAll = async (
+    later: (asked: Asked, votes: Votes) => Promise<string[]>,
+  ): Promise<void> => {
+    const businesses = await insertBusinesses(world, turnouts.length, everybody, "UNANIMOUS");
+    const seen: string[][] = [];
+    for (const [index, votes] of turnouts.entries())
+      seen.push(await later(await ask(path, businesses[index] as Address), votes));
+    const [first, ...others] = seen;
+    assert.ok(first !== undefined && first.length > 14);
+    for (const other of others) assert.deepEqual(other, first);
+  };
+  await test(`${name}, while it is open`, async () =>
+    playAll(async (asked, votes) => {
+      const open = await playOpen(asked, votes);
+      await cancel(asked);
+      return open;
+    }));
+  for (const [ending, end] of Object.entries(ends))
+    await test(`${name}, after ${ending}`, async () =>
+      playAll(async (asked, votes) => {
+        await cast(asked.id, votes);
+        return playEnd(asked, end);
+      }));
+}
 
 await test("a refusal that is decided shows nowhere before it is announced, and then not who refused, or when", async () => {
   const votes: readonly Votes[] = [
@@ -205,21 +223,16 @@ await test("a refusal that is decided shows nowhere before it is announced, and 
   ];
   for (const path of [requestsPath, signaturesPath]) {
     const [cancelled, ...refusing] = await insertBusinesses(world, votes.length + 1, everybody);
-    const untouched = await play(path, {
-      business: cancelled as Address,
-      votes: {},
-      end: async ({ id }) => world.call("POST", `${path}/${id}/cancel`, { body: {} }),
-    });
+    const first = await ask(path, cancelled as Address);
+    const untouched = await playOpen(first, {});
+    await cancel(first);
     const seen = [];
     for (const [index, given] of votes.entries()) {
-      const business = refusing[index];
-      const end: End = async () => world.advance(31);
-      seen.push(await play(path, { business: business as Address, votes: given, end }));
+      const asked = await ask(path, refusing[index] as Address);
+      assert.deepEqual(await playOpen(asked, given), untouched);
+      seen.push(await playEnd(asked, async () => world.advance(31)));
     }
-    for (const { open, ended } of seen) {
-      assert.deepEqual(open, untouched.open);
-      assert.deepEqual(ended, seen[0]?.ended);
-    }
+    for (const ended of seen) assert.deepEqual(ended, seen[0]);
   }
   const delays = await ctx.db.query<{ delay: string; isEarly: boolean }>({
     name: "",
