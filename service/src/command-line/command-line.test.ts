@@ -2,13 +2,11 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { openContext } from "../compose.ts";
 import { clusterParent } from "../../../test/cluster-parent.ts";
 import { chainAll } from "../../../test/linked-audit.ts";
-import { freePort } from "../../../test/world.ts";
 import { replaceBaseUrl } from "../platform/base-url-store.ts";
 import { readOffsetSeconds } from "../platform/clock-store.ts";
 import { parseConfig } from "../platform/config/config.ts";
@@ -403,20 +401,6 @@ await test("what verbs write after a restore on another cluster, before a servic
   );
   await chainAll(ctx);
   assert.equal((await call(["audit", "verify"], there)).status, 0);
-});
-
-await test("serve says when it is ready, and SIGTERM ends it with status 0", async () => {
-  const port = String(await freePort());
-  const child = spawn(process.execPath, ["--conditions=source", main, "serve"], {
-    env: { ...process.env, ...environment, PORT: port, METRICS_PORT: "0", LOG_LEVEL: "silent" },
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const exit = new Promise<number | null>((resolve) => child.once("close", resolve));
-  for await (const line of createInterface({ input: child.stdout })) {
-    assert.equal(line, `ready http://localhost:${port}`);
-    child.kill("SIGTERM");
-  }
-  assert.equal(await exit, 0);
 });
 
 await test("settings are listed with their values, secrets masked", async () => {
