@@ -11,7 +11,8 @@ const summaries: Record<Play, string> = {
   expire: "Make a sandbox order expire.",
   "wrong-data":
     "Act as the user of a sandbox order: sign data that does not match, until the order fails.",
-  revoke: "Revoke the fields that a sandbox order asked for.",
+  revoke:
+    "Revoke the credentials that hold what a sandbox order asked for, with all fields of each.",
 };
 
 export const simulateVerbs: readonly Verb[] = [
