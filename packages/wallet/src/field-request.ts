@@ -114,7 +114,9 @@ export async function chooseHeld(
 
 function noteUnasked(choices: readonly Choice[], unasked: WalletRefusal | null): readonly Choice[] {
   if (unasked === null) return choices;
-  return choices.map((choice) => (choice.source === null ? { ...choice, unasked } : choice));
+  return choices.map((choice) =>
+    choice.source === null && choice.isGuarded !== true ? { ...choice, unasked } : choice,
+  );
 }
 
 /** Fields that the wallet holds can be used even if their broker is away. @returns the refusal of a broker that is */
@@ -157,17 +159,23 @@ export function decideRelease(
 }
 
 /**
- * Refuses if something is missing. If a broker could not be asked, its refusal is thrown: it may have what is missing.
+ * Refuses if something is missing. Guarded fields are named as what they are. If a broker could not be asked, its
+ * refusal is thrown: it may have what is missing.
  *
  * @throws {WalletRefusal} no_matching_data, or that of the broker
  */
 export function refuseMissing(missing: readonly Choice[], fault: string): void {
   if (missing.length === 0) return;
-  const said = `${fault} ${missing.map(({ name }) => name).join(", ")}`;
+  const guarded = missing.filter(({ isGuarded }) => isGuarded);
+  if (guarded.length > 0)
+    throw new WalletRefusal("no_matching_data", `${neverGiven} ${namesOf(guarded)}`);
+  const said = `${fault} ${namesOf(missing)}`;
   const { unasked } = missing.find((choice) => choice.unasked !== undefined) ?? {};
   if (unasked === undefined) throw new WalletRefusal("no_matching_data", said);
   throw new WalletRefusal(unasked.code, `${unasked.message}, and ${said}`, { cause: unasked });
 }
+
+const namesOf = (choices: readonly Choice[]): string => choices.map(({ name }) => name).join(", ");
 
 /** What is signed when these fields are released: all of an `Access`, and all of a `Share` except its `data`. */
 export function messageOf(
@@ -322,13 +330,17 @@ function saySource({ credential, expiresAt }: Source): string {
   return `${document} by ${issuer.name}${side}, until ${sayTime(expiresAt)}`;
 }
 
+/** Why a guarded field stays here (decisions, section 3, "Request object"). */
+const neverGiven = "somebody unknown is never given";
+
 /** One line for each name that is asked for. */
 export function sayChoices(
   choices: readonly Choice[],
   sayField: (source: Source) => string,
 ): readonly string[] {
-  return choices.map(({ name, isOptional, source, unasked }) => {
+  return choices.map(({ name, isOptional, source, unasked, isGuarded }) => {
     const start = `${isOptional ? "Optional" : "Required"}: ${name}`;
+    if (isGuarded) return `${start}: ${neverGiven} this.`;
     const away = unasked === undefined ? "" : `, and ${unasked.message}`;
     if (source === null) return `${start}: nothing verified that you hold fits${away}.`;
     const by = source.field === name ? "" : `, by ${source.field}`;

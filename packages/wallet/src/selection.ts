@@ -30,6 +30,8 @@ export interface Choice extends AskedName {
   readonly source: Source | null;
   /** Why a broker did not say whether it has something that fits; only where the wallet holds nothing that does. */
   readonly unasked?: WalletRefusal;
+  /** The requester is unknown, and all that would answer the name is guarded: it does not matter what the wallet holds. */
+  readonly isGuarded?: true;
 }
 
 /** What may be chosen. */
@@ -74,7 +76,8 @@ export function chooseSources(
       const source = findSource(sources, each.name);
       if (source !== null) return { ...each, source };
     }
-    return { ...each, source: null };
+    const isGuardedName = !rules.isKnown && isAllGuarded(each.name);
+    return { ...each, source: null, ...(isGuardedName && { isGuarded: true }) };
   });
 }
 
@@ -89,6 +92,10 @@ export function releasedBy(choices: readonly Choice[]): readonly Source[] {
 export function isGuarded(field: FieldName): boolean {
   const { sensitivity } = entryOfField(field);
   return sensitivity === "pii-high" || sensitivity === "biometric";
+}
+
+function isAllGuarded(name: string): boolean {
+  return isName(name) && fieldsOfName(name).every(isGuarded);
 }
 
 /** Whether the field is a yes/no answer derived from another field: its value is opened in a proof. */
