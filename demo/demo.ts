@@ -87,12 +87,16 @@ async function anchorsOf({ ctx }: Service, rpcUrl: string) {
   return { rpcUrl, chainId, ...contracts, operator, issuers: addresses };
 }
 
-outliveReaders();
-try {
-  await start();
-} catch (error) {
-  // A person reads this: one line that says what is wrong, and the trace only for unforeseen faults.
-  const trace = error instanceof Error ? error.stack : String(error);
-  process.stderr.write(`${describeStartFault(error) ?? trace}\n`);
-  process.exitCode = 1;
+/** Starts everything; if it cannot, says why on standard error, and the process will end with status 1. */
+export async function runDemo(): Promise<void> {
+  try {
+    await start();
+  } catch (error) {
+    // A person reads this: one line that says what is wrong, and the trace only for unforeseen faults.
+    const trace = error instanceof Error ? error.stack : String(error);
+    process.stderr.write(`${describeStartFault(error) ?? trace}\n`);
+    process.exitCode = 1;
+  }
 }
+
+outliveReaders();

@@ -2,4 +2,5 @@
 import { resolveSourcesByName } from "@svc/service/source-imports";
 
 resolveSourcesByName();
-await import("./demo.ts");
+const { runDemo } = await import("./demo.ts");
+await runDemo();
