@@ -29,7 +29,6 @@ const sent = (kind: string): Omit<CrashPoint, "name"> => ({
   on: "update on chain_transaction",
   when: `new.status = 'sent' and old.status = 'queued' and new.kind = '${kind}'`,
 });
-const mined = { on: "insert on embedded_transaction", when: "true" };
 /** The changes here are of the rules, which leaves the charter as long as it was; a removal makes it shorter. */
 const mirrored = (roster: "<" | "="): Omit<CrashPoint, "name"> => ({
   on: "update on business",
@@ -49,7 +48,12 @@ const foundingPoints = {
     when: "old.status = 'inviting' and new.status = 'deploying'",
     isSeen: true,
   },
-  mined: { name: "the chain takes the making of the wallet", ...mined },
+  // The outbox and the chain do the same with a transaction of any kind.
+  mined: {
+    name: "the chain takes the making of the wallet",
+    on: "insert on embedded_transaction",
+    when: "true",
+  },
   active: {
     name: "the business is active",
     on: "update on business",
@@ -71,11 +75,9 @@ const governancePoints = {
     isSeen: true,
   },
   sent: { name: "the change is signed", ...sent("business.govern") },
-  mined: { name: "the chain takes the change", ...mined },
   mirrored: { name: "the roster follows", ...mirrored("=") },
 } satisfies Record<string, CrashPoint>;
 const removalPoints = {
-  mined: { name: "the chain takes the end of a removal", ...mined },
   mirrored: { name: "the member leaves the roster", ...mirrored("<") },
 } satisfies Record<string, CrashPoint>;
 const points: readonly CrashPoint[] = [foundingPoints, governancePoints, removalPoints].flatMap(
@@ -302,9 +304,9 @@ function removal(stage: Stage, point: CrashPoint, address: Address): Promised {
 
 /** The steps that each kill meets: the outbox can only be inside one at a time. */
 function killsOf(stage: Stage, businesses: readonly Address[]): Promised[][] {
-  const [a, b, c, d, e, f] = businesses;
+  const [a, b, c, d, e] = businesses;
   assert.ok(a !== undefined && b !== undefined && c !== undefined);
-  assert.ok(d !== undefined && e !== undefined && f !== undefined);
+  assert.ok(d !== undefined && e !== undefined);
   return [
     [
       founding(stage, foundingPoints.invited),
@@ -314,13 +316,11 @@ function killsOf(stage: Stage, businesses: readonly Address[]): Promised[][] {
       change(stage, governancePoints.decided, { address: c, epoch: 0 }),
       change(stage, governancePoints.sent, { address: d, epoch: 0 }),
     ],
+    [founding(stage, foundingPoints.active), removal(stage, removalPoints.mirrored, e)],
     [
       founding(stage, foundingPoints.mined),
       change(stage, governancePoints.mirrored, { address: a, epoch: 1 }),
     ],
-    [change(stage, governancePoints.mined, { address: a, epoch: 2 })],
-    [founding(stage, foundingPoints.active), removal(stage, removalPoints.mirrored, e)],
-    [removal(stage, removalPoints.mined, f)],
   ];
 }
 
@@ -365,19 +365,18 @@ function killChain(pid: number): void {
 test("a business survives kill -9 at every step: what was not written is done again by another process, what was is not", async (t) => {
   await using stack = new AsyncDisposableStack();
   const world = stack.use(await openKybWorld());
-  const others = await Promise.all(Array.from({ length: 5 }, async () => world.found()));
+  const others = await Promise.all(Array.from({ length: 4 }, async () => world.found()));
   const businesses = [world.business, ...others].map(({ address }) => address);
   const stage = await openStage(stack, world);
   const kills = killsOf(stage, businesses);
   assert.deepEqual(new Set(kills.flat().map(({ point }) => point)), new Set(points));
   for (const stops of kills)
     await t.test(stops.map(told).join(", and "), async () => dieAt(stage, stops));
-  await stage.kill();
-  await stage.start();
+  // The chain has come back since then.
+  const [shrunk] = businesses.slice(-1);
+  assert.ok(shrunk !== undefined);
+  await assertWhole(stage, shrunk, 1);
+  const { charter } = await chainOf(stage, shrunk);
   const member = world.person("carol").address;
-  for (const address of businesses.slice(-2)) {
-    await assertWhole(stage, address, 1);
-    const { charter } = await chainOf(stage, address);
-    assert.ok(!charter.includes(member.slice(2)), "whoever was removed stays removed");
-  }
+  assert.ok(!charter.includes(member.slice(2)), "whoever was removed stays removed");
 });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type CrashPoint, killAt, openGates, whenOf } from "../crash-gates.ts";
 import { type KillableOrders, openKillableOrders, processName } from "../killable-orders.ts";
-import { checkOrders } from "../order-invariants.ts";
+import { checkOrders, type OrderTally } from "../order-invariants.ts";
 import { type Asked, untilOver } from "../order-traffic.ts";
 
 interface OrderPoint extends CrashPoint {
@@ -16,10 +16,6 @@ interface OrderPoint extends CrashPoint {
 const reached = (status: string): Omit<CrashPoint, "name"> => ({
   on: "insert on kyc_order_status",
   when: `new.status = '${status}'`,
-});
-const sent = (kind: string): Omit<CrashPoint, "name"> => ({
-  on: "update on chain_transaction",
-  when: `new.status = 'sent' and old.status = 'queued' and new.kind = '${kind}'`,
 });
 const closed = (phase: string): Omit<CrashPoint, "name"> => ({
   on: "insert on kyc_batch",
@@ -57,13 +53,14 @@ const besideEachOther: readonly OrderPoint[] = [
     isSeen: true,
   },
 ];
-/** Steps of the jobs that take all orders, one after the other. */
+/**
+ * Steps of the jobs that take all orders, one after the other, each met by two orders. That a transaction is signed is
+ * none of them: the outbox signs those of orders as it signs those of businesses, which are killed there.
+ */
 const alone: readonly OrderPoint[] = [
-  { name: "the initiate is signed", ...sent("kyc.initiate") },
   { name: "the initiate is final", ...reached("INITIATED") },
   // The last write of the transaction that also hands over the data.
   { name: "the data is handed over and the confirm batch is closed", ...closed("confirm") },
-  { name: "the confirm is signed", ...sent("kyc.confirm") },
   { name: "the confirm is final", ...reached("CONFIRMED") },
 ];
 
@@ -88,7 +85,9 @@ test("an order survives kill -9 at every step: what was not written is done agai
   const databaseUrl = world.ctx.config.databaseUrl ?? "";
   await using gates = await openGates(databaseUrl, { points, processName });
   let server = await world.startMain();
-  const dieAt = async (stops: { point: OrderPoint; orders: readonly Asked[] }[]): Promise<void> => {
+  const dieAt = async (
+    stops: { point: OrderPoint; orders: readonly Asked[] }[],
+  ): Promise<OrderTally> => {
     const held = stops.map(({ point, orders }) => ({
       point,
       work: async () => Promise.all(orders.map(async (each) => runOrder(world, each, point))),
@@ -97,14 +96,17 @@ test("an order survives kill -9 at every step: what was not written is done agai
     server = await world.startMain();
     await Promise.all(over);
     await untilOver(world);
-    await checkOrders(world.evidence);
+    return checkOrders(world.evidence);
   };
   const name = "every order ends right where the server dies";
-  await t.test(`${name} ${besideEachOther.map(told).join(", and ")}`, async () =>
-    dieAt(besideEachOther.map((point, at) => ({ point, orders: asked.slice(at, at + 1) }))),
-  );
+  await t.test(`${name} ${besideEachOther.map(told).join(", and ")}`, async () => {
+    await dieAt(besideEachOther.map((point, at) => ({ point, orders: asked.slice(at, at + 1) })));
+  });
+  let attempted = asked.length;
   for (const point of alone)
-    await t.test(`${name} ${told(point)}`, async () => dieAt([{ point, orders: asked }]));
-  const { orders, attempts } = await checkOrders(world.evidence);
-  assert.deepEqual([orders, attempts], [asked.length, asked.length * (1 + alone.length)]);
+    await t.test(`${name} ${told(point)}`, async () => {
+      attempted += 2;
+      const { orders, attempts } = await dieAt([{ point, orders: asked.slice(0, 2) }]);
+      assert.deepEqual([orders, attempts], [asked.length, attempted]);
+    });
 });
