@@ -39,7 +39,7 @@ const settingsOf = (url: string): NodeJS.ProcessEnv => ({
   CHAIN: "on",
 });
 
-test("a wallet's transactions survive kill -9 of the owner under load, block for block", async () => {
+test("a wallet's transactions survive kill -9 of the owner under load, block for block", async (t) => {
   await using database = await openTestDatabase();
   await using ctx = await openContextOf(database.url);
   await using stack = new AsyncDisposableStack();
@@ -49,7 +49,8 @@ test("a wallet's transactions survive kill -9 of the owner under load, block for
   const sign = await openPurse(ctx);
   const blocks = new Map<string, unknown>();
   let nonce = 0;
-  for (let round = 0; round < 3; round++) {
+  // The second owner has taken the chain over from the first.
+  for (let round = 0; round < 2; round++) {
     const owner = other;
     other = await start();
     const killed = round * 12 + 5;
@@ -77,25 +78,24 @@ test("a wallet's transactions survive kill -9 of the owner under load, block for
   const [journal] = await ctx.db.query<{ n: number; nonces: number }>(sql`
     select count(*) as n, max(nonce) + 1 as nonces from embedded_transaction
     where signer = (select faucet_address from embedded_chain)`);
-  assert.deepEqual(journal, { n: 36, nonces: 36 });
-});
-
-test("a server whose chain comes back as another ends instead of going on with it", async () => {
-  await using database = await openTestDatabase();
-  await using ctx = await openContextOf(database.url);
-  await using server = await startServer(settingsOf(database.url));
-  await ctx.db.query(sql`update embedded_block set hash = ${`0x${"ab".repeat(32)}`}
-    where number = (select max(number) from embedded_block)`);
-  process.kill(await nodePid({ ctx }), "SIGKILL");
-  await until("the server's end", async () => {
-    try {
-      process.kill(server.pid, 0);
-      return null;
-    } catch {
-      return true;
-    }
-  });
-  await assert.rejects(openEmbeddedChain(ctx), /came back with another block/);
+  assert.deepEqual(journal, { n: 24, nonces: 24 });
+  await t.test(
+    "a server whose chain comes back as another ends instead of going on with it",
+    async () => {
+      await ctx.db.query(sql`update embedded_block set hash = ${`0x${"ab".repeat(32)}`}
+        where number = (select max(number) from embedded_block)`);
+      process.kill(await nodePid({ ctx }), "SIGKILL");
+      await until("the server's end", async () => {
+        try {
+          process.kill(other.pid, 0);
+          return null;
+        } catch {
+          return true;
+        }
+      });
+      await assert.rejects(openEmbeddedChain(ctx), /came back with another block/);
+    },
+  );
 });
 
 test("a process that starts while the owner of the chain dies takes the chain over", async () => {

@@ -22,14 +22,14 @@ async function untilAbsent(path: string): Promise<void> {
   await until(`${path} is gone`, async () => (existsSync(path) ? null : true));
 }
 
-/** Starts the program on an empty directory, and comes back when it waits. */
-async function startWaiting(program: readonly string[]): Promise<
-  AsyncDisposable & {
-    child: ChildProcessByStdio<null, Readable, null>;
-    lines: string[];
-    pidFile: string;
-  }
-> {
+interface Place extends AsyncDisposable {
+  readonly environment: NodeJS.ProcessEnv;
+  /** There as long as the embedded database runs. */
+  readonly pidFile: string;
+}
+
+/** An empty directory, and a chain. */
+async function openPlace(): Promise<Place> {
   await using stack = new AsyncDisposableStack();
   const anvil = stack.use(await startAnvil());
   const directory = await mkdtemp(join(clusterParent, "svc-stop-"));
@@ -38,18 +38,27 @@ async function startWaiting(program: readonly string[]): Promise<
   stack.defer(async () => untilAbsent(pidFile));
   // Under root the embedded database runs as another user, who has to enter this directory.
   await chmod(directory, 0o711);
+  const environment = {
+    PORT: String(await freePort()),
+    METRICS_PORT: "0",
+    DATABASE_URL: "",
+    DATA_DIR: directory,
+    CHAIN_RPC_URL: anvil.url,
+    SIGNER_KEY: poorKey,
+    LOG_LEVEL: "info",
+  };
+  const opened = stack.move();
+  return { environment, pidFile, [Symbol.asyncDispose]: async () => opened.disposeAsync() };
+}
+
+/** Starts the program, and comes back when it waits. */
+async function startWaiting(
+  { environment }: Place,
+  program: readonly string[],
+): Promise<{ child: ChildProcessByStdio<null, Readable, null>; lines: string[] }> {
   const child = spawn(process.execPath, ["--conditions=source", ...program], {
     cwd: root,
-    env: {
-      ...process.env,
-      PORT: String(await freePort()),
-      METRICS_PORT: "0",
-      DATABASE_URL: "",
-      DATA_DIR: directory,
-      CHAIN_RPC_URL: anvil.url,
-      SIGNER_KEY: poorKey,
-      LOG_LEVEL: "info",
-    },
+    env: { ...process.env, ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const lines: string[] = [];
@@ -57,33 +66,34 @@ async function startWaiting(program: readonly string[]): Promise<
     lines.push(line);
     if (line.includes("waiting until the contracts are mined")) break;
   }
-  const opened = stack.move();
-  return { child, lines, pidFile, [Symbol.asyncDispose]: async () => opened.disposeAsync() };
+  return { child, lines };
 }
 
-/** Checks that the log names the account that needs coin, and its balance. */
-function assertNamed(lines: readonly string[]): void {
-  const operator = addressOfPrivateKey(Buffer.from(poorKey, "hex"));
-  const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  const alarm = told.find((line) => line["alarm"] === "out_of_funds");
-  assert.equal(alarm?.["operator"], operator);
-  const { operator: named, balanceCoins } = told.at(-1) ?? {};
-  assert.deepEqual({ named, balanceCoins }, { named: operator, balanceCoins: "0" });
-}
+const operator = addressOfPrivateKey(Buffer.from(poorKey, "hex"));
 
-for (const { name, program, signal } of [
+const programs = [
   { name: "svc serve", program: ["service/src/main.ts", "serve"], signal: "SIGTERM" },
   { name: "npm start", program: ["demo/start.ts"], signal: "SIGINT" },
-] as const)
-  test(`${name} names the account that needs coin while it waits for the contracts; ${signal} ends it, and its database`, async () => {
-    await using waiting = await startWaiting(program);
-    const { child, lines, pidFile } = waiting;
-    assertNamed(lines);
-    assert.ok(existsSync(pidFile));
-    const before = Date.now();
-    const exited = once(child, "exit");
-    child.kill(signal);
-    assert.deepEqual(await exited, [0, null]);
-    await untilAbsent(pidFile);
-    assert.ok(Date.now() - before < 20_000);
-  });
+] as const;
+
+test("a start names the account that needs coin while it waits for the contracts; a signal ends it, and its database", async (t) => {
+  await using place = await openPlace();
+  const alarms: Record<string, unknown>[] = [];
+  for (const { name, program, signal } of programs)
+    await t.test(`${name}, ended by ${signal}`, async () => {
+      const { child, lines } = await startWaiting(place, program);
+      const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+      alarms.push(...told.filter((line) => line["alarm"] === "out_of_funds"));
+      const { operator: named, balanceCoins } = told.at(-1) ?? {};
+      assert.deepEqual({ named, balanceCoins }, { named: operator, balanceCoins: "0" });
+      assert.ok(existsSync(place.pidFile));
+      const before = Date.now();
+      const exited = once(child, "exit");
+      child.kill(signal);
+      assert.deepEqual(await exited, [0, null]);
+      await untilAbsent(place.pidFile);
+      assert.ok(Date.now() - before < 20_000);
+    });
+  // The second start may come before the next try, and then it raises none.
+  assert.deepEqual(new Set(alarms.map((line) => line["operator"])), new Set([operator]));
+});
