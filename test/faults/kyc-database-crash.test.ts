@@ -1,20 +1,24 @@
-// The database is killed under two processes full of orders and started again, as after a power cut: what was
-// acknowledged is there, everything ends, and nothing is doubled. The processes stay up all the time.
+// What two processes full of orders stand on dies under them: the database, killed and started again as after a power
+// cut, and the node of the embedded chain with all its blocks. What was acknowledged is there, everything ends, and
+// nothing is doubled. The processes stay up all the time.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { sql } from "../../service/src/platform/database/db.ts";
+import { nodePid } from "../embedded-chain.ts";
 import { openKillableOrders } from "../killable-orders.ts";
 import { checkOrders } from "../order-invariants.ts";
 import { untilOver } from "../order-traffic.ts";
 import { openOwnPostgres } from "../own-postgres.ts";
+import { until } from "../patience.ts";
 
 const crashesTotal = 3;
 const betweenMs = 1500;
+const deathsTotal = 5;
 
-test(`${crashesTotal} crashes of the database under load lose and double nothing`, async (t) => {
+test(`${crashesTotal} crashes of the database, and ${deathsTotal} deaths of the chain's node, under load lose and double nothing`, async (t) => {
   await using stack = new AsyncDisposableStack();
   const database = stack.use(await openOwnPostgres());
   const world = stack.use(
@@ -43,7 +47,16 @@ test(`${crashesTotal} crashes of the database under load lose and double nothing
     await database.stop();
     await database.start();
   }
-  await delay(betweenMs);
+  let killed = 0;
+  for (let death = 0; death < deathsTotal; death += 1) {
+    const pid = await until("another node runs", async () => {
+      const found = await nodePid({ ctx }).catch(() => killed);
+      return found === killed ? null : found;
+    });
+    await delay(300);
+    process.kill(pid, "SIGKILL");
+    killed = pid;
+  }
   ending.abort();
   await load;
   await untilOver(world);
