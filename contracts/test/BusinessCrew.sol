@@ -24,14 +24,16 @@ contract BusinessCrew {
     /// Keys of `count` members, sorted by address.
     function _crew(uint256 count) internal pure returns (uint256[] memory keys) {
         keys = new uint256[](count);
+        address[] memory members = new address[](count);
         for (uint256 i = 0; i < count; ++i) {
             uint256 key = uint256(keccak256(abi.encode("member", i)));
+            address member = vm.addr(key);
             uint256 place = i;
-            while (place > 0 && vm.addr(keys[place - 1]) > vm.addr(key)) {
-                keys[place] = keys[place - 1];
+            while (place > 0 && members[place - 1] > member) {
+                (keys[place], members[place]) = (keys[place - 1], members[place - 1]);
                 --place;
             }
-            keys[place] = key;
+            (keys[place], members[place]) = (key, member);
         }
     }
 
