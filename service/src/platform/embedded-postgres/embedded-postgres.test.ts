@@ -133,78 +133,75 @@ test("a later start finds what the first has committed, within a fraction of a s
   assert.ok(Math.min(...tookMs) < 2_000, `${String(tookMs)} ms`);
 });
 
-test("acknowledged writes are on disk, text is UTF-8 and sorted by code point", async () => {
-  await using server = await start(await initialised());
-  const shown = await ask(
-    server.connection,
-    `select current_setting('fsync') fsync, current_setting('synchronous_commit') commit,
-            current_setting('full_page_writes') pages, current_setting('data_checksums') checksums,
-            pg_encoding_to_char(encoding) encoding, datlocprovider::text provider, datlocale locale
-     from pg_database where datname = current_database()`,
-  );
-  assert.deepEqual(shown, [
-    {
-      fsync: "on",
-      commit: "on",
-      pages: "on",
-      checksums: "on",
-      encoding: "UTF8",
-      provider: "b",
-      locale: "C.UTF-8",
+test("a running server", async (t) => {
+  const directory = await initialised();
+  await using server = await start(directory);
+  await t.test(
+    "has acknowledged writes on disk, and text in UTF-8 sorted by code point",
+    async () => {
+      const shown = await ask(
+        server.connection,
+        `select current_setting('fsync') fsync, current_setting('synchronous_commit') commit,
+              current_setting('full_page_writes') pages, current_setting('data_checksums') checksums,
+              pg_encoding_to_char(encoding) encoding, datlocprovider::text provider, datlocale locale
+       from pg_database where datname = current_database()`,
+      );
+      assert.deepEqual(shown, [
+        {
+          fsync: "on",
+          commit: "on",
+          pages: "on",
+          checksums: "on",
+          encoding: "UTF8",
+          provider: "b",
+          locale: "C.UTF-8",
+        },
+      ]);
     },
-  ]);
-});
-
-test("nobody gets in without the password, and nothing listens on TCP", async () => {
-  const directory = await initialised();
-  await using server = await start(directory);
-  await assert.rejects(ask({ ...server.connection, password: "0".repeat(64) }, "select 1"), {
-    code: "28P01",
-  });
-  assert.deepEqual(
-    await ask(server.connection, "select current_setting('listen_addresses') addresses"),
-    [{ addresses: "" }],
   );
-  await assert.rejects(ask({ ...server.connection, host: "127.0.0.1" }, "select 1"), {
-    code: "ECONNREFUSED",
-  });
-  assert.match(server.connection.password, /^[0-9a-f]{64}$/);
-  assert.equal(await modeOf(join(directory, "password")), "600");
-  assert.equal(await modeOf(join(directory, "data")), "700");
-  assert.equal(await modeOf(server.connection.host), "700");
-  assert.equal(await modeOf(directory), isRoot ? "711" : "700");
-});
-
-test(
-  "neither the server's environment nor its command line holds a secret of this process",
-  { skip: process.platform !== "linux" },
-  async () => {
-    const directory = await initialised();
-    await using server = await start(directory);
-    const pid = await postmasterPid(join(directory, "data"));
-    const environment = (await readFile(`/proc/${pid}/environ`, "utf8"))
-      .split("\0")
-      .map((each) => each.split("=")[0]);
+  await t.test("lets nobody in without the password, and listens not on TCP", async () => {
+    await assert.rejects(ask({ ...server.connection, password: "0".repeat(64) }, "select 1"), {
+      code: "28P01",
+    });
     assert.deepEqual(
-      environment.filter((name) => name !== "" && !["LC_ALL", "PATH", "PWD"].includes(name ?? "")),
-      [],
+      await ask(server.connection, "select current_setting('listen_addresses') addresses"),
+      [{ addresses: "" }],
     );
-    assert.ok(
-      !(await readFile(`/proc/${pid}/cmdline`, "utf8")).includes(server.connection.password),
-    );
-  },
-);
-
-test("a second start on a running directory is refused and leaves the first alone", async () => {
-  const directory = await initialised();
-  await using server = await start(directory);
-  await assert.rejects(start(directory), EmbeddedPostgresInUse);
-  const other = startElsewhere(directory);
-  assert.match(
-    await other.outcome,
-    /^EmbeddedPostgresInUse: another process already runs the database in .*DATA_DIR$/,
+    await assert.rejects(ask({ ...server.connection, host: "127.0.0.1" }, "select 1"), {
+      code: "ECONNREFUSED",
+    });
+    assert.match(server.connection.password, /^[0-9a-f]{64}$/);
+    assert.equal(await modeOf(join(directory, "password")), "600");
+    assert.equal(await modeOf(join(directory, "data")), "700");
+    assert.equal(await modeOf(server.connection.host), "700");
+    assert.equal(await modeOf(directory), isRoot ? "711" : "700");
+  });
+  await t.test(
+    "has no secret of this process in its environment and its command line",
+    { skip: process.platform !== "linux" },
+    async () => {
+      const pid = await postmasterPid(join(directory, "data"));
+      const environment = (await readFile(`/proc/${pid}/environ`, "utf8"))
+        .split("\0")
+        .map((each) => each.split("=")[0] ?? "");
+      assert.deepEqual(
+        environment.filter((name) => !["", "LC_ALL", "PATH", "PWD"].includes(name)),
+        [],
+      );
+      assert.ok(
+        !(await readFile(`/proc/${pid}/cmdline`, "utf8")).includes(server.connection.password),
+      );
+    },
   );
-  assert.deepEqual(await ask(server.connection, "select 1 as one"), [{ one: 1 }]);
+  await t.test("is left alone by a second start on its directory, which is refused", async () => {
+    await assert.rejects(start(directory), EmbeddedPostgresInUse);
+    const other = startElsewhere(directory);
+    assert.match(
+      await other.outcome,
+      /^EmbeddedPostgresInUse: another process already runs the database in .*DATA_DIR$/,
+    );
+    assert.deepEqual(await ask(server.connection, "select 1 as one"), [{ one: 1 }]);
+  });
 });
 
 test("another process finds the running server, whatever server PGSSLMODE is for, and none once it is closed", async (t) => {
@@ -222,8 +219,10 @@ test("another process finds the running server, whatever server PGSSLMODE is for
   await assert.rejects(stat(server.connection.host), { code: "ENOENT" });
 });
 
-test("closing ends open sessions instead of waiting for them", async () => {
-  const server = await start(await initialised());
+test("closing ends open sessions instead of waiting for them, and what it says about them is routine, a fault is not", async () => {
+  const lines: string[] = [];
+  const directory = await initialised();
+  const server = await startEmbeddedPostgres({ directory, log: (line) => lines.push(line) });
   const client = new Client(server.connection);
   client.on("error", () => undefined);
   await client.connect();
@@ -233,16 +232,6 @@ test("closing ends open sessions instead of waiting for them", async () => {
   );
   await server.close();
   assert.equal(await sleeping, "ended");
-});
-
-test("what a stop says about sessions that it ends is routine, a fault is not", async () => {
-  const lines: string[] = [];
-  const directory = await initialised();
-  const server = await startEmbeddedPostgres({ directory, log: (line) => lines.push(line) });
-  const client = new Client(server.connection);
-  client.on("error", () => undefined);
-  await client.connect();
-  await server.close();
   assert.ok(lines.some((line) => line.startsWith("FATAL:")));
   assert.deepEqual(
     lines.filter((line) => !isRoutine(line)),
