@@ -149,6 +149,15 @@ contract CredentialRegistryTest {
         assert(!_registry.isLive(_OTHER_ISSUER, "root"));
     }
 
+    function test_distrustEndsWhatWasAttestedAtThatVeryTime() external {
+        uint48 time = 1_800_000_000;
+        vm.warp(time);
+        _attest(_one("root"));
+        vm.prank(_ADMIN);
+        _registry.distrust(_ISSUER, time);
+        assert(!_registry.isLive(_ISSUER, "root"));
+    }
+
     function testFuzz_distrustOnlyGrows(uint48 first, uint48 second) external {
         vm.assume(first > 0);
         vm.prank(_ADMIN);
