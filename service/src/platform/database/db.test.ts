@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
+import { heldBoundMs, holdStatementBound } from "../../../../test/statement-bound.ts";
 import { isOutage, sqlState } from "./database-fault.ts";
 import { columns, type Db, openDb, sql, type Queryable, type Statement } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
@@ -250,13 +251,14 @@ test("a connection that dies on its way from the pool fails the caller who gets 
   assert.deepEqual(await single.query(sql`select 2 as two`), [{ two: 2 }]);
 });
 
-test("a database that vanishes without a word fails who waits for it, in a transaction too, and nobody after", async () => {
+test("a database that vanishes without a word fails who waits for it, in a transaction too, and nobody after", async (t) => {
+  const passBound = holdStatementBound(t);
   await using proxy = await openProxy((client, chunk) => {
-    if (!chunk.includes("vanished")) client.write(chunk);
+    if (chunk.includes("vanished")) passBound();
+    else client.write(chunk);
   });
   const there = { ...database.connection, host: "127.0.0.1", port: proxy.port };
-  // Applies to answered statements too, on a machine that holds their server back.
-  await using single = openDb({ ...there, connections: 1, query_timeout: 2_000 });
+  await using single = openDb({ ...there, connections: 1, query_timeout: heldBoundMs });
   await assert.rejects(single.query(sql`select 'vanished' as text`), isOutage);
   assert.deepEqual(await single.query(sql`select 1 as one`), [{ one: 1 }]);
   const work = single.transaction(async (tx) => tx.query(sql`select 'vanished' as text`));

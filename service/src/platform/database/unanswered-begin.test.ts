@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
+import { until } from "../../../../test/patience.ts";
+import { heldBoundMs, holdStatementBound } from "../../../../test/statement-bound.ts";
 import { isOutage } from "./database-fault.ts";
 import { type Db, openDb, type Queryable, sql } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
@@ -48,11 +50,11 @@ beforeEach(async () => {
   [held, onSent] = [null, () => undefined];
 });
 
-/** Through the proxy. The bound also applies to answered statements, on a slow machine. */
+/** Through the proxy. */
 async function openConnected(): Promise<Db> {
   const { port } = proxy.address() as AddressInfo;
   const there = { ...database.connection, host: "127.0.0.1", port };
-  const db = openDb({ ...there, connections: 1, query_timeout: 1000 });
+  const db = openDb({ ...there, connections: 1, query_timeout: heldBoundMs });
   await db.query(sql`select 1 as one`);
   return db;
 }
@@ -67,13 +69,16 @@ for (const [hiding, end, fault] of [
   ["hides that", async () => Promise.resolve(), isOutage],
   ["throws something else", async () => Promise.reject(new Error("no")), /^Error: no$/],
 ] as const)
-  test(`where a first statement is not answered in time and its work ${hiding}, what others write is kept`, async () => {
+  test(`where a first statement is not answered in time and its work ${hiding}, what others write is kept`, async (t) => {
+    const passBound = holdStatementBound(t);
     await using db = await openConnected();
-    held = [];
+    const unanswered: (() => void)[] = (held = []);
     const failing = db.transaction(async (tx) => {
       await insert(tx, 1).catch(() => undefined);
       await end();
     });
+    await until("the database has answered", async () => unanswered[0] ?? null);
+    passBound();
     await assert.rejects(failing, fault);
     for (const answer of held.splice(0)) answer();
     held = null;
