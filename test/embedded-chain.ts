@@ -118,6 +118,14 @@ export async function nodePid({ ctx }: { ctx: Pick<OpenContext, "db"> }): Promis
   return Number(pid);
 }
 
+/** How long a process has computed so far. */
+export function cpuMsOf(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // After the name, which may contain anything: state, then ten more, then the ticks of 10 ms of itself and the kernel.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
 /**
  * Writes a journal of decided blocks whose hashes nobody has seen yet, as if it had been long in use.
  *
