@@ -4,12 +4,10 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { patienceMs } from "../patience.ts";
 
 /** Part of the directory's name, so that a newer package never meets an older unpacked browser. */
 const packageVersion = "153.0.0";
-/** Reading the archive takes 2 s alone and several times that beside a full test run. */
-const unpackTimeoutMs = 120_000;
-const launchTimeoutMs = 60_000;
 
 const switches = [
   "--no-sandbox", // tests also run as root, where the sandbox refuses to start
@@ -36,16 +34,16 @@ const sharedMemoryBytes = 1024 ** 3;
  * @throws {Error} when there is no browser for this machine
  */
 export async function openBrowser(): Promise<Browser & AsyncDisposable> {
-  const options = { args: switches, headless: true, timeout: launchTimeoutMs };
+  const options = { args: switches, headless: true, timeout: patienceMs };
   if (process.platform !== "linux" || process.arch !== "x64")
-    return chromium.launch({ ...options, channel: "chrome" });
+    return patient(await chromium.launch({ ...options, channel: "chrome" }));
   const home = await unpackedBrowser();
   // Otherwise its processes share their data, such as each frame, by files on the disk: a twentieth of its CPU time.
   const hasRoom = await statfs("/dev/shm").then(
     ({ bavail, bsize }) => bavail * bsize >= sharedMemoryBytes,
     () => false,
   );
-  return chromium.launch({
+  const browser = await chromium.launch({
     ...options,
     ...(hasRoom && { ignoreDefaultArgs: [diskSwitch] }),
     executablePath: join(home, "chromium"),
@@ -55,6 +53,18 @@ export async function openBrowser(): Promise<Browser & AsyncDisposable> {
       LD_LIBRARY_PATH: join(home, "al2023", "lib"),
     },
   });
+  return patient(browser);
+}
+
+/** Playwright waits 30 s for what should happen, which is no promise of the pages either. */
+function patient<B extends Browser>(browser: B): B {
+  const open = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await open(options);
+    context.setDefaultTimeout(patienceMs);
+    return context;
+  };
+  return browser;
 }
 
 /** Saves a screenshot for people to look at, if `SCREENSHOTS` names a directory. */
@@ -104,7 +114,7 @@ async function unpackInto(directory: string): Promise<void> {
   await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
     cwd: import.meta.dirname,
     env: { TMPDIR: directory, AWS_EXECUTION_ENV: "AWS_Lambda_nodejs24.x" },
-    timeout: unpackTimeoutMs,
+    timeout: patienceMs,
   });
 }
 

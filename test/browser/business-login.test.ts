@@ -7,11 +7,11 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { businessPart, businessScope } from "../business-login.ts";
 import { type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { authorizationUrl, type LoginClient, makePkce } from "../login-flow.ts";
-import { approvalOf, claim, post, scan } from "../raw-wallet.ts";
+import { approvalOf, post, scan } from "../raw-wallet.ts";
 import { freePort } from "../world.ts";
 import { violationsOf } from "./axe.ts";
 import { openBrowser, takePicture } from "./browser.ts";
-import { readDigits, readQr } from "./qr-page.ts";
+import { claimOnPage, readDigits, readQr } from "./qr-page.ts";
 
 let world: KybWorld;
 let browser: Browser;
@@ -61,7 +61,7 @@ async function openLoginPage(
 
 /** The acting member claims and approves by wallet; `readNumber` gets the digits from the page. */
 async function act(page: Page, name: string, readNumber = readDigits): Promise<void> {
-  const claimed = await claim(scan(await readQr(page)), world.person(name));
+  const claimed = await claimOnPage(page, world.person(name));
   const body = approvalOf(claimed, await readNumber(page));
   const business = await businessPart(world, claimed, { name });
   const response = await post(claimed.connection, { ...body, business });

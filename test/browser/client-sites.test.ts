@@ -7,10 +7,10 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { authorizationUrl, type LoginClient, logIn, makePkce } from "../login-flow.ts";
-import { approve, claim, newIdentity, scan } from "../raw-wallet.ts";
+import { approve, newIdentity } from "../raw-wallet.ts";
 import { apiAudience, openWorld, type World } from "../world.ts";
 import { openBrowser } from "./browser.ts";
-import { approveOnPage, readDigits, readQr } from "./qr-page.ts";
+import { approveOnPage, claimOnPage, readDigits } from "./qr-page.ts";
 
 let world: World;
 let browser: Browser;
@@ -77,7 +77,7 @@ async function openLogin(options: { javaScriptEnabled: boolean }): Promise<Page>
 /** Presses through a login without scripts, up to the button that leads to the client. */
 async function approveByButtons(page: Page): Promise<void> {
   await page.locator("form[data-form=show-code] button").click();
-  const claimed = await claim(scan(await readQr(page)), newIdentity());
+  const claimed = await claimOnPage(page, newIdentity());
   await page.locator("form[data-form=continue] button").click();
   const approved = await approve(claimed, await readDigits(page));
   assert.equal(approved.status, 200);

@@ -4,6 +4,7 @@ import { after, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { openBrowser } from "./browser.ts";
 import { hearStream, listenForAnswer } from "./hearing.ts";
+import { holdClock } from "./held-clock.ts";
 import { type LoginStub, openLoginStub } from "./login-stub.ts";
 import { setHidden } from "./qr-page.ts";
 
@@ -38,10 +39,9 @@ test("a page that comes into view with its connection back no longer calls it lo
 test("a page asks at once when the machine has a network again, not when its next try is due", async () => {
   await using stub = await openLoginStub();
   await using page = await openPage(stub);
-  await page.clock.install();
+  await holdClock(page);
   await page.reload();
   await hearStream(page, stub);
-  await page.clock.pauseAt(Date.now() + 5000);
   await setHidden(page, true);
   stub.refusal = { status: 502 };
   await setHidden(page, false);
@@ -49,13 +49,13 @@ test("a page asks at once when the machine has a network again, not when its nex
   await notice.waitFor();
   stub.refusal = null;
   await page.evaluate('dispatchEvent(new Event("online"))');
-  await notice.waitFor({ state: "hidden", timeout: 10_000 });
+  await notice.waitFor({ state: "hidden" });
 });
 
 /** A page whose status requests get no answer any more: each fails at once, or hangs. */
 async function openUnheard(stub: LoginStub, how: "refused" | "swallowed") {
   const page = await openPage(stub);
-  await page.clock.install({ time: Date.now() });
+  await holdClock(page);
   await page.reload();
   await hearStream(page, stub);
   const answered = await listenForAnswer(page);

@@ -29,7 +29,7 @@ export interface LoginStub extends AsyncDisposable {
   stream: "open" | "refused" | "held" | "held after headers" | "held after a word";
   /** How streams and polls are refused: by a reason of the service, or in a proxy's own words; null while they are not. */
   refusal: { status: number; reason?: string } | null;
-  /** How far its clock is ahead of this machine's. */
+  /** How far its clock, which stands still otherwise, is ahead of what the view says. */
   aheadMs: number;
   /** Answers of the next requests to finish, `broken` for one that breaks off; the last one stays. */
   finishes: readonly (number | string)[];
@@ -153,7 +153,7 @@ export async function openLoginStub(changes: Partial<LoginView> = {}): Promise<L
     if (stub.refusal !== null) return refuse(response, stub.refusal.status, stub.refusal.reason);
     const send = (next: Told): void => {
       waiting.delete(send);
-      const nowMs = String(Date.now() + stub.aheadMs);
+      const nowMs = String(stub.view.nowMs + stub.aheadMs);
       response
         .writeHead(200, { "content-type": "application/json", "svc-now-ms": nowMs })
         .end(JSON.stringify(next));

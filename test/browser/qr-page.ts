@@ -1,6 +1,7 @@
 // The real QR page, read by its stable hooks (decisions section 2, the QR page, rule 9).
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
+import { until } from "../patience.ts";
 import { approve, claim, type Claimed, type Identity, scan } from "../raw-wallet.ts";
 
 /** Text of the code that the page shows at this moment. */
@@ -23,9 +24,20 @@ export async function setHidden(page: Page, isHidden: boolean): Promise<void> {
     document.dispatchEvent(new Event("visibilitychange"));`);
 }
 
+/** Scans until a code arrives in time: each lives for seconds, and a machine may stall as long. */
+export async function claimOnPage(page: Page, identity: Identity): Promise<Claimed> {
+  return until("a code is scanned in time", async () => {
+    const scanned = scan(await readQr(page));
+    return claim(scanned, identity).catch((error: unknown) => {
+      if (error instanceof Error && error.message.includes("code_expired")) return null;
+      throw error;
+    });
+  });
+}
+
 /** What a person with a wallet does before the page: scan, read the number, approve. */
 export async function approveOnPage(page: Page, identity: Identity): Promise<Claimed> {
-  const claimed = await claim(scan(await readQr(page)), identity);
+  const claimed = await claimOnPage(page, identity);
   const response = await approve(claimed, await readDigits(page));
   assert.equal(response.status, 200, await response.text());
   return claimed;

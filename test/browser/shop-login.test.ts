@@ -10,7 +10,6 @@ import {
 } from "../command-line-wallet.ts";
 import {
   approve,
-  claim,
   decline,
   type Identity,
   newIdentity,
@@ -20,7 +19,7 @@ import {
 import { until } from "../patience.ts";
 import { openBrowser } from "./browser.ts";
 import { readCode } from "./camera.ts";
-import { approveOnPage, readDigits, readQr, readSameDeviceLink } from "./qr-page.ts";
+import { approveOnPage, claimOnPage, readDigits, readQr, readSameDeviceLink } from "./qr-page.ts";
 import { openShopWorld, type ShopWorld } from "./shop-world.ts";
 
 let opened: ShopWorld;
@@ -178,15 +177,14 @@ test("two tabs are two logins, and the first one does not end the second", async
 test("a wrong number ends the login on the page, and Start again is a new one", async () => {
   await using person = await openPerson();
   const page = await pressLogIn(person);
-  const first = scan(await readQr(page));
-  const claimed = await claim(first, alice);
+  const claimed = await claimOnPage(page, alice);
   const wrong = String((Number(await readDigits(page)) + 1) % 100).padStart(2, "0");
   assert.equal((await approve(claimed, wrong)).status, 403);
   await page.getByRole("heading", { name: "That was not the number" }).waitFor();
   assert.ok(await page.getByRole("link", { name: "Back to Corner Coffee" }).isVisible());
   await press(page, "Start again");
   await page.locator("[data-qr]").waitFor();
-  assert.notEqual(scan(await readQr(page)).connection, first.connection);
+  assert.notEqual(scan(await readQr(page)).connection, claimed.connection);
   await approveOnPage(page, alice);
   await assertGreeted(page, alice);
 });
@@ -208,9 +206,8 @@ test("without JavaScript one button shows a code that stays, and Continue goes o
   const page = await pressLogIn(person);
   assert.ok(await page.locator("[data-qr]").isHidden(), "a code that nobody renews is not shown");
   await press(page, "Show code");
-  const code = await readCode(browser, page);
-  assert.equal(code, await readQr(page));
-  const claimed = await claim(scan(code), alice);
+  assert.equal(await readCode(browser, page), await readQr(page));
+  const claimed = await claimOnPage(page, alice);
   await press(page, "Continue");
   assert.equal((await approve(claimed, await readDigits(page))).status, 200);
   await press(page, "Continue");
@@ -230,7 +227,7 @@ test("without JavaScript a new code is a new login, and a declined one leads bac
   await page.waitForURL((url) => url.pathname !== pathname);
   const second = scan(await readQr(page));
   assert.notEqual(second.connection, first.connection);
-  await decline(await claim(second, alice));
+  await decline(await claimOnPage(page, alice));
   await press(page, "Continue");
   await page.getByRole("heading", { name: "You declined the login" }).waitFor();
   await press(page, "Try again");
