@@ -1,7 +1,7 @@
 // The steps of a login as a browser without a screen sees them.
 import { createHash, randomBytes } from "node:crypto";
 import { type Jar, openJar } from "./cookie-jar.ts";
-import { type Claimed, type Identity, approve, claim, scan } from "./raw-wallet.ts";
+import { type Claimed, type Identity, approve, claim, keepShown, scan } from "./raw-wallet.ts";
 
 export interface LoginClient {
   readonly id: string;
@@ -109,7 +109,10 @@ export function hooksOf(html: string): Hooks {
 
 const stepMs = 4000;
 
-/** The code rotates as in a browser: on a busy machine the first one may expire before a test has claimed it. */
+/**
+ * The code rotates as in a browser: on a busy machine the first one may expire before a test has claimed it. If it expires
+ * on the way, {@link claim} takes the next one.
+ */
 function rotating(html: string, first: string): () => string {
   const openedMs = performance.now();
   const data = attributeOf(html, /data-login="([^"]+)"/);
@@ -120,12 +123,14 @@ function rotating(html: string, first: string): () => string {
     firstStep: number;
     isStatic: boolean;
   };
-  return () => {
-    const step = Math.floor((nowMs + performance.now() - openedMs) / stepMs);
+  const codeNow = (stepsLater = 0): string => {
+    const step = Math.floor((nowMs + performance.now() - openedMs) / stepMs) + stepsLater;
     const mac = macs[step - firstStep];
     if (isStatic || mac === undefined) return first;
     return first.replace(/(\?sess=[\w-]+)\.\d+\.[\w-]+/, `$1.${step}.${mac}`);
   };
+  keepShown(scan(first), codeNow);
+  return codeNow;
 }
 
 export async function statusOf(

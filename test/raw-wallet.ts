@@ -34,6 +34,23 @@ export function scan(link: string): Scanned {
   return { session: parsed.session, connection: parsed.connection };
 }
 
+type ShownCode = (stepsLater: number) => string;
+
+/** What the pages that were opened last show, by login. */
+const shown = new Map<string, ShownCode>();
+const shownMax = 1_000;
+
+/** Lets {@link claim} look at the page again. @param code what it shows, or will show some steps of 4 s later */
+export function keepShown({ session }: Scanned, code: ShownCode): void {
+  shown.set(loginOf(session), code);
+  for (const oldest of shown.keys()) {
+    if (shown.size <= shownMax) return;
+    shown.delete(oldest);
+  }
+}
+
+const loginOf = (session: string): string => session.split(".")[0] ?? "";
+
 export interface Claimed extends Scanned {
   readonly identity: Identity;
   readonly secret: string;
@@ -70,14 +87,32 @@ export async function tryClaim(
   return { response: await post(`${scanned.connection}/claim`, body), secret };
 }
 
+/**
+ * Steps from what a page shows to what is current, if the machine stalled: it got its time late, or its service holds
+ * the time.
+ */
+const stallSteps = [0, 1, -1, 2, -2, 3, -3];
+
+/** Claims, and scans again if the code expired on its way: it lives for seconds, and a machine may stall as long. */
 export async function claim(scanned: Scanned, identity: Identity): Promise<Claimed> {
-  const { response, secret } = await tryClaim(scanned, identity);
-  const object = await response.text();
-  if (response.status !== 200) throw new Error(`claim answered ${response.status}: ${object}`);
+  const current = { ...scanned };
+  const send = async () => {
+    const { response, secret } = await tryClaim(current, identity);
+    return { status: response.status, object: await response.text(), secret };
+  };
+  let sent = await send();
+  for (const steps of stallSteps) {
+    const again = shown.get(loginOf(scanned.session))?.(steps);
+    if (!sent.object.includes("code_expired") || again === undefined) break;
+    current.session = scan(again).session;
+    sent = await send();
+  }
+  const { status, object, secret } = sent;
+  if (status !== 200) throw new Error(`claim answered ${status}: ${object}`);
   const claims = JSON.parse(
     Buffer.from(object.split(".")[1] ?? "", "base64url").toString(),
   ) as Claimed["claims"];
-  return { ...scanned, identity, secret, object, claims };
+  return { ...current, identity, secret, object, claims };
 }
 
 /** The signature over a claimed login; `changed` replaces members of the signed message. */
