@@ -37,6 +37,9 @@ const groupsTotal = 6;
 /** Tests make much short-lived garbage, and a process runs dozens of files. */
 const youngGenerationMiB = 32;
 
+/** After this a test is taken for hanging. Those of kills and crashes take a minute, and ten times that on a machine that stalls. */
+const hangMs = 900_000;
+
 /** Ten times what the databases of a run take at most. */
 const databaseRoomBytes = 2 * 1024 ** 3;
 const memory = "/dev/shm";
@@ -146,7 +149,7 @@ async function runTests(): Promise<number> {
       `--max-semi-space-size=${youngGenerationMiB}`,
       "--test",
       `--test-concurrency=${groupsTotal}`,
-      "--test-timeout=240000",
+      `--test-timeout=${hangMs}`,
     ];
     return await run(process.execPath, [...options, ...writeGroups(directory)], {
       TEST_DATABASE_URL: url,

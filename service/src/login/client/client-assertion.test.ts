@@ -3,6 +3,7 @@ import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { exportJWK, SignJWT } from "jose";
+import { patienceMs } from "../../../../test/patience.ts";
 import type { Outbound } from "../../platform/outbound/outbound.ts";
 import {
   addClient,
@@ -329,7 +330,7 @@ test("a key that was replaced behind jwks_uri is found, also under the same key 
 
 test(
   "an assertion by a known key waits for no fetch of the keys",
-  { timeout: 10_000 },
+  { timeout: patienceMs },
   async (t) => {
     t.after(() => {
       pause = undefined;
