@@ -224,8 +224,9 @@ test("an address asks contracts 60 times a minute, however many logins it has, a
   using _ = world.holdTime();
   const logins = [1, 2, 3, 4, 5, 6, 7, 8].map(async (at) => returnFrom(`2001:db8::${at}`, 10));
   const statuses = (await Promise.all(logins)).flat();
-  assert.equal(statuses.filter((status) => status === 422).length, 60);
-  assert.ok(statuses.includes(429));
+  // 503 where the machine stalled for longer than the service waits for an answer.
+  const asked = statuses.filter((status) => status === 422 || status === 503);
+  assert.deepEqual([asked.length, statuses.filter((status) => status === 429).length], [60, 20]);
   assert.deepEqual(await answerFrom("2001:db8::ff"), [429, 429]);
   assert.deepEqual(await answerFrom("2001:db8:0:1::1"), [422, 422]);
   assert.deepEqual(await returnFrom("2001:db8:0:1::1", 1), [422]);

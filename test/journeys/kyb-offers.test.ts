@@ -12,6 +12,7 @@ import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { addMerchant, type Merchant } from "../kyb-merchant.ts";
 import { type Answer, reasonOf, type TestBusiness } from "../kyb-world.ts";
 import { untilWritersEnd } from "../lock-waits.ts";
+import { untilAvailable } from "../try-again.ts";
 
 await using world = await openDataWorld({ fundsRappen: 100_000n });
 const { ctx, business } = world;
@@ -467,7 +468,7 @@ await test("all members scan at one instant: one of them takes the offer, and th
   const made = await offer("signature");
   const crowd = await Promise.all(
     ["alice", "bob", "carol"].flatMap((name) =>
-      Array.from({ length: 17 }, async () => claim(name, made)),
+      Array.from({ length: 17 }, async () => untilAvailable(async () => claim(name, made))),
     ),
   );
   const taken = crowd.filter(({ status }) => status === 200);

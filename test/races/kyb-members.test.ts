@@ -19,6 +19,7 @@ import { type Answer, type KybWorld, openKybWorld } from "../kyb-world.ts";
 import { untilBlocked, untilBlockedAt } from "../lock-waits.ts";
 import { statusOf } from "../login-flow.ts";
 import { claim, decline, post, scan } from "../raw-wallet.ts";
+import { untilAvailable } from "../try-again.ts";
 import type { ServerProcess } from "../world.ts";
 
 let world: KybWorld;
@@ -351,9 +352,12 @@ test("a vote waits for a change of members that is under way, which then finds t
     await setVotingRights(tx, address, voters);
     const vote = world.voteAs("pim", id, { item });
     await untilBlocked(world.ctx.db, tx, [vote]);
-    // A vote that held the ballot by now would deadlock: it waits for the members, and this change for the ballot.
-    const free = await tx.query(sql`select from ballot where id = ${id} for update skip locked`);
-    assert.equal(free.length, 1);
+    // A vote that held the ballot by now would deadlock: it waits for the members, and this change for the ballot. The job
+    // that hints at ballots holds it for a moment only.
+    await until("the ballot is free", async () => {
+      const free = await tx.query(sql`select from ballot where id = ${id} for update skip locked`);
+      return free.length === 1 ? true : null;
+    });
     return { voting: vote };
   });
   assert.equal((await voting).body["status"], "open");
@@ -376,7 +380,7 @@ async function countMade(
   const { rest } = await db.transaction(async (tx) => {
     await tx.query({ name: "", text: `lock table ${table} in share mode`, values: [] });
     const calls = Array.from({ length: 40 }, async (_, at) =>
-      call(at % 2 === 0 ? world.baseUrl : other.url),
+      untilAvailable(async () => call(at % 2 === 0 ? world.baseUrl : other.url)),
     );
     await untilBlocked(db, tx, 15);
     return { rest: Promise.all(calls) };

@@ -14,6 +14,7 @@ import { addMerchant } from "../kyb-merchant.ts";
 import { checkMoney } from "../kyb-money-checks.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import type { Answer } from "../kyb-world.ts";
+import { untilAvailable } from "../try-again.ts";
 
 const members = ["alice", "bob", "carol"];
 const crowd = 50;
@@ -265,7 +266,9 @@ await test("a create that is sent 20 times with one Idempotency-Key makes one re
   const headers = { "idempotency-key": "the-same" };
   const answers = await Promise.all(
     Array.from({ length: 20 }, async (_, index) =>
-      world.ask({ ...oneFranc, businessWalletAddress }, { headers, baseUrl: placeOf(index) }),
+      untilAvailable(async () =>
+        world.ask({ ...oneFranc, businessWalletAddress }, { headers, baseUrl: placeOf(index) }),
+      ),
     ),
   );
   assert.deepEqual(count(answers), { "200": 19, "201": 1 });

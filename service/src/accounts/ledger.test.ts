@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openTestContext } from "../../../test/test-context.ts";
+import { untilReached } from "../../../test/try-again.ts";
 import { Problem, type Reason } from "../platform/http/problems.ts";
 import {
   capture,
@@ -138,13 +139,14 @@ await test("holds, captures and releases at once never go below zero and always 
   const run = async (number: number): Promise<void> => {
     const subject = `race-${number}`;
     try {
-      await keep(purse, subject, BigInt(100 + (number % 5) * 50));
+      await untilReached(async () => keep(purse, subject, BigInt(100 + (number % 5) * 50)));
     } catch (error) {
       assert.ok(refusedWith("insufficient_credit")(error), String(error));
       return;
     }
-    if (number % 3 === 0) await free(purse, subject);
-    else await take(purse, subject, BigInt((number % 4) * 30));
+    await untilReached(async () =>
+      number % 3 === 0 ? free(purse, subject) : take(purse, subject, BigInt((number % 4) * 30)),
+    );
   };
   await Promise.all(Array.from({ length: 80 }, async (_, number) => run(number)));
   const balance = await readBalance(ctx, purse);
