@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { sql } from "../../service/src/platform/database/db.ts";
 import { openKycWorld } from "../kyc-world.ts";
 import { authorizationUrl, logIn, makePkce, postToken, type Tokens } from "../login-flow.ts";
+import { until } from "../patience.ts";
 import { newIdentity } from "../raw-wallet.ts";
 import { openWorld, type ServerProcess, untilTime } from "../world.ts";
 
@@ -62,23 +63,30 @@ test("a refresh that is repeated within its grace gets the same successor from a
   await using late = await world.startProcess({ NODE_OPTIONS: apart.late });
   await using early = await world.startProcess({ NODE_OPTIONS: apart.early });
   for (const each of [late, early]) await untilTime(each, 0);
-  for (const [first, second] of [[late, early] as const, [early, late] as const]) {
+  const advance = async (seconds: number): Promise<void> => {
+    await world.advance(seconds);
+    await untilTime(late, world.ctx.clock.now() - 3);
+    await untilTime(early, world.ctx.clock.now());
+  };
+  /** @returns null if the machine stalled until the grace was over, which it is after ten seconds */
+  const repeatAt = async (first: ServerProcess, second: ServerProcess): Promise<true | null> => {
     const { tokens } = await logIn(world.baseUrl, world.client, newIdentity());
     const refresh = async ({ url }: ServerProcess): Promise<Response> =>
       postToken(url, world.client, {
         grant_type: "refresh_token",
         refresh_token: tokens.refresh_token ?? "",
       });
+    const beganMs = performance.now();
     const once = (await (await refresh(first)).json()) as Tokens;
-    await world.advance(8);
-    await untilTime(late, world.ctx.clock.now() - 3);
-    await untilTime(early, world.ctx.clock.now());
+    await advance(7);
     const twice = await refresh(second);
+    if (twice.status !== 200 && performance.now() - beganMs > 3_000) return null;
     assert.equal(twice.status, 200);
     assert.equal(((await twice.json()) as Tokens).refresh_token, once.refresh_token);
-    await world.advance(3);
-    await untilTime(late, world.ctx.clock.now() - 3);
-    await untilTime(early, world.ctx.clock.now());
+    await advance(4);
     assert.equal((await refresh(second)).status, 400, "the grace is over for both");
-  }
+    return true;
+  };
+  await until("a repeat in time", async () => repeatAt(late, early));
+  await until("a repeat in time", async () => repeatAt(early, late));
 });
