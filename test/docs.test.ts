@@ -77,7 +77,7 @@ async function runPage(path: string, runStep = run): Promise<Visitor | null> {
     // The page shows a vote in this inbox, so somebody has to ask for one first.
     if (/ inbox /.test(command) && !bindings.has("request")) await askBusiness(demo);
     let printed = await runStep(await fill(command, bindings, person), demo.environment);
-    for (let tries = 1; tries < 3 && /code_expired/.test(printed); tries += 1) {
+    for (let tries = 1; tries < 20 && /code_expired/.test(printed); tries += 1) {
       // A code lives for seconds, and a busy machine may be too slow: copy the next one.
       bindings.delete("link");
       printed = await runStep(await fill(command, bindings, person), demo.environment);

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { buffer } from "node:stream/consumers";
+import { patienceMs } from "./patience.ts";
 
 export interface Asked {
   readonly method?: string;
@@ -11,12 +12,12 @@ export interface Asked {
 
 const withoutBody = new Set([204, 304]);
 
-/** Sends these headers and no others of its own choice; returns any answer, redirects too; waits for at most 5 s. */
+/** Sends these headers and no others of its own choice; returns any answer, redirects too. */
 export async function askPlainly(
   url: string,
   { method = "GET", headers = {}, body }: Asked = {},
 ): Promise<Response> {
-  const sent = request(url, { method, headers, signal: AbortSignal.timeout(5000) });
+  const sent = request(url, { method, headers, signal: AbortSignal.timeout(patienceMs) });
   sent.end(body);
   const [answer] = (await once(sent, "response")) as [IncomingMessage];
   const content = await buffer(answer);

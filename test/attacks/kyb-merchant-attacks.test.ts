@@ -14,6 +14,7 @@ import { actAs, openBusinessPage } from "../business-login.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import { signaturesPath, someText } from "../kyb-signature-world.ts";
 import { type Answer, reasonOf } from "../kyb-world.ts";
+import { isWithin } from "../patience.ts";
 
 await using world = await openDataWorld({ environment: { DATABASE_CONNECTIONS: "3" } });
 const { ctx, business, clientDomainId, organizationId } = world;
@@ -50,14 +51,15 @@ function claimPathOf({ body }: Answer): string {
 
 await test("cancels as many as there are connections end at once, for nobody waits for a second one", async () => {
   for (const kind of ["data-requests", "signature-requests"]) {
-    const beganMs = performance.now();
-    const answers = await Promise.all(
-      Array.from({ length: 12 }, async () =>
-        world.call("POST", `/api/v1/kyb/${kind}/unknown/cancel`, { body: {} }),
-      ),
-    );
-    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([404]), kind);
-    assert.ok(performance.now() - beganMs < 8_000, kind);
+    const cancel = async (): Promise<void> => {
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, async () =>
+          world.call("POST", `/api/v1/kyb/${kind}/unknown/cancel`, { body: {} }),
+        ),
+      );
+      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([404]), kind);
+    };
+    assert.ok(await isWithin(8_000, cancel), kind);
   }
 });
 

@@ -116,6 +116,7 @@ test("an idle stream says within 15 s that it lives and what time it is, and at 
     const told = /^event: alive\ndata: (\d+)\n\n$/.exec((await chunks?.read())?.value ?? "");
     assert.ok(Math.abs(Number(told?.[1]) - own.ctx.clock.nowMs()) < 5000, told?.[1]);
   };
+  using _ = own.holdTime();
   t.mock.timers.tick(15_000);
   await assertTold();
   await own.advance(60);
@@ -127,6 +128,7 @@ test("an idle stream says within 15 s that it lives and what time it is, and at 
 test("what the service says of a login when it is asked brings its time along", async () => {
   const page = await openPage(world.baseUrl, world.client);
   await world.advance(3);
+  using _ = world.holdTime();
   const asked = await page.jar.fetch(`${world.baseUrl}/oauth2/login/${page.loginId}/status`);
   const nowMs = Number(asked.headers.get("svc-now-ms"));
   assert.ok(Math.abs(nowMs - world.ctx.clock.nowMs()) < 2000, `${nowMs}`);

@@ -25,7 +25,7 @@ async function untilRefusing(baseUrl: string): Promise<void> {
 }
 
 test("requests that were on their way when it began to drain are answered as ever, and their connections closed", async () => {
-  const world = await openWorld();
+  const world = await openWorld({ DRAIN_SECONDS: "300" });
   const page = await openPage(world.baseUrl, world.client);
   const login = `/oauth2/login/${page.loginId}`;
   const cookies = [...page.jar.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
@@ -68,7 +68,7 @@ test("requests that were on their way when it began to drain are answered as eve
 });
 
 test("an answer that is under way when it begins to drain says that its connection ends, and a connection that was never used keeps nobody", async () => {
-  const world = await openWorld();
+  const world = await openWorld({ DRAIN_SECONDS: "300" });
   const page = await openPage(world.baseUrl, world.client);
   const status = `/oauth2/login/${page.loginId}/status`;
   const cookie = [...page.jar.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
@@ -84,7 +84,7 @@ test("an answer that is under way when it begins to drain says that its connecti
   await world[Symbol.asyncDispose]();
   assert.match(await waiting.all, /^HTTP\/1.1 200 OK[^]*\r\nconnection: close\r\n/i);
   assert.equal(await unused.all, "");
-  assert.ok(performance.now() - startedMs < 10_000, "long before the drain is over");
+  assert.ok(performance.now() - startedMs < 100_000, "long before the drain is over");
 });
 
 test("a connection on which nothing is under way when it begins to drain is good for one more request", async (t) => {

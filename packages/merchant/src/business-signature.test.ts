@@ -42,7 +42,7 @@ async function verify(
   node: ReturnType<typeof openNode>,
   given: { signature?: string; content?: SignedContent; anchors?: Partial<SignatureAnchors> } = {},
 ): Promise<void> {
-  const anchors = { client: node.client, chainId, business, timeoutMs: 5000, ...given.anchors };
+  const anchors = { client: node.client, chainId, business, timeoutMs: 60_000, ...given.anchors };
   return verifyBusinessSignature(
     given.signature ?? signature,
     given.content ?? { message },

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { patienceMs } from "../../../test/patience.ts";
 
 /** Starts a node while file descriptors are left for its files, but not for its pipes. */
 const script = `
@@ -28,7 +29,7 @@ test("a node that cannot start for lack of file descriptors leaves nothing behin
   const { stdout } = await promisify(execFile)(
     "/bin/sh",
     ["-c", limited, process.execPath, script],
-    { env: { ...process.env, TMPDIR: directory }, timeout: 20_000 },
+    { env: { ...process.env, TMPDIR: directory }, timeout: patienceMs },
   );
   assert.equal(stdout, "spawn /bin/sh EMFILE");
   assert.deepEqual(readdirSync(directory), []);

@@ -9,6 +9,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { patienceMs } from "../../../test/patience.ts";
 import { AnswerTooLong, NodeAway, RpcError } from "./node.ts";
 import { openRemoteNode } from "./remote-node.ts";
 import { openRpc } from "./rpc.ts";
@@ -27,7 +28,7 @@ async function serve(listener: RequestListener): Promise<AsyncDisposable & { url
   };
 }
 
-const options = { timeoutMs: 10_000, batchMax: 10, name: "the node" };
+const options = { timeoutMs: patienceMs, batchMax: 10, name: "the node" };
 
 test("calls of one turn travel together and each gets its own answer", async () => {
   const bodies: unknown[] = [];
@@ -208,7 +209,7 @@ test("a node whose answer is too long is distinguished from one that does not an
     response.write('{"result":"');
     write();
   });
-  const rpc = openRpc(server.url, { ...options, timeoutMs: 10_000 });
+  const rpc = openRpc(server.url, options);
   await assert.rejects(rpc.request("one", []), AnswerTooLong);
   await rpc.close();
 });

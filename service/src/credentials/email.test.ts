@@ -143,11 +143,8 @@ await test("422, then 410: five wrong codes end a verification, and the right on
 await test("of a hundred guesses at the same moment only five are checked", async () => {
   const user = someUser();
   const { id, code } = await begin(user, "race@example.com");
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, async () =>
-      untilAvailable(async () => finish(user, id, wrongOf(code))),
-    ),
-  );
+  const guess = async () => untilAvailable(async () => finish(user, id, wrongOf(code)));
+  const answers = await Promise.all(Array.from({ length: 100 }, guess));
   assert.equal(answers.filter(({ status }) => status === 422).length, 5);
   assert.equal(answers.filter(({ status }) => status === 410).length, 95);
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { patienceMs } from "../../../test/patience.ts";
 import { type Job, startJobs } from "./jobs.ts";
 import { createLog } from "./telemetry/log.ts";
 import type { NotificationHandler, Notifications } from "./database/notifications.ts";
@@ -150,7 +151,7 @@ test("what comes while a job fails is done a moment later, not after the pause",
   };
   await using jobs = startJobs({ log, notifications }, [job]);
   notifications.ring();
-  const late = setTimeout(again.resolve, 5_000, "late");
+  const late = setTimeout(again.resolve, patienceMs, "late");
   assert.equal(await again.promise, "soon");
   clearTimeout(late);
   assert.ok(jobs);

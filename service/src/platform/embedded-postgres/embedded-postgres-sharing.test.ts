@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import {
   type EmbeddedPostgres,
@@ -95,11 +94,10 @@ test("a server that ended by itself is started again, also after tries that fail
   await rename(needed, `${needed}.away`);
   process.kill(await postmasterPid(), "SIGKILL");
   const hasFailed = (): boolean => lines.some((line) => line.includes("does not start again"));
-  for (let tries = 0; !hasFailed() && tries < 500; tries += 1) await delay(20);
+  await until("a start that failed", async () => (hasFailed() ? true : null));
   await rename(`${needed}.away`, needed);
   const isBack = async (): Promise<boolean> => canAsk(server).catch(() => false);
-  for (let tries = 0; !(await isBack()) && tries < 500; tries += 1) await delay(20);
-  assert.ok(hasFailed() && (await isBack()));
+  await until("the server is back", async () => ((await isBack()) ? true : null));
   await server.close();
   assert.equal(await findEmbeddedPostgres(directory), null);
 });
@@ -112,8 +110,7 @@ test("a server that is closed while it recovers is not waited for", async () => 
   process.kill(await postmasterPid(), "SIGKILL");
   const isRecovering = (): boolean => lines.some((line) => line.includes("entering standby mode"));
   // A timer keeps this process alive, which the server does not.
-  for (let tries = 0; !isRecovering() && tries < 500; tries += 1) await delay(20);
-  assert.ok(isRecovering());
+  await until("it recovers", async () => (isRecovering() ? true : null));
   const before = performance.now();
   await server.close();
   assert.ok(performance.now() - before < 20_000);

@@ -25,6 +25,7 @@ import { findEmbeddedPostgres, isRoutine, startEmbeddedPostgres } from "./embedd
 import type { EmbeddedPostgres } from "./embedded-postgres.ts";
 import { EmbeddedPostgresInUse } from "./embedded-postgres-server.ts";
 import { clusterParent } from "../../../../test/cluster-parent.ts";
+import { isWithin, until } from "../../../../test/patience.ts";
 
 const isRoot = process.getuid?.() === 0;
 const nobody = { uid: 65_534, gid: 65_534 };
@@ -93,8 +94,7 @@ async function isAlive(pid: number): Promise<boolean> {
 }
 
 async function waitUntilGone(pid: number): Promise<void> {
-  for (let tries = 0; tries < 500 && (await isAlive(pid)); tries += 1) await delay(20);
-  assert.equal(await isAlive(pid), false, `process ${pid} is left over`);
+  await until(`process ${pid} is gone`, async () => ((await isAlive(pid)) ? null : true));
 }
 
 /** Another process that starts the server; the first line it prints is `started` or the name of the error. */
@@ -122,15 +122,12 @@ function startElsewhere(directory: string): { process: ChildProcess; outcome: Pr
 }
 
 test("a later start finds what the first has committed, within a fraction of a second", async () => {
-  const tookMs: number[] = [];
-  for (let starts = 0; starts < 3; starts += 1) {
-    const began = performance.now();
-    await using server = await start(pristine);
-    tookMs.push(performance.now() - began);
-    assert.deepEqual(await ask(server.connection, "select word from first"), [{ word: "Zürich" }]);
-  }
   // The quickest: neighbours may take the processors of this machine from the others.
-  assert.ok(Math.min(...tookMs) < 2_000, `${String(tookMs)} ms`);
+  const isQuick = await isWithin(2_000, async () => {
+    await using server = await start(pristine);
+    assert.deepEqual(await ask(server.connection, "select word from first"), [{ word: "Zürich" }]);
+  });
+  assert.ok(isQuick);
 });
 
 test("a running server", async (t) => {
@@ -333,16 +330,19 @@ for (const [what, text] of [
   });
 
 test("an initialisation that was killed is done again", async () => {
-  const directory = join(await temporary(), "postgres");
-  const parent = startElsewhere(directory);
+  let directory = "";
   const names = async (): Promise<string[]> => readdir(directory).catch(() => []);
-  let half: string | undefined;
-  while (half === undefined) {
-    await delay(5);
-    half = (await names()).find((name) => name.startsWith("data.new-"));
+  const isHalf = async (): Promise<boolean> =>
+    (await names()).some((name) => name.startsWith("data.new-"));
+  // On a machine that stalls, it may be whole before it is killed.
+  for (let outcome = ""; outcome !== "killed" || !(await isHalf());) {
+    directory = join(await temporary(), "postgres");
+    const parent = startElsewhere(directory);
+    const over = parent.outcome.then(() => "over");
+    while (!(await isHalf()) && (await Promise.race([over, delay(5)])) !== "over");
+    parent.process.kill("SIGKILL");
+    outcome = await parent.outcome;
   }
-  parent.process.kill("SIGKILL");
-  assert.equal(await parent.outcome, "killed");
   await using server = await start(directory);
   assert.deepEqual(await ask(server.connection, "select 1 as one"), [{ one: 1 }]);
   assert.deepEqual(

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { patienceMs } from "../../../../test/patience.ts";
 
 /** Sends twice: while the process has no descriptor left, and when it has some again. */
 const script = `
   const { closeSync, openSync } = await import("node:fs");
   const { createOutbound } = await import(${JSON.stringify(import.meta.resolve("./outbound.ts"))});
   const outbound = createOutbound({ profile: "dev", ownHosts: [] });
-  const request = { method: "GET", url: "https://127.0.0.1/", timeoutMs: 5000, responseBytesMax: 0 };
+  const request = { method: "GET", url: "https://127.0.0.1/", timeoutMs: 60_000, responseBytesMax: 0 };
   const send = async () => outbound.send(request).then(({ reason }) => reason, () => "threw");
   const taken = [];
   try {
@@ -22,6 +23,6 @@ const script = `
 test("a request that could not be made for want of descriptors keeps none from being made later", async () => {
   const limited = 'ulimit -n 100 && exec "$0" --conditions=source --input-type=module --eval "$1"';
   const args = ["-c", limited, process.execPath, script];
-  const { stdout } = await promisify(execFile)("/bin/sh", args, { timeout: 20_000 });
+  const { stdout } = await promisify(execFile)("/bin/sh", args, { timeout: patienceMs });
   assert.equal(stdout, "threw blocked");
 });

@@ -191,7 +191,7 @@ test("a receiver that hangs at any step ends at the time limit, and so does its 
     const result = await ending(name, outbound.send(get(raw.url, { timeoutMs: 100 })));
     const tookMs = performance.now() - startMs;
     assert.deepEqual(withoutHead(result), failed("timeout"), name);
-    assert.ok(tookMs >= 95 && tookMs < 10_000, `${name}: ${tookMs}`);
+    assert.ok(tookMs >= 95 && tookMs < 60_000, `${name}: ${tookMs}`);
     await closed(raw);
   }
 });
@@ -289,7 +289,7 @@ test("a flood is cut off by its size, long before the time limit", async (t) => 
   ]) {
     for (const keepAlive of [false, true]) {
       const raw = await openRaw(t, answer);
-      const sent = outbound.send(get(raw.url, { timeoutMs: 10_000, keepAlive }));
+      const sent = outbound.send(get(raw.url, { timeoutMs: 60_000, keepAlive }));
       const result = await ending("the flood", sent);
       assert.deepEqual(withoutHead(result), failed("too_large"));
       await closed(raw);
@@ -308,7 +308,7 @@ test("the headers of an answer take 16 KiB, beside its body, and its connection 
     const raw = await openRaw(t, (socket) =>
       socket.write(`HTTP/1.1 200 OK\r\n${header}\r\n\r\nok`),
     );
-    const result = await outbound.send(get(raw.url, { timeoutMs: 10_000, responseBytesMax: 2 }));
+    const result = await outbound.send(get(raw.url, { timeoutMs: 60_000, responseBytesMax: 2 }));
     assert.equal(result.kind, kind);
     if (kind === "failed") assert.deepEqual(result, failed("too_large"));
     await closed(raw);
@@ -440,7 +440,7 @@ test("proxies and a disabled TLS check in the environment have no effect", async
     const connect = { ca: "", addressOf: () => "127.0.0.1" };
     const outbound = createOutbound({ profile: "dev", ownHosts: [], resolve, connect });
     for (const url of ["http://localhost:${port}/", "${receiver.url}"]) {
-      const result = await outbound.send({ method: "GET", url, timeoutMs: 5000, responseBytesMax: 99 });
+      const result = await outbound.send({ method: "GET", url, timeoutMs: 60_000, responseBytesMax: 99 });
       console.log(result.kind, result.reason ?? Buffer.from(result.body).toString());
     }`;
   const address = `http://127.0.0.1:${proxy.port}`;

@@ -5,6 +5,7 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
+import { patienceMs } from "../../../../test/patience.ts";
 
 const url = (name: string): string => JSON.stringify(`file://${join(import.meta.dirname, name)}`);
 
@@ -24,7 +25,7 @@ function startLogging(
       ${end}
     }, 100);`;
   const args = ["--conditions=source", "--input-type=module", "--eval", program];
-  return spawn(process.execPath, args, { stdio: ["ignore", output, "pipe"], timeout: 20_000 });
+  return spawn(process.execPath, args, { stdio: ["ignore", output, "pipe"], timeout: patienceMs });
 }
 
 const manyLines = 50_000;
