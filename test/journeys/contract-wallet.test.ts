@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { type Address, addressOfSubject, type Hex, hexOfBytes, sessionDigest } from "@svc/protocol";
 import { concat, encodeAbiParameters, getCreate2Address, parseAbiParameters } from "viem";
 import { type Anvil, startAnvil } from "../anvil.ts";
+import { holdTimers } from "../held-timers.ts";
 import { actorsOf } from "../kyb-world.ts";
 import {
   decline,
@@ -32,6 +33,8 @@ const answering = (value: string): string => `0x63${value}60e01b5f5260205ff3`;
 
 let anvil: Anvil;
 let world: KycWorld;
+/** A contract has two seconds to answer, and a machine that stalls may take as long. */
+const held = holdTimers(2_000);
 before(async () => {
   anvil = await startAnvil();
   world = await openKycWorld({
@@ -43,6 +46,7 @@ before(async () => {
   });
 });
 after(async () => {
+  held[Symbol.dispose]();
   await world[Symbol.asyncDispose]();
   await anvil[Symbol.asyncDispose]();
 });
@@ -224,9 +228,8 @@ test("an address asks contracts 60 times a minute, however many logins it has, a
   using _ = world.holdTime();
   const logins = [1, 2, 3, 4, 5, 6, 7, 8].map(async (at) => returnFrom(`2001:db8::${at}`, 10));
   const statuses = (await Promise.all(logins)).flat();
-  // 503 where the machine stalled for longer than the service waits for an answer.
-  const asked = statuses.filter((status) => status === 422 || status === 503);
-  assert.deepEqual([asked.length, statuses.filter((status) => status === 429).length], [60, 20]);
+  assert.equal(statuses.filter((status) => status === 422).length, 60);
+  assert.ok(statuses.includes(429));
   assert.deepEqual(await answerFrom("2001:db8::ff"), [429, 429]);
   assert.deepEqual(await answerFrom("2001:db8:0:1::1"), [422, 422]);
   assert.deepEqual(await returnFrom("2001:db8:0:1::1", 1), [422]);

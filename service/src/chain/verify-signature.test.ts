@@ -17,6 +17,7 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { openGate, startAnvil } from "../../../test/anvil.ts";
 import { openInstallation } from "../../../test/chain-processes.ts";
+import { holdTimers } from "../../../test/held-timers.ts";
 import { isWithin } from "../../../test/patience.ts";
 import { Problem } from "../platform/http/problems.ts";
 import { readContract } from "./contract-read.ts";
@@ -28,6 +29,10 @@ const anvil = stack.use(await startAnvil());
 const gate = stack.use(await openGate(anvil));
 const installation = stack.use(await openInstallation(gate));
 const { ctx } = stack.use(await installation.openProcess());
+
+/** A contract has two seconds to answer, and a machine that stalls may take as long. */
+let held = holdTimers(2_000);
+stack.defer(() => held[Symbol.dispose]());
 
 const digestHex = keccak256("0x1234");
 const digest = bytesOfHex(digestHex) ?? new Uint8Array();
@@ -236,7 +241,11 @@ test("an off-chain lookup in a contract's answer is not followed", async () => {
   canary.close();
 });
 
-test("a chain that does not answer is no verdict", async () => {
+test("a chain that does not answer is no verdict", async (t) => {
+  held[Symbol.dispose]();
+  t.after(() => {
+    held = holdTimers(2_000);
+  });
   const address = await place(answering("1626ba7e"));
   for (const fault of ["broken", "hang"] as const) {
     gate.decide(() => fault);

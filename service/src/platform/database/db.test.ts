@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
+import { heldBoundMs, holdTimers } from "../../../../test/held-timers.ts";
 import { untilBlocked } from "../../../../test/lock-waits.ts";
-import { heldBoundMs, holdStatementBound } from "../../../../test/statement-bound.ts";
 import { isOutage, sqlState } from "./database-fault.ts";
 import { columns, type Db, openDb, sql, type Queryable, type Statement } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
@@ -251,10 +251,10 @@ test("a connection that dies on its way from the pool fails the caller who gets 
   assert.deepEqual(await single.query(sql`select 2 as two`), [{ two: 2 }]);
 });
 
-test("a database that vanishes without a word fails who waits for it, in a transaction too, and nobody after", async (t) => {
-  const passBound = holdStatementBound(t);
+test("a database that vanishes without a word fails who waits for it, in a transaction too, and nobody after", async () => {
+  using bound = holdTimers(heldBoundMs);
   await using proxy = await openProxy((client, chunk) => {
-    if (chunk.includes("vanished")) passBound();
+    if (chunk.includes("vanished")) bound.pass();
     else client.write(chunk);
   });
   const there = { ...database.connection, host: "127.0.0.1", port: proxy.port };

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, beforeEach, test } from "node:test";
+import { heldBoundMs, holdTimers } from "../../../../test/held-timers.ts";
 import { until } from "../../../../test/patience.ts";
-import { heldBoundMs, holdStatementBound } from "../../../../test/statement-bound.ts";
 import { isOutage } from "./database-fault.ts";
 import { type Db, openDb, type Queryable, sql } from "./db.ts";
 import { openTestDatabase } from "./test-database.ts";
@@ -69,8 +69,8 @@ for (const [hiding, end, fault] of [
   ["hides that", async () => Promise.resolve(), isOutage],
   ["throws something else", async () => Promise.reject(new Error("no")), /^Error: no$/],
 ] as const)
-  test(`where a first statement is not answered in time and its work ${hiding}, what others write is kept`, async (t) => {
-    const passBound = holdStatementBound(t);
+  test(`where a first statement is not answered in time and its work ${hiding}, what others write is kept`, async () => {
+    using bound = holdTimers(heldBoundMs);
     await using db = await openConnected();
     const unanswered: (() => void)[] = (held = []);
     const failing = db.transaction(async (tx) => {
@@ -78,7 +78,7 @@ for (const [hiding, end, fault] of [
       await end();
     });
     await until("the database has answered", async () => unanswered[0] ?? null);
-    passBound();
+    bound.pass();
     await assert.rejects(failing, fault);
     for (const answer of held.splice(0)) answer();
     held = null;
