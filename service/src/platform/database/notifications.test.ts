@@ -6,6 +6,7 @@ import { advisoryLocks } from "./advisory-locks.ts";
 import { openDb, sql } from "./db.ts";
 import { openNotifications, type Notifications } from "./notifications.ts";
 import { openTestDatabase } from "./test-database.ts";
+import { holdTimers } from "../../../../test/held-timers.ts";
 import { until } from "../../../../test/patience.ts";
 
 const database = await openTestDatabase();
@@ -284,7 +285,9 @@ async function openProxy(
   };
 }
 
-/** Listens through a proxy, to a database that has to answer within 2 s; no test machine delays it for so long. */
+const askEveryMs = 2_000;
+
+/** Listens through a proxy, to a database that is asked every 2 s; the time to answer passes only if the test says so. */
 async function openBehind(
   proxy: Proxy,
   stack: AsyncDisposableStack,
@@ -292,17 +295,27 @@ async function openBehind(
 ): Promise<Notifications> {
   const there = { ...database.connection, host: "127.0.0.1", port: proxy.port, connections: 1 };
   const far = stack.use(openDb(there));
-  return stack.use(await openNotifications(far, { onFault, askEveryMs: 2_000 }));
+  return stack.use(await openNotifications(far, { onFault, askEveryMs }));
 }
 
 test("a connection whose other end vanished without a word is given up, and its gap is announced", async () => {
   let isLost = false;
   await using stack = new AsyncDisposableStack();
-  const proxy = stack.use(await openProxy((connection) => !(isLost && connection === 0)));
+  const bound = stack.use(holdTimers(askEveryMs));
+  const unanswered = Promise.withResolvers<void>();
+  const proxy = stack.use(
+    await openProxy((connection) => {
+      if (!isLost || connection !== 0) return true;
+      unanswered.resolve();
+      return false;
+    }),
+  );
   const notifications = await openBehind(proxy, stack);
   const inbox = openInbox();
   await notifications.subscribe("login", inbox.handler);
   isLost = true;
+  await unanswered.promise;
+  bound.pass();
   assert.equal(await inbox.next(), "", "what was told meanwhile is lost");
   await notify("login", "id 1");
   assert.equal(await inbox.next(), "id 1");
@@ -316,6 +329,7 @@ const cancelled = Buffer.concat([
 
 test("a new connection that cannot listen is ended, and another is opened", async () => {
   await using stack = new AsyncDisposableStack();
+  stack.use(holdTimers(askEveryMs));
   const proxy = stack.use(
     await openProxy((connection, chunk) =>
       connection === 1 && chunk.includes("listen") ? cancelled : true,
@@ -336,6 +350,7 @@ const channelOf = (at: number): string => `channel_${at}`;
 test("a connection that fails is ended once, however many wait to listen on it, and the next serves them all", async () => {
   const faults: unknown[] = [];
   await using stack = new AsyncDisposableStack();
+  stack.use(holdTimers(askEveryMs));
   const proxy = stack.use(
     await openProxy((connection, chunk) =>
       connection === 0 && chunk.includes("channel_0") ? cancelled : true,
@@ -396,11 +411,12 @@ test("a failed attempt to listen that ends late leads to no second connection be
 test("a process that asks whether it is alone, and hears no answer, announces to the others", async () => {
   let isLost = false;
   await using stack = new AsyncDisposableStack();
+  stack.use(holdTimers(askEveryMs));
   const proxy = stack.use(await openProxy((connection) => !(isLost && connection === 0)));
   const there = { ...database.connection, host: "127.0.0.1", port: proxy.port, connections: 1 };
   const far = stack.use(openDb(there));
   const faults: unknown[] = [];
-  const options = { onFault: (error: unknown) => void faults.push(error), askEveryMs: 3_000 };
+  const options = { onFault: (error: unknown) => void faults.push(error), askEveryMs };
   const first = stack.use(await openNotifications(far, options));
   isLost = true;
   const second = stack.use(await open());
