@@ -6,6 +6,7 @@ import type { Socket } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
+import { holdTimers } from "../../../../test/held-timers.ts";
 import { createOutbound } from "./outbound.ts";
 import { type Resolver, resolveTxt } from "./resolver.ts";
 import {
@@ -167,6 +168,9 @@ test("dev reaches this machine by its two names, and not its own port", async (t
   assert.deepEqual(await outbound.send(get(`http://127.1:${port}/`)), failed("blocked"));
 });
 
+/** Passes a moment after the receiver was asked, however long the machine stalls before. */
+const limitMs = 100;
+
 test("a receiver that hangs at any step ends at the time limit, and so does its connection", async (t) => {
   const header = "HTTP/1.1 200 OK\r\n";
   const steps: Record<string, (socket: Socket) => void> = {
@@ -186,9 +190,13 @@ test("a receiver that hangs at any step ends at the time limit, and so does its 
   };
   const outbound = open(t, "dev");
   for (const [name, answer] of Object.entries(steps)) {
-    const raw = await openRaw(t, answer);
+    using limit = holdTimers(limitMs);
+    const raw = await openRaw(t, (socket) => {
+      answer(socket);
+      setTimeout(() => limit.pass(), limitMs + 10);
+    });
     const startMs = performance.now();
-    const result = await ending(name, outbound.send(get(raw.url, { timeoutMs: 100 })));
+    const result = await ending(name, outbound.send(get(raw.url, { timeoutMs: limitMs })));
     const tookMs = performance.now() - startMs;
     assert.deepEqual(withoutHead(result), failed("timeout"), name);
     assert.ok(tookMs >= 95 && tookMs < 60_000, `${name}: ${tookMs}`);
@@ -196,7 +204,6 @@ test("a receiver that hangs at any step ends at the time limit, and so does its 
   }
 });
 
-/** On a busy machine, the limit may be over before the connection is accepted. */
 const firstOf = async (sockets: readonly Socket[]): Promise<Socket> => {
   for (;;) {
     const [socket] = sockets;
@@ -212,14 +219,18 @@ const closed = async ({ sockets }: { sockets: readonly Socket[] }): Promise<void
 };
 
 test("a TLS handshake that hangs ends at the time limit, and so does its connection", async (t) => {
+  using limit = holdTimers(limitMs);
   const silent = await listen(
     t,
-    createTcp((socket) => socket.resume()),
+    createTcp((socket) => {
+      socket.resume();
+      setTimeout(() => limit.pass(), limitMs + 10);
+    }),
   );
   const resolve = answering([publicAddress]);
   const outbound = open(t, "production", { resolve, connect: fakeInternet() });
   const url = `https://hooks.example.com:${silent.port}/`;
-  const sent = outbound.send(get(url, { timeoutMs: 100 }));
+  const sent = outbound.send(get(url, { timeoutMs: limitMs }));
   assert.deepEqual(await ending("the handshake", sent), failed("timeout"));
   await closed(silent);
 });

@@ -34,7 +34,7 @@ hLR7yTm/HQxWBde8
 `;
 
 export const publicAddress = "93.184.215.14";
-export const limits = { timeoutMs: 5_000, responseBytesMax: 1_024 };
+export const limits = { timeoutMs: 60_000, responseBytesMax: 1_024 };
 export const get = (url: string, over: Partial<OutboundRequest> = {}): OutboundRequest => ({
   method: "GET",
   url,
