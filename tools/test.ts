@@ -147,6 +147,8 @@ async function runTests(): Promise<number> {
     const options = [
       "--conditions=source",
       `--max-semi-space-size=${youngGenerationMiB}`,
+      // Where `localhost` has two addresses, Node gives up the first after 250 ms, which may be the only one that listens.
+      `--network-family-autoselection-attempt-timeout=${hangMs}`,
       "--test",
       `--test-concurrency=${groupsTotal}`,
       `--test-timeout=${hangMs}`,

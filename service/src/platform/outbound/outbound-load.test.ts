@@ -3,6 +3,14 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { patienceMs } from "../../../../test/patience.ts";
+import {
+  answering,
+  fakeInternet,
+  get,
+  open,
+  openReceiver,
+  publicAddress,
+} from "./test-receivers.ts";
 
 /** Sends twice: while the process has no descriptor left, and when it has some again. */
 const script = `
@@ -25,4 +33,26 @@ test("a request that could not be made for want of descriptors keeps none from b
   const args = ["-c", limited, process.execPath, script];
   const { stdout } = await promisify(execFile)("/bin/sh", args, { timeout: patienceMs });
   assert.equal(stdout, "threw blocked");
+});
+
+function standStill(): void {
+  const end = performance.now() + 300;
+  while (performance.now() < end);
+}
+
+/** A name with a second address where nobody listens. */
+function addressOf(address: string): string {
+  if (address !== publicAddress) return "::1";
+  // Once the connection is on its way.
+  setImmediate(standStill);
+  return "127.0.0.1";
+}
+
+test("an address that accepts is not given up because this process stood still meanwhile", async (t) => {
+  const receiver = await openReceiver(t, (_request, response) => response.end());
+  const outbound = open(t, "production", {
+    resolve: answering([publicAddress, "2606:4700::1111"]),
+    connect: { ...fakeInternet(), addressOf },
+  });
+  assert.equal((await outbound.send(get(receiver.url))).kind, "answered");
 });

@@ -82,6 +82,11 @@ const headerBytesMax = 16 * 1024;
 const keptMs = 10_000;
 /** All addresses are checked, but a name with hundreds of addresses does not get hundreds of connections. */
 const addressesTriedMax = 8;
+/**
+ * How long an address has to accept before the next one is tried. Node gives each but the last 250 ms: too little for a
+ * process that stood still meanwhile, a lost packet or the other side of the world.
+ */
+const acceptsWithinMs = 2_000;
 
 /** Opens the guarded client. The environment's proxy and TLS variables have no effect on it. */
 export function createOutbound(options: OutboundOptions): Outbound {
@@ -216,7 +221,11 @@ async function sendOnNew(
   const { signal } = request;
   const client = new undici.Client(url.origin, {
     // The signal bounds everything; these would count per phase or per chunk.
-    ...boundsOf(request, undici, { ...connectOptions(connect, addresses), signal, timeout: 0 }),
+    ...boundsOf(request, undici, {
+      ...connectOptions(connect, { url, addresses }),
+      signal,
+      timeout: 0,
+    }),
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -236,7 +245,7 @@ function openPool(
 ): Undici.Pool {
   return new undici.Pool(url.origin, {
     ...boundsOf(request, undici, {
-      ...connectOptions(connect, addresses),
+      ...connectOptions(connect, { url, addresses }),
       // If a request has given up, its connection may still be connecting.
       timeout: timeoutMsMax,
     }),
@@ -313,7 +322,7 @@ async function findAddresses(
 /**
  * Pins the connection: whatever `lookup` is asked, it returns the checked addresses. TLS still proves the host name.
  */
-function connectOptions(fake: FakeInternet | undefined, addresses: readonly string[]) {
+function connectOptions(fake: FakeInternet | undefined, { url, addresses }: Peer) {
   const pinned = addresses.slice(0, addressesTriedMax).map((checked) => {
     const address = fake === undefined ? checked : fake.addressOf(checked);
     return { address, family: isIP(address) };
@@ -323,6 +332,8 @@ function connectOptions(fake: FakeInternet | undefined, addresses: readonly stri
   return {
     lookup,
     autoSelectFamily: true,
+    // This machine refuses at once where nobody listens.
+    autoSelectFamilyAttemptTimeout: url.protocol === "http:" ? timeoutMsMax : acceptsWithinMs,
     rejectUnauthorized: true,
     ...(fake === undefined ? {} : { ca: fake.ca }),
   };
