@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { openBrowser } from "./browser.ts";
 import { hearStream, listenForAnswer } from "./hearing.ts";
-import { holdClock } from "./held-clock.ts";
+import { holdClock, moveUntil } from "./held-clock.ts";
 import { type LoginStub, openLoginStub } from "./login-stub.ts";
 import { setHidden } from "./qr-page.ts";
 
@@ -58,9 +58,9 @@ async function openUnheard(stub: LoginStub, how: "refused" | "swallowed") {
   await holdClock(page);
   await page.reload();
   await hearStream(page, stub);
-  const answered = await listenForAnswer(page);
+  await listenForAnswer(page);
   await page.route(/\/status/, async (route) => (how === "refused" ? route.abort() : undefined));
-  return Object.assign(page, { answered });
+  return page;
 }
 
 test("a service that does not answer keeps nobody waiting on a code that is over, and what it says later counts", async () => {
@@ -80,10 +80,13 @@ test("a service that does not answer keeps nobody waiting on a code that is over
     stub.tell({ kind: later, failure: "expired", canRestart: true });
     await page.unroute(/\/status/);
     await page.clock.runFor(20_000);
-    if (later === "approved") await page.waitForURL(`${stub.url}/callback?code=1`);
-    else if (later === "waiting") await page.locator("[data-qr]").waitFor();
+    if (later === "approved")
+      await moveUntil(page, "the way back", () => page.url() === `${stub.url}/callback?code=1`);
+    else if (later === "waiting")
+      await moveUntil(page, "a code", async () => page.locator("[data-qr]").isVisible());
     else {
-      await page.answered();
+      const answered = page.locator("html[data-answered]");
+      await moveUntil(page, "an answer", async () => (await answered.count()) === 1);
       assert.ok(await button.evaluate((each) => each.matches(":focus")), "it is told twice");
     }
   }
@@ -103,10 +106,7 @@ test("an approved login asks for its code for as long as it is kept, and says th
   stub.finishes = [502, 502, 502, 502, `${stub.url}/callback?code=1`];
   stub.tell({ kind: "approved" });
   await page.locator("[data-offline]").waitFor();
-  for (let tries = 1; page.url() !== `${stub.url}/callback?code=1`; tries += 1) {
-    assert.ok(tries < 30);
-    await page.clock.runFor(5000);
-  }
+  await moveUntil(page, "the way back", () => page.url() === `${stub.url}/callback?code=1`);
 });
 
 const claimed = { kind: "claimed", digits: "07", identity: "0x52ab…19fe" } as const;

@@ -5,7 +5,7 @@ import { openBrowser } from "./browser.ts";
 import { readCode } from "./camera.ts";
 import { hearStream, listenForAnswer } from "./hearing.ts";
 import { type LoginStub, openLoginStub } from "./login-stub.ts";
-import { holdClock } from "./held-clock.ts";
+import { holdClock, moveUntil } from "./held-clock.ts";
 import { setHidden } from "./qr-page.ts";
 
 const identity = "0x52ab…19fe";
@@ -229,9 +229,11 @@ test("where a proxy holds the stream back the page asks by long poll within seco
     stub.stream = stream;
     await using page = await openPage(stub, { clockMs: Date.now() });
     await page.clock.runFor(silenceMs);
+    await moveUntil(page, "a long poll", () =>
+      stub.calls.some((call) => call.endsWith("/status?after=waiting")),
+    );
     // Streams that are held back do not count.
     await stub.busy();
-    assert.ok(stub.calls.some((call) => call.endsWith("/status?after=waiting")));
     stub.tell(claimed);
     await page.locator("[data-code]").waitFor();
   }
