@@ -31,11 +31,12 @@ import {
  * closed just now, if the server has not read that yet.
  */
 export function isRoutine(line: string): boolean {
-  return (
-    line.startsWith("LOG:") ||
-    line === "FATAL:  terminating connection due to administrator command"
-  );
+  return line.startsWith("LOG:") || endedSession.test(line);
 }
+
+/** With the place in a statement where one was being read at that moment. */
+const endedSession =
+  /^FATAL:  terminating connection due to administrator command(?: at character \d+)?$/;
 
 /** A running embedded PostgreSQL server; closing stops it (fast shutdown). */
 export interface EmbeddedPostgres extends AsyncDisposable {
