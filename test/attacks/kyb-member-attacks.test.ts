@@ -262,21 +262,18 @@ test("a page of an inbox holds about a megabyte, however long the documents are 
 });
 
 test("an inbox of many invitations takes no more of the database than one of a single invitation", async () => {
-  // Background jobs add statements of their own now and then; the minimum of some looks is the inbox alone.
-  const countCalls = async (): Promise<number> => {
-    const counts: number[] = [];
-    for (let look = 0; look < 20; look += 1) {
-      const calledBefore = world.ctx.db.callsTotal;
-      await world.walletCall("max", "GET", "/w/inbox");
-      counts.push(world.ctx.db.callsTotal - calledBefore);
-    }
-    return Math.min(...counts);
-  };
-  await world.askFounding({ members: ["s0", "max"], name: "Spam" });
-  const ofOne = await countCalls();
-  for (let number = 0; number < 15; number += 1)
+  await world.askFounding({ members: ["s0", "mia"], name: "Spam" });
+  for (let number = 0; number < 16; number += 1)
     await world.askFounding({ members: ["s0", "max"], name: `Spam ${number}` });
-  assert.equal(await countCalls(), ofOne);
+  // Background jobs add statements of their own now and then; the fewest of many looks are the inbox alone.
+  const fewest = { mia: Infinity, max: Infinity };
+  for (let look = 0; look < 20 || (look < 400 && fewest.mia !== fewest.max); look += 1)
+    for (const name of ["mia", "max"] as const) {
+      const calledBefore = world.ctx.db.callsTotal;
+      await world.walletCall(name, "GET", "/w/inbox");
+      fewest[name] = Math.min(fewest[name], world.ctx.db.callsTotal - calledBefore);
+    }
+  assert.equal(fewest.max, fewest.mia);
 });
 
 test("no number of invitations hides a business from its members", async () => {
