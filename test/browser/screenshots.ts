@@ -1,13 +1,14 @@
 // Takes the pictures that the docs show: node --conditions=source test/browser/screenshots.ts
 import { mkdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { BrowserContextOptions } from "playwright-core";
+import { callWallet } from "../../packages/wallet/test/call-wallet.ts";
+import { openDemoPlace, startDemo } from "../demo-world.ts";
 import { authorizationUrl, makePkce } from "../login-flow.ts";
-import { newIdentity } from "../raw-wallet.ts";
 import { openBrowser } from "./browser.ts";
 import { openLoginStub } from "./login-stub.ts";
-import { approveOnPage } from "./qr-page.ts";
-import { openShopWorld } from "./shop-world.ts";
+import { readDigits, readQr } from "./qr-page.ts";
 
 const directory = join(import.meta.dirname, "../../docs/images");
 const base = "https://login.example.com";
@@ -51,22 +52,68 @@ for (const { name, options, isClaimed, isBusiness = false } of pictures) {
   await context.close();
 }
 
-// The way through the shop, and the page of a login that never began.
-await using opened = await openShopWorld();
-const { world, shop } = opened;
+// The way through the demo shop, as somebody sees it who follows the guides.
+await using place = await openDemoPlace();
+const environment = { ...place.environment, PORT: "4000" };
+await using demo = await startDemo(environment);
 const context = await browser.newContext({ ...desktop, reducedMotion: "reduce" });
 const page = await context.newPage();
 const takePicture = async (name: string): Promise<void> => {
   await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true });
 };
-await page.goto(shop.url);
+const press = async (name: string): Promise<void> => page.getByRole("button", { name }).click();
+
+async function wallet(name: string, ...args: string[]): Promise<Record<string, unknown>> {
+  const { status, out, err } = await callWallet([...args, "--as", name], environment.DATA_DIR);
+  if (status !== 0 && status !== 2) throw new Error(err);
+  return JSON.parse(out) as Record<string, unknown>;
+}
+
+/** Alice answers the login page before which the browser is; the arguments say for whom. */
+async function approveLogin(...args: string[]): Promise<void> {
+  const link = await readQr(page);
+  await wallet("alice", "approve", link);
+  await wallet("alice", "approve", link, "--code", await readDigits(page), ...args);
+}
+
+/** The member approves what waits in the inbox. */
+async function vote(name: string): Promise<void> {
+  const { votes } = await wallet(name, "inbox");
+  for (const { id } of votes as { id: string }[]) await wallet(name, "vote", id, "--approve");
+}
+
+await page.goto(demo.shopUrl);
 await takePicture("shop");
-await page.getByRole("button", { name: "Log in" }).click();
-await page.locator("[data-qr]").waitFor();
-await approveOnPage(page, newIdentity(new Uint8Array(32).fill(7)));
+await press("Log in");
+await approveLogin();
 await page.getByRole("heading", { name: "Hello" }).waitFor();
 await takePicture("shop-greeting");
-await page.goto(authorizationUrl(world.baseUrl, { ...world.client, id: "nobody" }, makePkce()));
+
+await press("Verify my age and e-mail");
+const link = page.getByRole("link", { name: "Open my wallet on this device" });
+await wallet("alice", "approve", (await link.getAttribute("href")) ?? "");
+await page.getByText("Done: everything is recorded.").waitFor();
+await takePicture("shop-fields");
+
+await page.goto(`${demo.shopUrl}/company`);
+await press("Log in for my company");
+const { business } = JSON.parse(
+  await readFile(join(environment.DATA_DIR, "demo.json"), "utf8"),
+) as {
+  business: { address: string };
+};
+await approveLogin("--business", business.address);
+await vote("bob");
+await press("Register your company");
+await page.getByText("Waiting for the members").waitFor();
+await vote("bob");
+await vote("carol");
+await page.getByRole("table").waitFor();
+await takePicture("shop-company");
+
+// The page of a login that never began.
+const pkce = makePkce();
+await page.goto(authorizationUrl(demo.baseUrl, { id: "nobody", redirectUri: demo.shopUrl }, pkce));
 await page.getByText("Details").click();
 await takePicture("error");
 await context.close();
