@@ -82,9 +82,11 @@ contract BusinessFactoryTest is BusinessCrew {
             charter[i] = 0x02;
             _refuse(charter, abi.encodeWithSelector(Charter.CharterMalformed.selector));
         }
-        bytes memory flagged = bytes.concat(good);
-        flagged[3] = 0x03;
-        _refuse(flagged, abi.encodeWithSelector(Charter.CharterMalformed.selector));
+        for (uint8 flags = 2; flags < 4; ++flags) {
+            bytes memory flagged = bytes.concat(good);
+            flagged[3] = bytes1(flags);
+            _refuse(flagged, abi.encodeWithSelector(Charter.CharterMalformed.selector));
+        }
     }
 
     function test_membersStandInOrderAndOnce() external {

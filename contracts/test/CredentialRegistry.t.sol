@@ -171,6 +171,14 @@ contract CredentialRegistryTest {
         _assertStatus("root", 0, 0, isEarlier ? second : first);
     }
 
+    function test_distrustAsOfTheSameTimeIsRefused() external {
+        vm.prank(_ADMIN);
+        _registry.distrust(_ISSUER, 7);
+        vm.prank(_ADMIN);
+        vm.expectRevert(abi.encodeWithSelector(ICredentialRegistry.DistrustNotEarlier.selector, 7, 7));
+        _registry.distrust(_ISSUER, 7);
+    }
+
     function test_distrustNeedsATime() external {
         vm.prank(_ADMIN);
         vm.expectRevert(abi.encodeWithSelector(ICredentialRegistry.DistrustNotEarlier.selector, 0, 0));

@@ -83,11 +83,13 @@ test("a page that says to wait puts into no address who a form says the person i
   const headers = from("192.0.2.3");
   const url = authorizationUrl(world.baseUrl, { ...world.client, id: "unknown" }, makePkce());
   for (let start = 0; start < perAddress; start += 1) await fetch(url, { headers });
-  const body = new URL(url).searchParams;
-  body.set("login_hint", newIdentity().address);
-  const waiting = await fetch(`${world.baseUrl}/oauth2/auth`, { method: "POST", headers, body });
-  assertToldToWait(waiting);
-  assert.doesNotMatch(await waiting.text(), /login_hint/);
+  for (const hint of ["login_hint", "id_token_hint"]) {
+    const body = new URL(url).searchParams;
+    body.set(hint, newIdentity().address);
+    const waiting = await fetch(`${world.baseUrl}/oauth2/auth`, { method: "POST", headers, body });
+    assertToldToWait(waiting);
+    assert.ok(!(await waiting.text()).includes(hint), hint);
+  }
 });
 
 test("whoever has to wait for a client keeps the request that was pushed", async () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { disableClient } from "../../service/src/accounts/index.ts";
 import type { Jar } from "../cookie-jar.ts";
@@ -132,6 +133,7 @@ test("the end of a login by its user is on record, once", async () => {
   const text = "select actor, subject from audit_entry where action = 'login.end' and subject = $1";
   const entries = await world.ctx.db.query({ name: "", text, values: [login?.id] });
   assert.deepEqual(entries, [{ actor: frank.address, subject: login?.id }]);
+  assert.equal(await end(wallet, randomUUID()), 404, "not every login that ever was has ended");
 });
 
 test("ending a login whose tokens alone have ended is not confirmed while its browser is still logged in", async () => {

@@ -168,6 +168,9 @@ await test("a client is changed, gets a second secret, loses the first, and is d
   assert.deepEqual(await json(`client secret-revoke ${id} ${first?.id}`), {
     revoked: first?.id,
   });
+  const { secrets } = await json(`client show ${id}`);
+  const left = (secrets as { id: string }[]).map((secret) => secret.id);
+  assert.deepEqual(left, [textOf(added, "id")]);
   const disabled = await json(`client disable ${id}`);
   assert.equal(typeof disabled["disabledAt"], "number");
 });

@@ -54,6 +54,7 @@ await test("the built-in issuers exist once, and the demo issuer only in dev", a
   await ensureBuiltInIssuers(production);
   const left = await getBuiltInIssuer(production, "demo", "live");
   assert.equal(left.distrustedFrom, 1, "one that dev left behind counts for nothing");
+  assert.ok((await dumpDatabase(bare.ctx.db)).includes(",issuer.distrust,"));
   assert.ok(builtInIssuers("production").every(({ kind }) => kind !== "demo"));
 });
 

@@ -78,6 +78,9 @@ await test("a business is acquainted with the organizations that it met itself, 
   assert.deepEqual(await known(elsewhere), [false, false], "it is announced, and not done");
   await db.query(sql`update business set status = 'moved' where address = ${business}`);
   assert.deepEqual(await known(elsewhere), [false, true]);
+  const { organizationId: met } = own;
+  const inSandbox = { business: elsewhere, organizationId: met, environment: "sandbox" } as const;
+  assert.equal(await isAcquaintedAlong(db, inSandbox), false, "it left a live one");
   await db.query(
     sql`insert into client_domain (id, organization_id, domain, environment, proof_token, created_at)
       values (${randomUUID()}, ${organizationId}, 'example.com', 'sandbox', '', 0)`,
