@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { generateKeyPairSync, sign } from "node:crypto";
+import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { test } from "node:test";
+import { invert, mod } from "@noble/curves/abstract/modular";
+import { p256 } from "@noble/curves/nist";
 
 import vectors from "../vectors/request-objects.json" with { type: "json" };
 import { JwsFault, verifyEs256Jws } from "./jws.ts";
@@ -81,6 +83,26 @@ test("a token that is not genuine or not plain is refused", () => {
     `application/${REQUEST_OBJECT_TYP}`,
   ])
     assert.throws(() => verifyEs256Jws(compact, jwk, { typ }), JwsFault, typ);
+});
+
+test("a signature in DER is refused, also by a key that was made so that it has 64 bytes", () => {
+  const input = `${encode(header)}.${encode({})}`;
+  // That of the nonce 1, and a short one.
+  const [r, s] = [p256.CURVE.Gx, 1n << 200n];
+  const digest = BigInt(`0x${createHash("sha256").update(input).digest("hex")}`);
+  const privateKey = mod((s - digest) * invert(r, p256.CURVE.n), p256.CURVE.n);
+  const point = Buffer.from(p256.getPublicKey(privateKey, false));
+  const [x, y] = [point.subarray(1, 33), point.subarray(33)].map((each) =>
+    each.toString("base64url"),
+  ) as [string, string];
+  const words = [r.toString(16).padStart(64, "0"), s.toString(16).padStart(52, "0")] as const;
+  const der = Buffer.from(`303e0220${words[0]}021a${words[1]}`, "hex");
+  const plain = Buffer.from(`${words[0]}${words[1].padStart(64, "0")}`, "hex");
+  const verify = (signature: Buffer) =>
+    verifyEs256Jws(`${input}.${signature.toString("base64url")}`, { ...jwk, x, y });
+  assert.deepEqual(verify(plain).payload, {});
+  assert.equal(der.length, 64);
+  assert.throws(() => verify(der), /does not match/);
 });
 
 test("a token of more than 65,536 characters is not read", () => {
