@@ -123,6 +123,7 @@ const bad: [FieldName, string][] = [
   ["IDCARD_AML_DETAIL", "clear"],
   ["IDCARD_AML_DETAIL", "{"],
   ["IDCARD_AML_DETAIL", '{"a":"\\u202e"}'],
+  ["IDCARD_AML_DETAIL", '{"\\u202e":"a"}'],
   ["IDCARD_DOCUMENT_IMAGE", `data:image/png;base64,${png}`],
   ["IDCARD_DOCUMENT_IMAGE", Buffer.from("GIF89a......").toString("base64")],
   ["IDCARD_DOCUMENT_IMAGE", "A".repeat(1_048_580)],

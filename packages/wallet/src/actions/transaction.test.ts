@@ -36,6 +36,8 @@ await test("a transaction is described by amount, receiver and the most it costs
   assert.equal(words[0]?.toLowerCase().includes(bob), true);
   assert.match(words[1] ?? "", /^On chain 31999; the fee is at most 0\.\d+ coins\.$/);
   assert.deepEqual([data["nonce"], data["energyLimit"], concerns], [0, "21000", []]);
+  const asked = await (await aliceWallet()).describe(link(`&conn=${conn}`));
+  assert.deepEqual(asked.concerns, ["unknown-requester"]);
 });
 
 await test("an approved transaction is on the chain before its hash goes to conn", async () => {

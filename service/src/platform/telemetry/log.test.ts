@@ -207,4 +207,9 @@ test("deep, long and circular values are logged up to a bound", () => {
   assert.deepEqual([told.flood.length, told.err.message.length], [4096, 4096]);
   assert.ok(told.flood.isWellFormed() && told.err.message.isWellFormed());
   assert.equal(JSON.stringify(line.ring), '{"again":'.repeat(6) + '"[hidden]"' + "}".repeat(6));
+  const own = openLog();
+  const fault = new Error("its own cause");
+  fault.cause = fault;
+  own.log.error({ err: fault }, "x");
+  assert.equal(own.text().split("its own cause").length - 1, 6);
 });
