@@ -11,6 +11,7 @@ import { openCommandLineWallet, runWithCode } from "../command-line-wallet.ts";
 import { openDataWorld } from "../kyb-data-world.ts";
 import type { Answer } from "../kyb-world.ts";
 import { type OpenPage, statusOf } from "../login-flow.ts";
+import { runVerb } from "../operator-verbs.ts";
 
 type Value = Record<string, unknown>;
 
@@ -155,6 +156,16 @@ await test("a removal is proposed to the others, and its member keeps its place"
   });
   assert.equal((await wallet.run("bob", "business", "keep", ...named)).status, 1);
   assert.deepEqual(await run("carol", "business", "keep", ...named), { address, ended: "removal" });
+});
+
+await test("a move that the operator announced ends when a member keeps its place", async () => {
+  const named = ["--business", address];
+  const next = await world.found({ members: ["alice"], name: "Muster Neu AG" });
+  const words = ["business", "move", address, "--to", next.address];
+  const [status, said] = await runVerb(world, words);
+  assert.equal(status, 0, said);
+  assert.deepEqual(await run("bob", "business", "keep", ...named), { address, ended: "move" });
+  assert.match(await refusalOf("bob", "business", "keep", ...named), /no removal .* and no move/);
 });
 
 await test("members release data, without the optional field that the first of them withholds", async () => {
