@@ -151,7 +151,7 @@ function appPage(shown: App): string {
   return `<!doctype html>
 <title>App</title>
 <link rel="icon" href="data:," />
-<button>Log in</button>
+<button disabled>Log in</button>
 <output></output>
 <script type="module">
   const clientId = ${JSON.stringify(shown.client?.id ?? "")};
@@ -162,7 +162,8 @@ function appPage(shown: App): string {
   const base64url = (bytes) => new Uint8Array(bytes).toBase64({ alphabet: "base64url", omitPadding: true });
   const post = (url, members) => fetch(url, { method: "POST", body: new URLSearchParams({ client_id: clientId, ...members }) });
 
-  document.querySelector("button").addEventListener("click", async () => {
+  const button = document.querySelector("button");
+  button.addEventListener("click", async () => {
     const verifier = base64url(crypto.getRandomValues(new Uint8Array(32)));
     const state = base64url(crypto.getRandomValues(new Uint8Array(16)));
     Object.assign(sessionStorage, { verifier, state });
@@ -172,6 +173,8 @@ function appPage(shown: App): string {
       code_challenge: challenge, code_challenge_method: "S256", audience: "${apiAudience}", prompt: "consent",
     }));
   });
+  // Only now: a page is loaded before its module has got its answer.
+  button.disabled = false;
 
   const answer = new URLSearchParams(location.search);
   if (answer.has("code")) {
