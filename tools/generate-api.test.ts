@@ -128,7 +128,7 @@ test("every route that answers 401 says how to show who calls, and every one tha
     const isNamed = parameters.some(({ name }) => name === "idempotency-key");
     assert.equal(isNamed, isKept, `${method} ${path}`);
   }
-  assert.deepEqual([...schemes].toSorted(), ["accessToken", "client", "key", "walletSession"]);
+  assert.deepEqual([...schemes].toSorted(), ["accessToken", "key", "oauthClient", "walletSession"]);
 });
 
 test("a call that is refused without a key says that the key is required", () => {
@@ -262,7 +262,7 @@ test("the document says of a lookup that user and items are required, and the us
 });
 
 test("where a browser-only client may call, authentication is one of two ways", () => {
-  const ways = JSON.stringify([{ client: [] }, {}]);
+  const ways = JSON.stringify([{ oauthClient: [] }, {}]);
   const open = routes.filter(({ operation }) => JSON.stringify(operation.security) === ways);
   assert.deepEqual(open.map(({ path }) => path).toSorted(), [
     "/oauth2/par",

@@ -119,8 +119,8 @@ function writeSection(tag: string, routes: readonly Route[]): string[] {
 
 /** Who may call, by the scheme of the document, where the head of the section does not say it. */
 const callers: Readonly<Record<string, string>> = {
-  client: "Requires client authentication.",
-  "client or none":
+  oauthClient: "Requires client authentication.",
+  "oauthClient or none":
     "Requires client authentication; a browser-only client sends just its `client_id`.",
   accessToken: "Requires an access token in the `Authorization` header.",
   walletSession: "Requires a wallet session in the `Authorization` header.",

@@ -1,9 +1,10 @@
-// The service takes its schemas at their word: that they are JSON Schema is shown here once, not at each start.
+// The service takes its schemas at their word: that they are JSON Schema, and that generators can write clients from
+// them, is shown here once, not at each start.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { isRecord } from "@svc/protocol";
 import { lazySchemas } from "../../service/src/platform/http/lazy-schemas.ts";
-import { openWorld } from "../world.ts";
+import { openWorld, type World } from "../world.ts";
 
 /** @yields what requests are validated by: every `schema` of the document's paths but those of answers */
 function* listSchemas(part: unknown): Generator {
@@ -15,6 +16,18 @@ function* listSchemas(part: unknown): Generator {
   }
 }
 
+/** @yields each schema of a boolean */
+function* listBooleans(part: unknown): Generator<object> {
+  if (Array.isArray(part)) for (const each of part) yield* listBooleans(each);
+  if (!isRecord(part)) return;
+  if (part["type"] === "boolean") yield part;
+  for (const each of Object.values(part)) yield* listBooleans(each);
+}
+
+function pascalCase(name: string): string {
+  return name.replaceAll(/(?:^|_)([a-z])/g, (_all, first: string) => first.toUpperCase());
+}
+
 const compile = lazySchemas.buildValidator({}, { customOptions: {} });
 
 /** As unused definitions, schemas are validated but not compiled. @throws {Error} that names an invalid one */
@@ -23,14 +36,48 @@ function checkSchemas(schemas: readonly unknown[]): void {
   void compile({ schema, method: "POST", url: "/", httpPart: "body" })(null);
 }
 
-test("every schema of a request is one of JSON Schema", async () => {
-  await using world = await openWorld();
-  const document = (await (await fetch(`${world.baseUrl}/openapi.json`)).json()) as {
-    paths: unknown;
-  };
+interface Document {
+  readonly paths: unknown;
+  readonly webhooks: unknown;
+  readonly components: { readonly schemas: Readonly<Record<string, { properties?: object }>> };
+}
+
+let world: World;
+let document: Document;
+
+before(async () => {
+  world = await openWorld();
+  document = (await (await fetch(`${world.baseUrl}/openapi.json`)).json()) as Document;
+});
+after(async () => world[Symbol.asyncDispose]());
+
+test("every schema of a request is one of JSON Schema", () => {
   const schemas = [...listSchemas(document.paths)];
   assert.ok(schemas.length > 200, `${schemas.length} schemas`);
   checkSchemas(schemas);
   const wrong = [...schemas, { type: "string", description: 1 }];
   assert.throws(() => checkSchemas(wrong), /definitions\/\d+\/description must be string/);
+});
+
+test("no boolean of the document is an enum, which generators would make a type of texts of", () => {
+  const { paths, webhooks, components } = document;
+  const booleans = [...listBooleans([paths, webhooks, components])];
+  assert.ok(booleans.length > 20, `${booleans.length} booleans`);
+  for (const boolean of booleans)
+    assert.deepEqual(Object.keys(boolean).toSorted(), ["description", "type"]);
+});
+
+test("no type has the name that generators give to a constructor, or to the type of a member", () => {
+  const { schemas } = document.components;
+  const given = Object.entries(schemas).flatMap(([type, { properties = {} }]) =>
+    Object.keys(properties)
+      .map((member) => type + pascalCase(member))
+      .concat(`New${type}`),
+  );
+  assert.ok(given.includes("NewWebhookEndpoint"));
+  assert.ok(given.includes("WebhookEndpointSecretVersion"));
+  assert.deepEqual(
+    given.filter((name) => name in schemas),
+    [],
+  );
 });

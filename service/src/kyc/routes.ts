@@ -71,7 +71,8 @@ const requestedData = Type.Object(
     referenceKey: keyText,
     alreadySent: Type.Optional(
       Type.Literal(true, {
-        description: "The order was waiting already, and only the QR code is new; else absent.",
+        description:
+          "True if the order was waiting already, and only the QR code is new; else absent.",
       }),
     ),
   },

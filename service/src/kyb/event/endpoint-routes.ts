@@ -41,7 +41,7 @@ const recordWithSecret = Type.Object(
         "64 hex digits; shown again only to a repeat of the call with the same `Idempotency-Key`.",
     }),
   },
-  { title: "NewWebhookEndpoint", description: "The endpoint with its new secret." },
+  { title: "WebhookEndpointWithSecret", description: "The endpoint with its new secret." },
 );
 
 /**

@@ -27,7 +27,7 @@ export const clientMembers = {
 };
 
 /** `security` of a route for every client: one that is browser-only names itself and proves nothing. */
-export const anyClient: Record<string, string[]>[] = [{ client: [] }, {}];
+export const anyClient: Record<string, string[]>[] = [{ oauthClient: [] }, {}];
 
 /** Unknown members are ignored (RFC 6749 section 3.2); a repeated one is a list, which no schema here takes. */
 export const TokenForm = Type.Object({

@@ -11,7 +11,9 @@ export function envelopeBody<Data extends ReturnType<typeof Type.Object>>(
       message: Type.String({
         description: "A sentence for people, the same for every success of the route.",
       }),
-      success: Type.Literal(true, { description: "Tells a success from a refusal." }),
+      success: Type.Literal(true, {
+        description: "Always true, which tells a success from a refusal.",
+      }),
     },
     { description },
   );

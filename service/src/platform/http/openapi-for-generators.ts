@@ -6,11 +6,13 @@ import { numbersOfPattern } from "./text-form.ts";
  * - a text in an address that spells a number becomes a number;
  * - a value that may be given once or several times becomes a list, which they write as we read it;
  * - a discriminator is dropped, since OpenAPI knows it only between named types;
+ * - a boolean that is always the same is any boolean, since in Java, Rust, C# and Swift they make an enum of texts of it;
  * - a body says whether it may be left out, since `@fastify/swagger` calls each one required.
  */
 export function asGeneratorsReadIt(name: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (name === "discriminator") return undefined;
+  if ("type" in value && value.type === "boolean") return { ...value, enum: undefined };
   if ("pattern" in value) return asNumber(value);
   if (name === "requestBody") return asBody(value as RequestBody);
   if (name === "application/x-www-form-urlencoded") return asForm(value as Form);

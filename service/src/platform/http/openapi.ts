@@ -55,7 +55,7 @@ const securitySchemes = {
     description:
       'An API key, or below `/api/v1/issuer` an issuer\'s key, without `Bearer`. A 401 answer has the challenge `ApiKey realm="svc"`.',
   },
-  client: {
+  oauthClient: {
     type: "http",
     scheme: "basic",
     description:
@@ -68,7 +68,7 @@ const securitySchemes = {
 /** The refusals that show that a route authenticates its callers. */
 const schemeOfRefusal = {
   apikey_missing: "key",
-  invalid_client: "client",
+  invalid_client: "oauthClient",
   invalid_token: "accessToken",
   wallet_session_required: "walletSession",
 } as const satisfies Partial<Record<Reason | OAuthCode, keyof typeof securitySchemes>>;

@@ -15,7 +15,9 @@ function errorBody(description: string): TObject {
       }),
     ),
   };
-  const success = Type.Literal(false, { description: "Tells a refusal from a success." });
+  const success = Type.Literal(false, {
+    description: "Always false, which tells a refusal from a success.",
+  });
   const error = Type.Object(members, { description: "Why the call was refused." });
   return Type.Object({ success, error }, { title: "Refusal", description });
 }
