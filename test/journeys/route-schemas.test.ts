@@ -16,12 +16,12 @@ function* listSchemas(part: unknown): Generator {
   }
 }
 
-/** @yields each schema of a boolean */
-function* listBooleans(part: unknown): Generator<object> {
-  if (Array.isArray(part)) for (const each of part) yield* listBooleans(each);
+/** @yields each schema of these types, also where it is a part of another */
+function* listOfTypes(types: readonly string[], part: unknown): Generator<Type> {
+  if (Array.isArray(part)) for (const each of part) yield* listOfTypes(types, each);
   if (!isRecord(part)) return;
-  if (part["type"] === "boolean") yield part;
-  for (const each of Object.values(part)) yield* listBooleans(each);
+  if (types.some((type) => type === part["type"])) yield part;
+  for (const each of Object.values(part)) yield* listOfTypes(types, each);
 }
 
 function pascalCase(name: string): string {
@@ -34,6 +34,12 @@ const compile = lazySchemas.buildValidator({}, { customOptions: {} });
 function checkSchemas(schemas: readonly unknown[]): void {
   const schema = { definitions: Object.fromEntries(schemas.entries()) };
   void compile({ schema, method: "POST", url: "/", httpPart: "body" })(null);
+}
+
+interface Type {
+  readonly type?: string;
+  readonly format?: string;
+  readonly maximum?: number;
 }
 
 interface Document {
@@ -60,11 +66,19 @@ test("every schema of a request is one of JSON Schema", () => {
 });
 
 test("no boolean of the document is an enum, which generators would make a type of texts of", () => {
-  const { paths, webhooks, components } = document;
-  const booleans = [...listBooleans([paths, webhooks, components])];
+  const booleans = [...listOfTypes(["boolean"], document)];
   assert.ok(booleans.length > 20, `${booleans.length} booleans`);
   for (const boolean of booleans)
     assert.deepEqual(Object.keys(boolean).toSorted(), ["description", "type"]);
+});
+
+test("every number of the document says that it takes 64 bits, unless its bounds take less", () => {
+  const numbers = [...listOfTypes(["integer", "number"], document)];
+  assert.ok(numbers.length > 100, `${numbers.length} numbers`);
+  const narrow = numbers.filter(({ format }) => format !== "int64" && format !== "double");
+  assert.ok(narrow.length > 10, `${narrow.length} numbers with bounds`);
+  for (const { type, maximum = Infinity } of narrow)
+    assert.ok(type === "integer" && maximum < 2 ** 31, `${type} up to ${maximum}`);
 });
 
 test("no type has the name that generators give to a constructor, or to the type of a member", () => {

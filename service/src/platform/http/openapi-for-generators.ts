@@ -4,6 +4,7 @@ import { numbersOfPattern } from "./text-form.ts";
  * Rewrites what generators of clients would read differently:
  * - a choice between fixed texts becomes one type, since they make a type of each member of an `anyOf`;
  * - a text in an address that spells a number becomes a number;
+ * - a number says how much it holds, since in Java, Go, Rust and C# an integer ends in 2038, and francs are rounded;
  * - a value that may be given once or several times becomes a list, which they write as we read it;
  * - a discriminator is dropped, since OpenAPI knows it only between named types;
  * - a boolean that is always the same is any boolean, since in Java, Rust, C# and Swift they make an enum of texts of it;
@@ -13,6 +14,8 @@ export function asGeneratorsReadIt(name: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (name === "discriminator") return undefined;
   if ("type" in value && value.type === "boolean") return { ...value, enum: undefined };
+  if ("type" in value && (value.type === "integer" || value.type === "number"))
+    return asWideNumber(value);
   if ("pattern" in value) return asNumber(value);
   if (name === "requestBody") return asBody(value as RequestBody);
   if (name === "application/x-www-form-urlencoded") return asForm(value as Form);
@@ -80,6 +83,15 @@ function asNumber(schema: { pattern: unknown }): object {
   const { pattern, ...rest } = schema;
   const bounds = numbersOfPattern(pattern);
   return bounds === undefined ? schema : { ...rest, type: "integer", ...bounds };
+}
+
+const int32Max = 2 ** 31 - 1;
+
+/** Without a format, generators take 32 bits for an integer and in Go for any other number, too. */
+function asWideNumber(schema: { type?: unknown; maximum?: number }): object {
+  if (schema.type === "number") return { ...schema, format: "double" };
+  const { maximum = Infinity } = schema;
+  return maximum <= int32Max ? schema : { ...schema, format: "int64" };
 }
 
 /** The only text that a schema allows. */
