@@ -94,6 +94,17 @@ function withoutReferences(document: Document): Document {
   return JSON.parse(JSON.stringify(document, resolve)) as Document;
 }
 
+/** Switches without which the common generators of clients fail; tried with openapi-generator 7.25 and oapi-codegen 2. */
+const generatedClients = [
+  "Generators of clients read `/openapi.json`. Some need a switch:",
+  "",
+  "| Generator | Switch | Without it |",
+  "| --- | --- | --- |",
+  "| openapi-generator for Java and Go | `--additional-properties disallowAdditionalPropertiesIfNotPresent=false` | the client refuses an answer to which a later version added a member |",
+  "| openapi-generator for Python | `--global-property apis,models,supportingFiles` | what it writes for `webhooks` does not parse |",
+  "| oapi-codegen | `skip-prune: true` | some types of `webhooks` are left out |",
+];
+
 /** The reference page of all routes. */
 export function writeApiReference(routes: readonly Route[]): string {
   return page([
@@ -105,6 +116,8 @@ export function writeApiReference(routes: readonly Route[]): string {
     "`reason`, or an *OAuth error* with an `error`. Lengths are characters, times Unix seconds.",
     "",
     answersOfAnyRoute,
+    "",
+    ...generatedClients,
     ...Object.keys(routeTags).flatMap((tag) => writeSection(tag, routes)),
   ]);
 }
