@@ -42,6 +42,17 @@ test("a method gets as many parameters as it has, and no more", async () => {
     assert.deepEqual(await reach(method, params), [[method, params.slice(0, count)]]);
 });
 
+test("a library that asks whose node it is gets an answer, but not from the node", async () => {
+  const call = { jsonrpc: "2.0", id: 1, method: "web3_clientVersion", params: [] };
+  asked.length = 0;
+  assert.deepEqual(await answerCall(ctx, call, "somebody"), {
+    jsonrpc: "2.0",
+    id: 1,
+    result: "svc",
+  });
+  assert.deepEqual(asked, []);
+});
+
 test("a bound in another spelling is refused, and null as a block hash does not lift the bound on blocks", async () => {
   for (const other of ["FromBlock", "ToBlock", "toblock", "BlockHash"])
     await refused("eth_getLogs", [{ fromBlock: "0x0", toBlock: "0x0", [other]: "0x1" }]);
