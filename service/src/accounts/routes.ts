@@ -28,6 +28,7 @@ export async function accountRoutes(ctx: AccountsContext, http: Http): Promise<v
       "/api/v1/key",
       {
         schema: {
+          operationId: "getApiKey",
           summary: "Get the API key that makes this call",
           description: "Use this to check that a key works, and for which client domain.",
           tags: ["account"],

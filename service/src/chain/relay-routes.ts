@@ -31,6 +31,7 @@ export function chainRoutes(ctx: ChainContext, scope: Http): void {
       // A key of its own, so that these and the other large answers to the network do not delay each other.
       config: { largeAnswerOf: (request) => `chain:${networkOf(ctx, request)}` },
       schema: {
+        operationId: "callChain",
         summary: "Call the chain (JSON-RPC 2.0)",
         description: `Send one call, or a list of at most ${callsMax}. A call may use at most 10 million gas; a search for logs may span at most 10,000 blocks. Calls that compute, and calls with long answers, take turns. A call gets the error -32005 if too many wait, or if the answers to one request exceed 4 MiB together. Outside \`dev\`, a transaction on the embedded chain pays at least one gwei per unit of gas.`,
         tags: ["wallet"],

@@ -50,6 +50,7 @@ function verifiedRoute(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/blockchain/verified",
     {
       schema: {
+        operationId: "listVerifiedFields",
         summary: "List which fields a user has verified",
         description:
           "A parent name counts as verified with any one of its documents. An organization that may not ask about this user gets the answer for a user without verified fields.",
@@ -113,6 +114,7 @@ function validRoute(ctx: CredentialsContext, scope: Http): void {
       bodyLimit: validBytesMax,
       config: { onlyReads: true },
       schema: {
+        operationId: "validateFields",
         summary: "Check whether stored values are still valid",
         tags: ["kyc"],
         body: validBody,
@@ -161,6 +163,7 @@ function proofRoute(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/blockchain/proof",
     {
       schema: {
+        operationId: "getFieldProofs",
         summary: "Get proofs of fields that were delivered to you",
         description:
           "With a field's value and pepper, its proof is all that you need to check the field on chain without this service. Fields that were not delivered to the calling organization are left out.",

@@ -103,6 +103,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): v
     {
       bodyLimit: issueBytesMax,
       schema: {
+        operationId: "issueCompanyRecord",
         summary: "Issue the record of a business",
         description:
           "The service keeps the values, sealed, and gives them to merchants to whom the members of the business release them. A field of this record replaces the same field of older records; revoke the record that this one replaces. A verified field marks the business as verified, unless the record itself says that the verification is unfinished or has ended.",
@@ -153,6 +154,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
     "/api/v1/issuer/companies",
     {
       schema: {
+        operationId: "listCompanyRecords",
         summary: "List the records of businesses that you issued",
         tags,
         querystring: listQuery,
@@ -185,6 +187,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
     "/api/v1/issuer/companies/:id",
     {
       schema: {
+        operationId: "getCompanyRecord",
         summary: "Get a record of a business that you issued",
         tags,
         params: IdParams,
@@ -202,6 +205,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf):
     "/api/v1/issuer/companies/:id/revoke",
     {
       schema: {
+        operationId: "revokeCompanyRecord",
         summary: "Revoke the record of a business, immediately and permanently",
         description:
           "Revoking a record that has ended changes nothing. The revocation on chain follows. If no other record vouches for the business, it is no longer verified.",

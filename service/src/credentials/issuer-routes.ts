@@ -121,6 +121,7 @@ function issueRoute(ctx: CredentialsContext, scope: Http): void {
     {
       bodyLimit: issueBytesMax,
       schema: {
+        operationId: "issueCredential",
         summary: "Issue a credential for a verified document",
         description:
           "Each field must belong to the document or say how it was verified. The service computes and adds derived fields. Once the wallet has collected the values, the service keeps only hashes.",
@@ -176,6 +177,7 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/issuer/credentials",
     {
       schema: {
+        operationId: "listIssuedCredentials",
         summary: "List the credentials that you issued",
         tags,
         querystring: listQuery,
@@ -202,6 +204,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/issuer/credentials/:id",
     {
       schema: {
+        operationId: "getIssuedCredential",
         summary: "Get a credential that you issued",
         tags,
         params: IdParams,
@@ -219,6 +222,7 @@ function recordRoutes(ctx: CredentialsContext, scope: Http): void {
     "/api/v1/issuer/credentials/:id/revoke",
     {
       schema: {
+        operationId: "revokeCredential",
         summary: "Revoke a credential, immediately and permanently",
         description:
           "Revoking a credential that has ended changes nothing. The revocation on chain follows.",

@@ -60,6 +60,7 @@ function statusRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/status",
     {
       schema: {
+        operationId: "getOrderStatus",
         summary: "Get the status of an order",
         tags: ["kyc"],
         querystring: keyQuery,
@@ -93,6 +94,7 @@ function historyRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/all-statuses",
     {
       schema: {
+        operationId: "listOrderStatuses",
         summary: "List every status that an order reached",
         description: `The statuses of all attempts, oldest first; if there are more than ${statusesMax}, only the newest ${statusesMax}. \`events\` lists all.`,
         tags: ["kyc"],
@@ -145,6 +147,7 @@ function listRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/orders",
     {
       schema: {
+        operationId: "listOrders",
         summary: "List the orders of the client domain, newest first",
         tags: ["kyc"],
         querystring: listQuery,
@@ -215,6 +218,7 @@ function eventsRoute(ctx: KycContext, scope: Http): void {
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
+        operationId: "listOrderEvents",
         summary: "List the events of an order, oldest first",
         description: eventPagesHint,
         tags: ["kyc"],
@@ -257,6 +261,7 @@ function deliveriesRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/deliveries",
     {
       schema: {
+        operationId: "listOrderDeliveries",
         summary: "List the attempts to deliver the events of an order",
         tags: ["kyc"],
         querystring: deliveriesQuery,
@@ -300,6 +305,7 @@ function redeliverRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/redeliver",
     {
       schema: {
+        operationId: "redeliverOrderEvents",
         summary: "Send the events of an order again",
         tags: ["kyc"],
         body: redeliverBody,

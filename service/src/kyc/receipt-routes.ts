@@ -90,6 +90,7 @@ export function receiptRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/receipt",
     {
       schema: {
+        operationId: "getOrderReceipt",
         summary: "Get the receipt of an order",
         description,
         tags: ["kyc"],
@@ -118,6 +119,7 @@ export function receiptWalletRoute(
     "/w/orders/:referenceKey/receipt",
     {
       schema: {
+        operationId: "getUserOrderReceipt",
         summary: "Get the receipt of a data request to this identity",
         description,
         tags: ["wallet"],

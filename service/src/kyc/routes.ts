@@ -95,6 +95,7 @@ function qrcodeRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/qrcode",
     {
       schema: {
+        operationId: "requestFields",
         summary: "Ask a user to share verified fields",
         description:
           "Repeating the same request while the order waits returns a new QR code for the same order, with `alreadySent`.",
@@ -128,6 +129,7 @@ function cancelRoute(ctx: KycContext, scope: Http): void {
     "/api/v2/kyc/cancel",
     {
       schema: {
+        operationId: "cancelOrder",
         summary: "Cancel an order that is waiting",
         tags: ["kyc"],
         body: Type.Object(keyMember),

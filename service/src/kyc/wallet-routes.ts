@@ -53,6 +53,7 @@ function openRoute(ctx: KycContext, scope: Http): void {
           ...refusals(...bodyReasons, ...requestReasons),
         },
         tags,
+        operationId: "openOrder",
         summary: "Open a data request",
       },
     },
@@ -103,6 +104,7 @@ function answerRoute(ctx: KycContext, scope: Http): void {
           ),
         },
         tags,
+        operationId: "answerOrder",
         summary: "Approve or decline a data request",
         description:
           "The body is an approval (`svcID`, `id`, `infos`, `signature`) or a refusal (`error`, `id`, `svcID`, `signature`).",
@@ -150,6 +152,7 @@ function historyRoute(ctx: KycContext, scope: Http, getWalletUser: WalletCaller)
           ...refusals("invalid_request", "wallet_session_required"),
         },
         tags,
+        operationId: "listUserOrders",
         summary: "List the orders of this identity",
       },
     },

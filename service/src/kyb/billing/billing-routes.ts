@@ -70,6 +70,7 @@ function pricingRoute(scope: Http): void {
     "/api/v1/kyb/pricing",
     {
       schema: {
+        operationId: "listPrices",
         summary: "List the price of each field",
         tags: ["kyb"],
         response: {
@@ -105,6 +106,7 @@ function accountRoute(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/billing/account",
     {
       schema: {
+        operationId: "getBillingAccount",
         summary: "Get the organization's balance",
         tags: ["kyb"],
         response: { 200: account, ...refusals(...callerReasons) },
@@ -121,6 +123,7 @@ function chargesRoute(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/billing/charges",
     {
       schema: {
+        operationId: "listCharges",
         summary: "List the charges for releases, line by line",
         tags: ["kyb"],
         querystring: Type.Object(pageParameters, { additionalProperties: false }),

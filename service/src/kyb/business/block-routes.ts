@@ -37,6 +37,7 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
     "/w/businesses/:address/block",
     {
       schema: {
+        operationId: "blockOrganization",
         summary: "Block an organization, or accept its requests again",
         description: "Open requests are not affected. The member who did it is recorded.",
         tags: ["wallet"],
@@ -92,6 +93,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
     "/w/businesses/:address/blocks",
     {
       schema: {
+        operationId: "listBlocks",
         summary: "List the organizations that the business has blocked",
         tags: ["wallet"],
         params: BusinessParams,

@@ -78,6 +78,7 @@ function registerRoute(ctx: KybContext, scope: Http): void {
     path,
     {
       schema: {
+        operationId: "registerWebhookEndpoint",
         summary: "Register or replace the webhook endpoint",
         description:
           "Earlier secrets end at once. A quarantine ends too: held events are sent to the new address.",
@@ -110,6 +111,7 @@ function getRoute(ctx: KybContext, scope: Http): void {
     path,
     {
       schema: {
+        operationId: "getWebhookEndpoint",
         summary: "Get the webhook endpoint",
         tags: ["kyb"],
         response: {
@@ -142,6 +144,7 @@ function rotateRoute(ctx: KybContext, scope: Http): void {
     `${path}/rotate-secret`,
     {
       schema: {
+        operationId: "rotateWebhookSecret",
         summary: "Create a new secret for the webhook endpoint",
         description:
           "For 24 hours, deliveries carry the signatures of both secrets, the new one first.",
@@ -168,6 +171,7 @@ function reactivateRoute(ctx: KybContext, scope: Http): void {
     `${path}/reactivate`,
     {
       schema: {
+        operationId: "reactivateWebhookEndpoint",
         summary: "End the quarantine of the webhook endpoint",
         description: "Held events are sent, oldest first, and slowly until the first 2xx answer.",
         tags: ["kyb"],
@@ -194,6 +198,7 @@ function testRoute(ctx: KybContext, scope: Http): void {
     `${path}/test`,
     {
       schema: {
+        operationId: "sendTestEvent",
         summary: "Send a test event",
         description: "`kyb.endpoint.test` is signed and delivered like every event.",
         tags: ["kyb"],

@@ -46,6 +46,7 @@ function listRoute(ctx: KybContext, scope: Http): void {
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
+        operationId: "listEvents",
         summary: "List the events of this client domain",
         description:
           "Events of requests are listed only if you may make such requests. A page holds at most 8 MiB but at least one event, so" +
@@ -120,6 +121,7 @@ function deliveriesRoute(ctx: KybContext, scope: Http): void {
     `${path}/:id/deliveries`,
     {
       schema: {
+        operationId: "listEventDeliveries",
         summary: "List the attempts to deliver an event",
         description: "This includes test events and moves, which belong to no request.",
         tags: ["kyb"],
@@ -148,6 +150,7 @@ function redeliverRoute(ctx: KybContext, scope: Http): void {
     `${path}/:id/redeliver`,
     {
       schema: {
+        operationId: "redeliverEvent",
         summary: "Send an event again",
         tags: ["kyb"],
         params: EventParams,

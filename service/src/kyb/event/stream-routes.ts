@@ -26,6 +26,8 @@ import { RequestParams } from "../member-schemas.ts";
 export interface Stream {
   /** The path of the requests, such as `/api/v1/kyb/data-requests`. */
   readonly path: string;
+  /** The name of their records in generated clients: `DataRequest`. */
+  readonly type: string;
   /** The refusals of its routes before they examine the request. */
   readonly reasons: readonly Reason[];
   /** Checks that the request is the caller's. @throws {Problem} request_not_found */
@@ -62,12 +64,13 @@ export function streamRoutes(ctx: KybContext, scope: Http, stream: Stream): void
   redeliverRoute(ctx, scope, stream);
 }
 
-function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
+function eventsRoute(ctx: KybContext, scope: Http, { path, type, reasons, check }: Stream): void {
   scope.get(
     `${path}/:id/events`,
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
+        operationId: `list${type}Events`,
         summary: "List the events of a request, oldest first",
         description: eventPagesHint,
         tags: ["kyb"],
@@ -96,11 +99,16 @@ function eventsRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Str
 /** An event in the form of {@link listedEvent}. */
 export const numbered = (event: ListedEvent) => ({ seq: event.sequence, ...shownEvent(event) });
 
-function deliveriesRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
+function deliveriesRoute(
+  ctx: KybContext,
+  scope: Http,
+  { path, type, reasons, check }: Stream,
+): void {
   scope.get(
     `${path}/:id/deliveries`,
     {
       schema: {
+        operationId: `list${type}Deliveries`,
         summary: "List the attempts to deliver the events of a request",
         tags: ["kyb"],
         params: RequestParams,
@@ -144,11 +152,16 @@ const RedeliverBody = Type.Optional(
   ),
 );
 
-function redeliverRoute(ctx: KybContext, scope: Http, { path, reasons, check }: Stream): void {
+function redeliverRoute(
+  ctx: KybContext,
+  scope: Http,
+  { path, type, reasons, check }: Stream,
+): void {
   scope.post(
     `${path}/:id/redeliver`,
     {
       schema: {
+        operationId: `redeliver${type}Events`,
         summary: "Send the events of a request again",
         tags: ["kyb"],
         params: RequestParams,

@@ -91,6 +91,7 @@ function offerSignatureRoute(ctx: KybContext, scope: Http): void {
     {
       bodyLimit,
       schema: {
+        operationId: "createSignatureRequestOffer",
         summary: "Offer a document for signature by QR code",
         description:
           "Requires an `Idempotency-Key`. The first business that scans the code is asked.",
@@ -127,6 +128,7 @@ function offerDataRoute(ctx: KybContext, scope: Http): void {
     {
       preValidation: gatePersonalFields,
       schema: {
+        operationId: "createDataRequestOffer",
         summary: "Offer a data request by QR code",
         description:
           "Requires an `Idempotency-Key`. The first business that scans the code is asked.",
@@ -159,6 +161,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/offers/:id",
     {
       schema: {
+        operationId: "getOffer",
         summary: "Get an offer",
         tags: ["kyb"],
         params: OfferParams,
@@ -176,6 +179,7 @@ function readRoutes(ctx: KybContext, scope: Http): void {
     "/api/v1/kyb/offers/:id/cancel",
     {
       schema: {
+        operationId: "cancelOffer",
         summary: "Cancel an open offer",
         tags: ["kyb"],
         params: OfferParams,

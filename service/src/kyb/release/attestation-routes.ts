@@ -8,6 +8,7 @@ export function attestationRoutes(ctx: KybContext, http: Http): void {
     name: "kyb-jwks.json",
     read: async () => ctx.attestationKeys.keySet(),
     tag: "kyb",
+    operationId: "getKybJwks",
     summary: "Keys of attestations",
     description: "RSA keys (RFC 7517) that sign attestations and nothing else.",
   });

@@ -37,6 +37,7 @@ export function releaseHistoryRoutes(
     "/w/businesses/:address/releases",
     {
       schema: {
+        operationId: "listReleases",
         summary: "List what the business released, and to whom",
         tags: ["wallet"],
         params: BusinessParams,

@@ -58,6 +58,7 @@ export function releaseRoutes(ctx: KybContext, scope: Http, path: string): void 
     {
       config: { largeAnswerOf: (request) => apiKeyOf(request).clientDomainId },
       schema: {
+        operationId: "getRelease",
         summary: "Get the attestation again",
         description: "Available for 30 days after the release.",
         tags: ["kyb"],
@@ -79,6 +80,7 @@ function proofsRoute(ctx: KybContext, scope: Http, path: string): void {
     `${path}/:id/proofs`,
     {
       schema: {
+        operationId: "getReleaseProofs",
         summary: "Get proofs of the released fields, to be checked against the chain",
         description:
           "The answer covers leaves whose root is already on chain; ask again later for the others.",

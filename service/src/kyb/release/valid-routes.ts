@@ -74,6 +74,7 @@ export async function validRoutes(ctx: KybContext, http: Http): Promise<void> {
         bodyLimit: bodyBytesMax,
         config: { onlyReads: true },
         schema: {
+          operationId: "validateReleasedFields",
           summary: "Check whether released fields are still valid",
           description: "You send no values: the leaf stands for the value.",
           tags: ["kyb"],

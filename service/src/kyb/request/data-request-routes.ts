@@ -105,6 +105,7 @@ function dataRequestKind(ctx: KybContext): RequestKind<DataRequest> {
   return {
     path,
     name: "data request",
+    type: "DataRequest",
     reasons: callerReasons,
     record: requestRecord,
     status,
@@ -122,6 +123,7 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
       config: { onlyReads: true },
       preValidation: gatePersonalFields,
       schema: {
+        operationId: "quoteDataRequest",
         summary: "Get the maximum price of a data request",
         description:
           "No money is held. If you name a business, its own fields decide what is personal.",
@@ -180,6 +182,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
     {
       preValidation: gatePersonalFields,
       schema: {
+        operationId: "createDataRequest",
         summary: "Ask a business for data",
         description:
           "The maximum price is held. The members of the business are asked at once and have 24 hours to answer.",

@@ -25,6 +25,8 @@ export interface RequestKind<Row extends RequestRow> {
   readonly path: string;
   /** The name in summaries: `data request`. */
   readonly name: string;
+  /** The name of its records in generated clients: `DataRequest`. */
+  readonly type: string;
   /** The refusals of its routes before they examine the request. */
   readonly reasons: readonly Reason[];
   readonly record: TSchema;
@@ -50,10 +52,10 @@ export function requestRoutes<Row extends RequestRow>(
   listRoute(ctx, scope, kind);
   readRoute(ctx, scope, kind);
   cancelRoute(ctx, scope, kind);
-  const { path, reasons } = kind;
+  const { path, type, reasons } = kind;
   const check = async (key: ApiKey, id: string): Promise<void> =>
     void (await readCurrent(ctx, kind, { key, id }));
-  streamRoutes(ctx, scope, { path, reasons, check });
+  streamRoutes(ctx, scope, { path, type, reasons, check });
 }
 
 /**
@@ -88,6 +90,7 @@ function listRoute<Row extends RequestRow>(
     kind.path,
     {
       schema: {
+        operationId: `list${kind.type}s`,
         summary: `List the ${kind.name}s of this client domain`,
         tags: ["kyb"],
         querystring: Type.Object(
@@ -123,6 +126,7 @@ function readRoute<Row extends RequestRow>(
     `${kind.path}/:id`,
     {
       schema: {
+        operationId: `get${kind.type}`,
         summary: `Get a ${kind.name}`,
         tags: ["kyb"],
         params: RequestParams,
@@ -145,6 +149,7 @@ function cancelRoute<Row extends RequestRow>(
     `${kind.path}/:id/cancel`,
     {
       schema: {
+        operationId: `cancel${kind.type}`,
         summary: `Cancel a ${kind.name} that waits for approval`,
         tags: ["kyb"],
         params: RequestParams,

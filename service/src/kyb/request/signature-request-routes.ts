@@ -136,6 +136,7 @@ function signatureKind(ctx: KybContext): RequestKind<SignatureRequest> {
   return {
     path,
     name: "signature request",
+    type: "SignatureRequest",
     reasons: signatureReasons,
     record: requestRecord,
     status,
@@ -152,6 +153,7 @@ function createRoute(ctx: KybContext, scope: Http): void {
     {
       bodyLimit,
       schema: {
+        operationId: "createSignatureRequest",
         summary: "Ask a business to sign a document",
         description:
           "Requires an `Idempotency-Key`. The members of the business are asked at once.",
@@ -196,6 +198,7 @@ function signatureRoute(ctx: KybContext, scope: Http): void {
     `${path}/:id/signature`,
     {
       schema: {
+        operationId: "getSignature",
         summary: "Get the signature of the business",
         tags: ["kyb"],
         params: RequestParams,

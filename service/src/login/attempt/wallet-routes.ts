@@ -132,13 +132,18 @@ const answerAnswers = {
 
 /** The routes behind `conn` of a login's link: claim, result, refusal (decisions section 2, the QR page, rule 3). */
 export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
-  claimRoute(ctx, scope, { path: "/w/l/:loginId/claim", channel: "qr" });
-  claimRoute(ctx, scope, { path: "/w/b/:loginId/claim", channel: "app-link" });
+  claimRoute(ctx, scope, { path: "/w/l/:loginId/claim", channel: "qr", operationId: "claimLogin" });
+  claimRoute(ctx, scope, {
+    path: "/w/b/:loginId/claim",
+    channel: "app-link",
+    operationId: "claimLoginOnDevice",
+  });
   const schema = {
     params: LoginParams,
     body: AnswerBody,
     response: answerAnswers,
     tags: ["wallet"],
+    operationId: "answerLogin",
     summary: "Approve or decline a login",
   };
   scope.post("/w/l/:loginId", { schema }, async (request) => {
@@ -170,13 +175,14 @@ export function loginWalletRoutes(ctx: LoginContext, scope: Http): void {
 function claimRoute(
   ctx: LoginContext,
   scope: Http,
-  { path, channel }: { path: string; channel: Channel },
+  { path, channel, operationId }: { path: string; channel: Channel; operationId: string },
 ): void {
   const schema = {
     params: LoginParams,
     body: ClaimBody,
     response: claimAnswers,
     tags: ["wallet"],
+    operationId,
     summary: "Claim a login and get the signed request object",
   };
   scope.post(path, { schema }, async (request, reply) => {

@@ -41,6 +41,7 @@ export async function pushedRequestRoutes(ctx: LoginContext, http: Http): Promis
       consumes: ["application/x-www-form-urlencoded"],
       tags: ["login"],
       security: anyClient,
+      operationId: "pushAuthorizationRequest",
       summary: "Push an authorization request (RFC 9126)",
     };
     const options = { schema, validatorCompiler: takeAnyForm };

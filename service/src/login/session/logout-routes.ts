@@ -34,7 +34,13 @@ export function logoutRoutes(ctx: TokenContext, scope: Http): void {
     const form = (request.body ?? request.query ?? {}) as Form;
     return showError(ctx, error, { request, reply, form });
   });
-  const onQuery = { querystring: LogoutForm, response, tags, summary: "Log the browser out" };
+  const onQuery = {
+    querystring: LogoutForm,
+    response,
+    tags,
+    operationId: "logOut",
+    summary: "Log the browser out",
+  };
   scope.get(logoutPath, { schema: onQuery }, async (request, reply) =>
     answer(ctx, "GET", { request, reply, form: request.query }),
   );
@@ -46,6 +52,7 @@ export function logoutRoutes(ctx: TokenContext, scope: Http): void {
     },
     consumes: ["application/x-www-form-urlencoded"],
     tags,
+    operationId: "logOutByForm",
     summary: "Log the browser out, by form",
   };
   // No parameter is required (OpenID Connect RP-Initiated Logout section 2), so a body is not either.

@@ -5,7 +5,7 @@ import { callerAddressOf } from "../../platform/http/client-address.ts";
 import type { Http } from "../../platform/http/http.ts";
 import { useOAuthErrors } from "../../platform/http/http-errors.ts";
 import type { Form } from "../../platform/http/http-input.ts";
-import { publish, type PublishedDocument } from "../../platform/http/published-document.ts";
+import { type Publication, publish } from "../../platform/http/published-document.ts";
 import { oauthRefusals } from "../../platform/http/refusals.ts";
 import type { ClientCall } from "../client/client-authentication.ts";
 import { allowClientOrigins, createRegisteredOrigins } from "./cors.ts";
@@ -95,6 +95,7 @@ function tokenRoute(ctx: TokenContext, scope: Http): void {
     consumes,
     tags,
     security: anyClient,
+    operationId: "exchangeToken",
     summary,
   };
   scope.post(tokenPath, { schema }, async (request, reply) => {
@@ -107,7 +108,8 @@ function tokenRoute(ctx: TokenContext, scope: Http): void {
 function introspectionRoute(ctx: TokenContext, scope: Http): void {
   const summary = "Whether a token is good";
   const response = { 200: IntrospectionBody, ...failures };
-  const schema = { body: TokenNameForm, response, consumes, tags, summary };
+  const operationId = "introspectToken";
+  const schema = { body: TokenNameForm, response, consumes, tags, operationId, summary };
   scope.post(introspectionPath, { schema }, async (request, reply) => {
     const found = await introspect(ctx, clientCallOf(ctx, request));
     return reply.header("pragma", "no-cache").send(found as Static<typeof IntrospectionBody>);
@@ -126,6 +128,7 @@ function revocationRoute(ctx: TokenContext, scope: Http): void {
     consumes,
     tags,
     security: anyClient,
+    operationId: "revokeToken",
     summary,
   };
   scope.post(revocationPath, { schema }, async (request, reply) => {
@@ -138,17 +141,21 @@ function userinfoRoutes(ctx: TokenContext, scope: Http): void {
   useOAuthErrors(ctx, scope, { challenge: "Bearer" });
   const summary = "Who the user behind an access token is";
   const response = { 200: UserinfoBody, ...userinfoFailures };
-  scope.get(userinfoPath, { schema: { response, tags, summary } }, async (request, reply) =>
+  const onQuery = { response, tags, operationId: "getUserinfo", summary };
+  scope.get(userinfoPath, { schema: onQuery }, async (request, reply) =>
     reply.header("pragma", "no-cache").send(await userinfoOf(ctx, request)),
   );
   // The body is optional: the token may stand in the header (RFC 6750 section 2).
   const body = Type.Union([UserinfoForm, Type.Null()]);
   const onForm = {
-    ...response,
-    ...oauthRefusals({ 413: ["invalid_request"] }),
+    body,
+    response: { ...response, ...oauthRefusals({ 413: ["invalid_request"] }) },
+    consumes,
+    tags,
+    operationId: "getUserinfoByForm",
+    summary,
   };
-  const schema = { body, response: onForm, consumes, tags, summary };
-  scope.post(userinfoPath, { schema }, async (request, reply) =>
+  scope.post(userinfoPath, { schema: onForm }, async (request, reply) =>
     reply.header("pragma", "no-cache").send(await userinfoOf(ctx, request)),
   );
 }
@@ -168,16 +175,31 @@ async function userinfoOf(
 
 function documentRoutes(ctx: TokenContext, http: Http): void {
   const discovery = discoveryDocument(ctx.config);
-  const documents: readonly [path: string, read: () => PublishedDocument, summary: string][] = [
-    ["openid-configuration", () => discovery, "OpenID Connect Discovery"],
-    ["oauth-authorization-server", () => discovery, "Authorization server metadata (RFC 8414)"],
-    ["jwks.json", () => ctx.signingKeys.keySet("login"), "Keys of id and access tokens"],
-    [
-      "wallet-jwks.json",
-      () => ctx.signingKeys.keySet("wallet"),
-      "Keys of request objects for wallets",
-    ],
+  const documents: readonly Omit<Publication, "tag">[] = [
+    {
+      name: "openid-configuration",
+      read: () => discovery,
+      operationId: "getOpenidConfiguration",
+      summary: "OpenID Connect Discovery",
+    },
+    {
+      name: "oauth-authorization-server",
+      read: () => discovery,
+      operationId: "getAuthorizationServerMetadata",
+      summary: "Authorization server metadata (RFC 8414)",
+    },
+    {
+      name: "jwks.json",
+      read: () => ctx.signingKeys.keySet("login"),
+      operationId: "getJwks",
+      summary: "Keys of id and access tokens",
+    },
+    {
+      name: "wallet-jwks.json",
+      read: () => ctx.signingKeys.keySet("wallet"),
+      operationId: "getWalletJwks",
+      summary: "Keys of request objects for wallets",
+    },
   ];
-  for (const [name, read, summary] of documents)
-    publish(http, { name, read, tag: "login", summary });
+  for (const document of documents) publish(http, { ...document, tag: "login" });
 }

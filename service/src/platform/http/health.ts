@@ -55,6 +55,7 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
       ),
     },
     tags,
+    operationId: "checkAlive",
     summary: "Check that the process runs",
   };
   let isDraining = false;
@@ -72,6 +73,7 @@ export function addHealthRoutes(ctx: Ctx, http: Http): void {
       schema: {
         response: { 200: ReadyBody, ...refusals("unavailable") },
         tags,
+        operationId: "checkReady",
         summary:
           "Check that the process can answer; 503 while it drains, while the database is away or read-only, or while the clocks disagree",
       },

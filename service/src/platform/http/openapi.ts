@@ -147,18 +147,10 @@ async function writeDocument(given: {
       catalogue.route({
         method,
         url,
-        schema: { operationId: operationId(method, url), ...withCaller(schema) },
+        schema: withCaller(schema),
         handler,
       });
   await catalogue.ready();
   const document = { ...catalogue.swagger(), webhooks: describeWebhooks(webhooks) };
   return JSON.stringify(nameTypes(document), asGeneratorsReadIt);
-}
-
-/** The name of the route in generated clients. */
-function operationId(method: string, url: string): string {
-  const words = url.match(/[a-z0-9]+/gi) ?? [];
-  return (
-    method.toLowerCase() + words.map((word) => word[0]?.toUpperCase() + word.slice(1)).join("")
-  );
 }

@@ -42,6 +42,7 @@ export interface Publication {
   readonly name: string;
   readonly read: () => PublishedDocument | Promise<PublishedDocument>;
   readonly tag: string;
+  readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
 }
