@@ -159,7 +159,7 @@ function listRoute(ctx: CredentialsContext, scope: Http, issuerOf: IssuerOf): vo
         tags,
         querystring: listQuery,
         response: {
-          200: pageBody(Type.Object(recordMembers), {
+          200: pageBody(Type.Object(recordMembers, { title: "CompanyRecord" }), {
             description: "Newest first, without values.",
           }),
           ...refusals("invalid_request", ...keyReasons),

@@ -182,7 +182,9 @@ function listRoute(ctx: CredentialsContext, scope: Http): void {
         tags,
         querystring: listQuery,
         response: {
-          200: pageBody(Type.Object(credentialMembers), { description: "Newest first." }),
+          200: pageBody(Type.Object(credentialMembers, { title: "Credential" }), {
+            description: "Newest first.",
+          }),
           ...refusals("invalid_request", ...keyReasons),
         },
       },

@@ -29,46 +29,50 @@ export function credentialWalletRoutes(
 
 const PageQuery = Type.Object(pageParameters);
 
-const credentialItem = Type.Object({
-  id: Type.String({ description: "The id of the credential; a UUID." }),
-  environment: Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
-    description: "Fields of the sandbox are only for trying things out.",
-  }),
-  issuer: Type.Object(
-    {
-      id: Type.String({ description: "The issuer's address in the registry on chain." }),
-      name: Type.String({ description: "The issuer's name, for people." }),
-    },
-    { description: "Who vouches for the fields." },
-  ),
-  document: Type.String({
-    description: "The kind of document that the issuer verified; `CONTACT` for an e-mail address.",
-  }),
-  status: Type.String({
-    description:
-      "`pending` until its attestation is final, then `live`; `expired`, `revoked`, `withdrawn`, `lapsed`, `distrusted`.",
-  }),
-  issuedAt: Type.Integer({ description: "Unix seconds." }),
-  root: Bytes32,
-  collected: Type.Boolean({
-    description: "Whether a wallet has stored the values; then they are no longer listed.",
-  }),
-  fields: Type.Array(
-    Type.Object({
-      field: FieldText,
-      expiresAt: Type.Integer({ description: "Unix seconds." }),
-      data: Type.Optional(Type.String({ description: "Until the wallet has collected it." })),
-      pepper: Type.Optional(Bytes32),
-      proof: Type.Optional(
-        Type.Array(Bytes32, { description: "The siblings from the leaf to the root." }),
-      ),
+const credentialItem = Type.Object(
+  {
+    id: Type.String({ description: "The id of the credential; a UUID." }),
+    environment: Type.Union([Type.Literal("live"), Type.Literal("sandbox")], {
+      description: "Fields of the sandbox are only for trying things out.",
     }),
-    {
+    issuer: Type.Object(
+      {
+        id: Type.String({ description: "The issuer's address in the registry on chain." }),
+        name: Type.String({ description: "The issuer's name, for people." }),
+      },
+      { description: "Who vouches for the fields." },
+    ),
+    document: Type.String({
       description:
-        "The fields of the credential; with value, pepper and proof until a wallet has collected them.",
-    },
-  ),
-});
+        "The kind of document that the issuer verified; `CONTACT` for an e-mail address.",
+    }),
+    status: Type.String({
+      description:
+        "`pending` until its attestation is final, then `live`; `expired`, `revoked`, `withdrawn`, `lapsed`, `distrusted`.",
+    }),
+    issuedAt: Type.Integer({ description: "Unix seconds." }),
+    root: Bytes32,
+    collected: Type.Boolean({
+      description: "Whether a wallet has stored the values; then they are no longer listed.",
+    }),
+    fields: Type.Array(
+      Type.Object({
+        field: FieldText,
+        expiresAt: Type.Integer({ description: "Unix seconds." }),
+        data: Type.Optional(Type.String({ description: "Until the wallet has collected it." })),
+        pepper: Type.Optional(Bytes32),
+        proof: Type.Optional(
+          Type.Array(Bytes32, { description: "The siblings from the leaf to the root." }),
+        ),
+      }),
+      {
+        description:
+          "The fields of the credential; with value, pepper and proof until a wallet has collected them.",
+      },
+    ),
+  },
+  { title: "UserCredential" },
+);
 
 function listRoute(ctx: CredentialsContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.get(

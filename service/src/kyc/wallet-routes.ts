@@ -127,19 +127,24 @@ async function limitAnswers(ctx: KycContext, request: FastifyRequest): Promise<v
   await takeOrRefuse(ctx, `wallet:answer:${limitNetworkOf(address)}`, limit);
 }
 
-const ownOrder = Type.Object({
-  referenceKey: keyText,
-  organization: Type.String({ description: "The name of the organization that asks." }),
-  domain: Type.String({ description: "The host of its client domain." }),
-  attempt: attemptNumber,
-  fields: Type.Array(Type.String(), {
-    description: "All names that were asked for, the optional ones last.",
-  }),
-  purpose: Type.Optional(
-    Type.String({ description: "Why the merchant asks, in its words; absent if it says nothing." }),
-  ),
-  ...orderStatus.properties,
-});
+const ownOrder = Type.Object(
+  {
+    referenceKey: keyText,
+    organization: Type.String({ description: "The name of the organization that asks." }),
+    domain: Type.String({ description: "The host of its client domain." }),
+    attempt: attemptNumber,
+    fields: Type.Array(Type.String(), {
+      description: "All names that were asked for, the optional ones last.",
+    }),
+    purpose: Type.Optional(
+      Type.String({
+        description: "Why the merchant asks, in its words; absent if it says nothing.",
+      }),
+    ),
+    ...orderStatus.properties,
+  },
+  { title: "UserOrder" },
+);
 
 function historyRoute(ctx: KycContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.get(

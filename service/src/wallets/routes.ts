@@ -87,15 +87,18 @@ const TokenBody = Type.Object(
 const PageQuery = Type.Object(pageParameters);
 
 const LoginsBody = pageBody(
-  Type.Object({
-    id: Type.String({ description: "Names the login when it is to end; a UUID." }),
-    clientName: Type.String({ description: "The name of the client where the user logged in." }),
-    domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
-    at: Type.Integer({ description: "Unix seconds." }),
-    acr: Type.String({
-      description: "How near the wallet was, as in `acr_values`; empty if that was not recorded.",
-    }),
-  }),
+  Type.Object(
+    {
+      id: Type.String({ description: "Names the login when it is to end; a UUID." }),
+      clientName: Type.String({ description: "The name of the client where the user logged in." }),
+      domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
+      at: Type.Integer({ description: "Unix seconds." }),
+      acr: Type.String({
+        description: "How near the wallet was, as in `acr_values`; empty if that was not recorded.",
+      }),
+    },
+    { title: "Login" },
+  ),
   { description: "Newest first." },
 );
 

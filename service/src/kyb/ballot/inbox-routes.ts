@@ -44,6 +44,7 @@ const InboxItem = Type.Object(
     expiresAt: Type.Integer({ description: "Unix seconds." }),
   },
   {
+    title: "InboxItem",
     additionalProperties: true,
     description:
       "An entry of the inbox. It has further members, depending on its kind, from which the wallet computes the approval.",

@@ -78,20 +78,23 @@ function pricingRoute(scope: Http): void {
             {
               currency: currencyCode,
               fields: Type.Array(
-                Type.Object({
-                  name: fieldName,
-                  tier: priceTier,
-                  cents: cents("The price of the field, however many persons it covers"),
-                  naturalPersonPii: Type.Boolean({
-                    description:
-                      "Whether the field is personal according to the catalogue; of a sole proprietor, every field is.",
-                  }),
-                  subjectType,
-                }),
+                Type.Object(
+                  {
+                    name: fieldName,
+                    tier: priceTier,
+                    cents: cents("The price of the field, however many persons it covers"),
+                    naturalPersonPii: Type.Boolean({
+                      description:
+                        "Whether the field is personal according to the catalogue; of a sole proprietor, every field is.",
+                    }),
+                    subjectType,
+                  },
+                  { title: "FieldPrice" },
+                ),
                 { description: "Every field that has a price." },
               ),
             },
-            { description: "In catalogue order." },
+            { title: "Prices", description: "In catalogue order." },
           ),
           ...refusals(...callerReasons),
         },

@@ -72,21 +72,24 @@ function blockRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): 
   );
 }
 
-const Block = Type.Object({
-  requester: Type.Object(
-    {
-      name: organizationName,
-      domain: Type.Optional(
-        Type.String({ description: "The domain of that request, while it is verified." }),
-      ),
-    },
-    { description: "Who is blocked." },
-  ),
-  requestId: Type.String({
-    description: "The organization's last request, by which a member can undo the block.",
-  }),
-  blockedAt: Type.Integer({ description: "Unix seconds." }),
-});
+const Block = Type.Object(
+  {
+    requester: Type.Object(
+      {
+        name: organizationName,
+        domain: Type.Optional(
+          Type.String({ description: "The domain of that request, while it is verified." }),
+        ),
+      },
+      { description: "Who is blocked." },
+    ),
+    requestId: Type.String({
+      description: "The organization's last request, by which a member can undo the block.",
+    }),
+    blockedAt: Type.Integer({ description: "Unix seconds." }),
+  },
+  { title: "Block" },
+);
 
 function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): void {
   scope.get(

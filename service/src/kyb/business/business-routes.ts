@@ -169,7 +169,7 @@ function listRoute(ctx: KybContext, scope: Http, getWalletUser: WalletCaller): v
                         "`inviting` or `deploying` before its wallet is on chain; then `active`, `suspended` by the operator, or `moved` to another wallet.",
                     }),
                   },
-                  { additionalProperties: true },
+                  { title: "Business", additionalProperties: true },
                 ),
                 { description: "Each with further members, which wallets show." },
               ),

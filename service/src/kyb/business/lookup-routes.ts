@@ -83,7 +83,10 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
       schema: {
         params: WalletParams,
         response: {
-          200: Type.Object(standing, { description: "The current state." }),
+          200: Type.Object(standing, {
+            title: "BusinessStanding",
+            description: "The current state.",
+          }),
           ...refusals(...reasons),
         },
         tags,
@@ -106,7 +109,10 @@ export function lookupRoutes(ctx: KybContext, scope: Http): void {
               memberCount,
               governanceRules: Type.Array(Rule, { description: "One for each category." }),
             },
-            { description: "The current state, with the rules by which the members approve." },
+            {
+              title: "BusinessRules",
+              description: "The current state, with the rules by which the members approve.",
+            },
           ),
           ...refusals(...reasons),
         },
@@ -144,7 +150,10 @@ function membersRoute(ctx: KybContext, scope: Http): void {
               totalMembers: memberCount,
               members: Type.Array(Member, { description: "All of them; there are no pages." }),
             },
-            { description: "The members, in the order of their addresses." },
+            {
+              title: "BusinessMembers",
+              description: "The members, in the order of their addresses.",
+            },
           ),
           ...refusals(...reasons),
         },

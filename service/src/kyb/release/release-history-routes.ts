@@ -11,21 +11,24 @@ import { organizationName } from "../member-schemas.ts";
 import { shownRequester } from "../request/shown-requester.ts";
 import { listReleasesOf } from "./release-store.ts";
 
-const PastRelease = Type.Object({
-  requestId: Type.String({
-    description: "The id of the request, and of the vote that decided it.",
-  }),
-  requester: Type.Object(
-    {
-      name: organizationName,
-      domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
-    },
-    { description: "Who got the values." },
-  ),
-  purpose: Type.String({ description: "Why the requester asked, as the members saw it." }),
-  fields: Type.Array(Type.String(), { description: "The names of the released fields." }),
-  releasedAt: Type.Integer({ description: "Unix seconds." }),
-});
+const PastRelease = Type.Object(
+  {
+    requestId: Type.String({
+      description: "The id of the request, and of the vote that decided it.",
+    }),
+    requester: Type.Object(
+      {
+        name: organizationName,
+        domain: Type.Optional(Type.String({ description: "Only while the domain is verified." })),
+      },
+      { description: "Who got the values." },
+    ),
+    purpose: Type.String({ description: "Why the requester asked, as the members saw it." }),
+    fields: Type.Array(Type.String(), { description: "The names of the released fields." }),
+    releasedAt: Type.Integer({ description: "Unix seconds." }),
+  },
+  { title: "PastRelease" },
+);
 
 /** The releases of a business, for its members: names of fields without a time limit, but no values. */
 export function releaseHistoryRoutes(

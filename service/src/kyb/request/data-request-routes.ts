@@ -144,7 +144,10 @@ function quoteRoute(ctx: KybContext, scope: Http): void {
                 description: "In the order of `fields`, then `optionalFields`.",
               }),
             },
-            { description: "One line for each field, however many persons it covers." },
+            {
+              title: "Quote",
+              description: "One line for each field, however many persons it covers.",
+            },
           ),
           ...refusals(
             ...kybBodyReasons,
