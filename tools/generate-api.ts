@@ -96,13 +96,26 @@ function withoutReferences(document: Document): Document {
 
 /** Switches without which the common generators of clients fail; tried with openapi-generator 7.25 and oapi-codegen 2. */
 const generatedClients = [
-  "Generators of clients read `/openapi.json`. Some need a switch:",
+  "## Generated clients",
   "",
-  "| Generator | Switch | Without it |",
-  "| --- | --- | --- |",
-  "| openapi-generator for Java and Go | `--additional-properties disallowAdditionalPropertiesIfNotPresent=false` | the client refuses an answer to which a later version added a member |",
-  "| openapi-generator for Python | `--global-property apis,models,supportingFiles` | what it writes for `webhooks` does not parse |",
-  "| oapi-codegen | `skip-prune: true` | some types of `webhooks` are left out |",
+  "Generators of clients for other languages read `/openapi.json`. Some need a switch:",
+  "",
+  ...table(
+    ["Generator", "Switch", "Without it"],
+    [
+      [
+        "openapi-generator for Java and Go",
+        code("--additional-properties disallowAdditionalPropertiesIfNotPresent=false"),
+        "the client refuses an answer to which a later version added a member",
+      ],
+      [
+        "openapi-generator for Python",
+        code("--global-property apis,models,supportingFiles"),
+        "what it writes for `webhooks` does not parse",
+      ],
+      ["oapi-codegen", code("skip-prune: true"), "some types of `webhooks` are left out"],
+    ],
+  ),
 ];
 
 /** The reference page of all routes. */
