@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import * as fc from "fast-check";
@@ -157,4 +159,16 @@ test("every control and every bidirectional control is unshowable, and no charac
     const isListed = ranges.some(([first, last]) => first <= code && code <= last);
     assert.equal(isShowable(String.fromCharCode(code)), !isListed, code.toString(16));
   }
+});
+
+test("the reference of links names every character that no text holds", () => {
+  const page = join(import.meta.dirname, "../../../docs/reference/links.md");
+  const code = "U\\+([0-9A-F]{4})";
+  const named = new Set<number>();
+  for (const [, first = "", last = first] of readFileSync(page, "utf8").matchAll(
+    new RegExp(`${code}(?: to ${code})?`, "g"),
+  ))
+    for (let each = Number(`0x${first}`); each <= Number(`0x${last}`); each += 1) named.add(each);
+  for (let each = 0; each < 0xd800; each += 1)
+    assert.equal(named.has(each), !isShowable(String.fromCharCode(each)), each.toString(16));
 });
