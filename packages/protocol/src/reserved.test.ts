@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import vectors from "../vectors/reserved.json" with { type: "json" };
@@ -148,4 +150,17 @@ test("a link is refused or warned about as what it asks to sign", () => {
     }),
     null,
   );
+});
+
+test("the reference of links says which types carry which warning", () => {
+  const page = join(import.meta.dirname, "../../../docs/reference/links.md");
+  const rows = readFileSync(page, "utf8").split("\n");
+  for (const { types, warnings } of vectors.allowed)
+    for (const warning of warnings) {
+      const row =
+        rows.find((line) => line.startsWith("|") && line.includes(`\`${warning}\``)) ?? "";
+      const isNamed = (name: string): boolean =>
+        name.startsWith("Permit") ? row.includes("`Permit`") : row.includes(`\`${name}\``);
+      assert.ok(Object.keys(types).some(isNamed), warning);
+    }
 });
