@@ -215,6 +215,17 @@ test("a declined login says so and offers to try again", async () => {
   assert.match(text, /<button class="loud">Try again<\/button>/);
 });
 
+test("where the broker gave no answer, trying again goes on with the login that was approved", async () => {
+  const browser = openBrowser();
+  fake.tokenAnswers.push({ status: 503, body: "" });
+  const url = await browser.approve();
+  const page = await (await browser.get(url)).text();
+  const [, again = ""] = /<a class="button" href="(.+?)">Try again</.exec(page) ?? [];
+  assert.equal(shop.url + again.replaceAll("&#38;", "&"), url);
+  assert.equal((await browser.get(url)).status, 303);
+  assert.match(await browser.home(), /Hello/);
+});
+
 test("every fault leads to a page that says what to do next, and to the log", async () => {
   const rows: [arrange: () => void, status: number, code: string][] = [
     [() => fake.tokenAnswers.push({ status: 503, body: "" }), 503, "issuer_unreachable"],
@@ -258,7 +269,7 @@ test("a refresh that comes while the broker has too much to do leaves the login 
   fake.tokenRefusal = { status: 429, error: "temporarily_unavailable" };
   const busy = await browser.press("/refresh");
   assert.equal(busy.status, 503);
-  assert.match(await busy.text(), /Too many people[\s\S]*action="\/login"/);
+  assert.match(await busy.text(), /Too many people[\s\S]*action="\/refresh"/);
   fake.tokenRefusal = undefined;
   assert.match(await browser.home(), /Hello/);
   assert.equal(locationOf(await browser.press("/refresh")), "/");

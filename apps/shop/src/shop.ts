@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-import { openMerchant } from "@svc/merchant";
+import { MerchantError, openMerchant } from "@svc/merchant";
 
 import { openClock } from "./clock.ts";
 import * as company from "./company.ts";
@@ -67,7 +67,7 @@ export async function openShop(options: ShopOptions): Promise<Shop> {
           .then(() => answer(desk, visit))
           .catch((error: unknown) => {
             desk.onFault(error);
-            return page(faultPage(error, againOf(desk, visit)));
+            return page(faultPage(error, againOf(desk, visit, error)));
           })
           .then((reply) => send(response, reply, { issuer: options.issuer }))
           .catch(desk.onFault),
@@ -157,8 +157,17 @@ async function answer(desk: ShopDesk, visit: Visit): Promise<Reply> {
 }
 
 /** What "Try again" does after a fault: repeats the request, or starts the login again. */
-function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): Again {
+function againOf(
+  { cookies }: ShopDesk,
+  { method, url, cookies: jar }: Visit,
+  error: unknown,
+): Again {
   const { pathname, search, searchParams } = url;
+  // The wallet has approved, for a company several have: for a minute the code may still be good.
+  if (isUnanswered(error) && method === "GET" && pathname === "/callback")
+    return { method, path: pathname + search };
+  if (isUnanswered(error) && method === "POST" && pathname === "/refresh")
+    return { method, path: pathname };
   if (method === "POST" && /^\/(?:verify|company\/)/.test(pathname))
     return { method, path: pathname + search };
   // Not "/login": that would log a company's member in as a person.
@@ -166,6 +175,12 @@ function againOf({ cookies }: ShopDesk, { method, url, cookies: jar }: Visit): A
   const begun =
     pathname === "/callback" ? cookies.recallLogin(jar, searchParams.get("state")) : null;
   return { method: "POST", path: begun?.isForCompany === true ? "/company/login" : "/login" };
+}
+
+/** Whether the broker gave no answer: asked once more, it may give one. */
+function isUnanswered(error: unknown): boolean {
+  const codes = ["issuer_unreachable", "rate_limited"];
+  return error instanceof MerchantError && codes.includes(error.code);
 }
 
 /** A page that exists only if the shop asks for fields. */
