@@ -134,6 +134,22 @@ test("the page follows the order by itself, under the shop's own policy", async 
   await page.close();
 });
 
+test("a page that its shop does not answer says so, and no more of it once the shop is back", async () => {
+  const page = await browser.newPage();
+  await page.clock.install();
+  await ask(page);
+  const standing = page.getByRole("status");
+  for (const [sequence, status] of [503, 404].entries()) {
+    await page.route("**/verify/changes?*", async (route) => route.fulfill({ status }));
+    await deliver(statusBody(sequence + 1, "PENDING"));
+    await standing.getByText("No connection. Trying again…").waitFor();
+    await page.unroute("**/verify/changes?*");
+    await page.clock.runFor(5_000);
+    await standing.getByText("Waiting for your wallet.").waitFor();
+  }
+  await page.close();
+});
+
 test("without scripts a link shows the present state", async () => {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await context.newPage();

@@ -3,14 +3,26 @@ const standing = document.getElementById("standing");
 const order = document.getElementById("order");
 const path = order.dataset.page;
 
+/** Where the request stands, as the shop said last. */
+let line = standing.textContent;
+/** What the page says. It is remembered because a translator may rewrite the page. */
+let said = line;
+
 /** Waits until the server knows more than the page shows, for as long as the page is open. */
 async function follow() {
   for (;;) {
-    const response = await ask(`${path}/changes?version=${order.dataset.version}`);
-    // The person that the page is about is no longer logged in.
-    if (response.status === 403) location.reload();
-    if (response.status !== 204) return;
+    // Without a version the answer comes at once, and shows that the connection is back.
+    const isLost = said !== line;
+    const version = isLost ? "" : order.dataset.version;
+    const response = await ask(`${path}/changes?version=${version}`);
+    if (response.status === 403) {
+      // The person that the page is about is no longer logged in.
+      location.reload();
+      return;
+    }
+    if (response.status !== 204) throw new Error("a proxy answered");
     if (response.headers.get("x-version") !== order.dataset.version) await redraw();
+    else if (isLost) say(line);
     // Nothing new. The answer comes at once if too many pages wait, so this one must not ask again immediately.
     else await pause();
   }
@@ -19,12 +31,13 @@ async function follow() {
 /** The shop answers after 25 seconds at most. A request that the network lost would never end by itself. */
 const answerTimeoutMs = 40_000;
 
-/** Asks the shop; a busy or starting server counts as one that did not answer. */
+/** Asks the shop; a busy or starting server, or a proxy in its place, counts as one that did not answer. */
 async function ask(url) {
   const asking = new AbortController();
   setTimeout(() => asking.abort(), answerTimeoutMs);
   const response = await fetch(url, { signal: asking.signal });
-  if (response.status === 429 || response.status >= 500) throw new Error("the shop is busy");
+  if (response.status >= 400 && response.status !== 403)
+    throw new Error("the shop is busy or away");
   return response;
 }
 
@@ -42,9 +55,14 @@ async function redraw() {
   // The pressed button is gone. Without this, the keyboard's focus would return to the top of the browser's window.
   if (hadFocus) document.querySelector("h1").focus();
   order.dataset.version = freshOrder.dataset.version;
-  // The one line that screen readers announce.
-  const line = fresh.getElementById("standing").textContent;
-  if (standing.textContent !== line) standing.textContent = line;
+  line = fresh.getElementById("standing").textContent;
+  say(line);
+}
+
+/** Writes the one line that screen readers announce, which they do even if it has not changed. */
+function say(text) {
+  if (text !== said) standing.textContent = text;
+  said = text;
 }
 
 const pauseMs = 5000;
@@ -53,9 +71,12 @@ function pause() {
   return new Promise((done) => setTimeout(done, pauseMs));
 }
 
-/** Asks again after a pause if no answer came. */
+/** Asks again after a pause if no answer came, and says so: what the page shows may be out of date. */
 function keepFollowing() {
-  follow().catch(() => pause().then(keepFollowing));
+  follow().catch(() => {
+    say("No connection. Trying again…");
+    return pause().then(keepFollowing);
+  });
 }
 
 keepFollowing();

@@ -66,10 +66,11 @@ test("a page that learns nothing new pauses before it asks again, and one with n
     contains: () => false,
     replaceChildren: () => undefined,
   };
-  const standing = { textContent: "" };
+  const standing = { textContent: "Waiting." };
+  const freshStanding = { ...standing };
   const elementsOf = (version: string) => ({
     getElementById: (id: string) =>
-      id === "order" ? { dataset: { version }, childNodes: [] } : standing,
+      id === "order" ? { dataset: { version }, childNodes: [] } : freshStanding,
   });
   runInNewContext(script, {
     AbortController,
@@ -87,6 +88,7 @@ test("a page that learns nothing new pauses before it asks again, and one with n
     },
     setTimeout: (go: () => void, ms: number) => ms < answerTimeoutMs && pauses.push({ go, ms }),
   });
+  standing.textContent = "Warten.";
   await settle();
   assert.deepEqual(asked.splice(0), ["/verify/changes?version=1"]);
   assert.equal(pauses[0]?.ms, 5000);
@@ -94,4 +96,5 @@ test("a page that learns nothing new pauses before it asks again, and one with n
   await settle();
   assert.deepEqual(asked, ["/verify/changes?version=1", "/verify", "/verify/changes?version=2"]);
   assert.equal(pauses.length, 1);
+  assert.equal(standing.textContent, "Warten.", "what a translator made of it is not said twice");
 });
