@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { openShop, type Shop } from "@svc/shop";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page, Request } from "playwright-core";
 import {
   clientId,
   clientSecret,
@@ -23,6 +23,7 @@ import {
 import { qrPng } from "../../service/src/platform/qr/qr-png.ts";
 import { violationsOf } from "./axe.ts";
 import { openBrowser } from "./browser.ts";
+import { setHidden } from "./qr-page.ts";
 
 const link = "svc:request/0x00000000000000000000000000000000000a11ce?conn=https%3A%2F%2Fid.example";
 const contract = `0x${"1".repeat(40)}`;
@@ -147,6 +148,24 @@ test("a page that its shop does not answer says so, and no more of it once the s
     await page.clock.runFor(5_000);
     await standing.getByText("Waiting for your wallet.").waitFor();
   }
+  await page.close();
+});
+
+const isQuestion = (request: Request): boolean => request.url().includes("/verify/changes");
+
+test("a page out of view holds no connection, and catches up when it is seen again", async () => {
+  const page = await browser.newPage();
+  const asked = page.waitForRequest(isQuestion);
+  await ask(page);
+  await asked;
+  const given = page.waitForEvent("requestfailed", isQuestion);
+  await setHidden(page, true);
+  await given;
+  await deliver(statusBody(2, "INITIATING"));
+  const standing = page.getByRole("status");
+  assert.equal(await standing.innerText(), "Waiting for your wallet.");
+  await setHidden(page, false);
+  await standing.getByText("You approved").waitFor();
   await page.close();
 });
 

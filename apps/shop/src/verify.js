@@ -8,9 +8,24 @@ let line = standing.textContent;
 /** What the page says. It is remembered because a translator may rewrite the page. */
 let said = line;
 
+const unseen = "the page is out of view";
+/** Ends the question that is under way. */
+let asking = new AbortController();
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) asking.abort(unseen);
+});
+
+/** A question holds one of the six connections that a browser has for all its tabs, so only a page in view asks. */
+async function comeIntoView() {
+  const event = "visibilitychange";
+  while (document.hidden)
+    await new Promise((go) => document.addEventListener(event, go, { once: true }));
+}
+
 /** Waits until the server knows more than the page shows, for as long as the page is open. */
 async function follow() {
   for (;;) {
+    await comeIntoView();
     // Without a version the answer comes at once, and shows that the connection is back.
     const isLost = said !== line;
     const version = isLost ? "" : order.dataset.version;
@@ -33,9 +48,11 @@ const answerTimeoutMs = 40_000;
 
 /** Asks the shop; a busy or starting server, or a proxy in its place, counts as one that did not answer. */
 async function ask(url) {
-  const asking = new AbortController();
-  setTimeout(() => asking.abort(), answerTimeoutMs);
-  const response = await fetch(url, { signal: asking.signal });
+  const own = new AbortController();
+  asking = own;
+  setTimeout(() => own.abort(), answerTimeoutMs);
+  // With its cache, a browser would let two pages that ask the same wait for each other.
+  const response = await fetch(url, { signal: own.signal, cache: "no-store" });
   if (response.status >= 400 && response.status !== 403)
     throw new Error("the shop is busy or away");
   return response;
@@ -74,6 +91,7 @@ function pause() {
 /** Asks again after a pause if no answer came, and says so: what the page shows may be out of date. */
 function keepFollowing() {
   follow().catch(() => {
+    if (asking.signal.reason === unseen) return keepFollowing();
     say("No connection. Trying again…");
     return pause().then(keepFollowing);
   });

@@ -49,7 +49,7 @@ test("a page whose person is not logged in any more is loaded anew", async () =>
   runInNewContext(script, {
     AbortController,
     setTimeout: () => undefined,
-    document: { getElementById: () => order },
+    document: { getElementById: () => order, addEventListener: () => undefined },
     fetch: async () => ({ status: 403 }),
     location: { reload: () => (loads += 1) },
   });
@@ -74,7 +74,10 @@ test("a page that learns nothing new pauses before it asks again, and one with n
   });
   runInNewContext(script, {
     AbortController,
-    document: { getElementById: (id: string) => (id === "order" ? order : standing) },
+    document: {
+      getElementById: (id: string) => (id === "order" ? order : standing),
+      addEventListener: () => undefined,
+    },
     DOMParser: class {
       parseFromString = () => elementsOf("2");
     },
