@@ -83,10 +83,17 @@ function openRequest(view: View): Notes["request"] {
 
 function sayStanding(view: View): string {
   const status = statusOf(view);
-  if (status === "PENDING")
-    return openRequest(view) === undefined ? "There is no open request." : standings.PENDING;
+  if (status === "PENDING") return sayPending(view);
   const reason = view.order?.current?.failureReason ?? "";
   return failures[reason] ?? standings[status];
+}
+
+function sayPending(view: View): string {
+  if (openRequest(view) !== undefined) return standings.PENDING;
+  // The shop forgets a code when it closes; the wallet may have it, and may have answered already.
+  return view.order?.current?.status === "PENDING"
+    ? "An earlier request may still be open. You can ask for its code again."
+    : "There is no open request.";
 }
 
 const underWay = new Set<Status>(["INITIATING", "INITIATED", "CONFIRMING"]);

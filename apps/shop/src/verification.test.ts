@@ -241,6 +241,14 @@ test("what was answered with 200 is still there after a restart, in a file for t
   assert.equal(await readFile(join(folder, `${referenceKey}.json`), "utf8"), written);
 });
 
+test("after a restart a person who has not answered yet is not told that nothing is open", async () => {
+  await deliver(story[0] ?? "");
+  await shop.close();
+  shop = await open();
+  const text = await (await logIn()).page();
+  assert.match(text, /An earlier request may still be open[\s\S]*>Ask again</);
+});
+
 test("a webhook that is not genuine gets a 400 and changes nothing", async (t) => {
   // The machine's clock is stopped, because the shop adds the seconds that pass on it to the broker's time.
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
