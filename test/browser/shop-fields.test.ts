@@ -169,6 +169,21 @@ test("a page out of view holds no connection, and catches up when it is seen aga
   await page.close();
 });
 
+test("whoever checks again on a phone sees what came of it, however long the page is", async () => {
+  const page = await browser.newPage({ viewport: { width: 360, height: 640 } });
+  await ask(page);
+  await deliver(statusBody(1, "PENDING"));
+  await deliver(dataBody(5, triples));
+  await deliver(statusBody(6, "CONFIRMED"));
+  await press(page, "Check again");
+  const outcome = page.getByText("Date of birth: no longer (EXPIRED)");
+  await outcome.waitFor();
+  await page.waitForLoadState();
+  const { y = Number.NaN } = (await outcome.boundingBox()) ?? {};
+  assert.ok(y > 0 && y < 620, `at ${y}`);
+  await page.close();
+});
+
 test("without scripts a link shows the present state", async () => {
   const context = await browser.newContext({ javaScriptEnabled: false });
   const page = await context.newPage();

@@ -172,7 +172,7 @@ export async function checkAgain(desk: KycDesk, visit: Visit): Promise<Reply> {
   const { login, order } = shared;
   const validity = await verification.kyc.valid({ user: login.user, infos: order.infos });
   note(verification, login, { validity: { ...validity, at: now() } });
-  return redirect("/verify");
+  return redirect("/verify#validity");
 }
 
 /** "Verify the receipt": the chain says so, not the service. */
@@ -193,7 +193,7 @@ export async function checkReceipt(desk: KycDesk, visit: Visit): Promise<Reply> 
     now: now(),
   });
   note(verification, login, { receipt: { ...verified, at: now() } });
-  return redirect("/verify");
+  return redirect("/verify#receipt");
 }
 
 /**
