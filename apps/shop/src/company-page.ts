@@ -20,7 +20,7 @@ export function guestPage(): Page {
 
 /**
  * What the shop knows about the company, and what it would like to know. The script redraws the page at every change;
- * without the script, a link does.
+ * where it does not run, a link does.
  */
 export function companyPage(view: {
   business: Business;
@@ -37,14 +37,13 @@ export function companyPage(view: {
       <code>${business.id}</code>${business.verified ? ", whose record is verified" : ""}.
     </p>
     <p role="status" id="standing">${sayStanding(company)}</p>
-    <noscript
-      ><p><a href="/company">Show the present state</a></p></noscript
-    >
     <div id="order" data-version="${String(version)}" data-page="/company" data-of="${business.id}">
       ${company?.fields === undefined ? moved.map(moveSection) : ""}
       ${registrationSection(business, company)} ${termsSection(business, { company, terms })}
     </div>
-    <p><a href="/">Back to the shop</a></p>
+    <p class="actions">
+      <a href="/">Back to the shop</a> <a id="anew" href="/company">Show the present state</a>
+    </p>
     <script src="/verify.js" defer></script>
   `;
   // A browser's history keeps titles, so this one names no company.

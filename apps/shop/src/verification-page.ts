@@ -14,22 +14,21 @@ interface View {
 }
 
 /**
- * The state of the request, and what the person shared. The script redraws the page at every change; without the
- * script, a link does.
+ * The state of the request, and what the person shared. The script redraws the page at every change; where it does not
+ * run, a link does.
  */
 export function verificationPage(view: View): Page {
   const { user, version, order, notes } = view;
   const content = html`
     <h1 tabindex="-1">Your age and e-mail</h1>
     <p role="status" id="standing">${sayStanding(view)}</p>
-    <noscript
-      ><p><a href="/verify">Show the present state</a></p></noscript
-    >
     <div id="order" data-version="${String(version)}" data-page="/verify" data-of="${user}">
       ${[...requestSection(view), ...historySection(order), ...sharedSection(view)]}
       ${[...validitySection(notes), ...receiptSection(notes)]}
     </div>
-    <p><a href="/">Back to the shop</a></p>
+    <p class="actions">
+      <a href="/">Back to the shop</a> <a id="anew" href="/verify">Show the present state</a>
+    </p>
     <script src="/verify.js" defer></script>
   `;
   return layout({ status: 200, title: "Your age and e-mail - Corner Coffee", content });

@@ -2,6 +2,8 @@
 const standing = document.getElementById("standing");
 const order = document.getElementById("order");
 const path = order.dataset.page;
+// The link that draws it where this script does not run.
+document.getElementById("anew").remove();
 
 /** Where the request stands, as the shop said last. */
 let line = standing.textContent;

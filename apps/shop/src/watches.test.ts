@@ -45,7 +45,10 @@ const answerTimeoutMs = 40_000;
 
 test("a page whose person is not logged in any more is loaded anew", async () => {
   let loads = 0;
-  const order = { dataset: { page: "/company", version: "1", of: "0x1" } };
+  const order = {
+    dataset: { page: "/company", version: "1", of: "0x1" },
+    remove: () => undefined,
+  };
   runInNewContext(script, {
     AbortController,
     setTimeout: () => undefined,
@@ -66,7 +69,7 @@ test("a page that learns nothing new pauses before it asks again, and one with n
     contains: () => false,
     replaceChildren: () => undefined,
   };
-  const standing = { textContent: "Waiting." };
+  const standing = { textContent: "Waiting.", remove: () => undefined };
   const freshStanding = { ...standing };
   const elementsOf = (version: string) => ({
     getElementById: (id: string) =>
