@@ -101,6 +101,13 @@ function localeOf({ form, request }: LogoutCall): Locale {
   return pickLocale(valueOf(form, "ui_locales"), request.headers["accept-language"]);
 }
 
+/** Where a person logs out without a client, in the language that this one asked for. */
+function directPathOf(form: Form): string {
+  const uiLocales = valueOf(form, "ui_locales");
+  if (uiLocales === undefined) return logoutPath;
+  return `${logoutPath}?${new URLSearchParams({ ui_locales: uiLocales }).toString()}`;
+}
+
 function showError(ctx: TokenContext, error: unknown, call: LogoutCall): FastifyReply {
   const { request, reply } = call;
   const problem = oauthProblemOf(error);
@@ -114,7 +121,7 @@ function showError(ctx: TokenContext, error: unknown, call: LogoutCall): Fastify
     code,
     message: problem?.message ?? "something failed here",
     requestId: request.id,
-    logoutUrl: logoutPath,
+    logoutUrl: directPathOf(call.form),
   });
   return reply
     .code(status)
