@@ -172,6 +172,7 @@ const unsafe: [what: string, change: NodeJS.ProcessEnv, says: RegExp][] = [
     { SIGNER_KEY: "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80" },
     /^SIGNER_KEY must not be/,
   ],
+  ["with a small number as key", { SIGNER_KEY: "1".padStart(64, "0") }, /^SIGNER_KEY must not be/],
 ];
 
 for (const [what, change, says] of unsafe) {
