@@ -12,7 +12,6 @@ import { documents } from "../service/src/credentials/field-value.ts";
 import { failureReasons } from "../service/src/kyc/order.ts";
 import { userScopes } from "../service/src/login/authorization/scope.ts";
 import { parseConfig, settings } from "../service/src/platform/config/config.ts";
-import { createMetrics } from "../service/src/platform/telemetry/metrics.ts";
 import { verbs as walletVerbs } from "../packages/wallet/src/command-line/run.ts";
 import { askBusiness, type DemoWorld, openDemoWorld, visit, type Visitor } from "./demo-world.ts";
 import { missingTests } from "./quoted-tests.ts";
@@ -401,58 +400,6 @@ test("every line of the log that the guide for operators names is written by the
 });
 
 /** The service's own metrics, without those of Node. */
-function metricNames(): string[] {
-  const sources = globSync("service/src/**/*metrics.ts", { cwd: root }).map(read).join("\n");
-  return [...sources.matchAll(/name: "([a-z_]+)",\s+help:/g)].map(([, name = ""]) => name);
-}
-
-test("every metric is named in the guide for operators, and no other", () => {
-  const made = metricNames();
-  const [, table = ""] =
-    /^\| Metric [^\n]*\n((?:\|[^\n]*\n)+)/m.exec(read("docs/guides/operate.md")) ?? [];
-  const named = [...table.matchAll(/^\| `([a-z_]+)` /gm)].map(([, name]) => name);
-  assert.ok(made.length >= 12);
-  assert.deepEqual(new Set(named), new Set(made));
-});
-
-test("the alerts ask for metrics that the service has", async () => {
-  const ofProcess = (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name);
-  const served = new Set(["up", ...ofProcess, ...metricNames()]);
-  const alerts = read("docs/guides/alerts.yml");
-  const asked = [...alerts.matchAll(/(\w+)\{job="svc"/g)];
-  const names = asked.map(([, name = ""]) => name.replace(/_(?:bucket|count)$/, ""));
-  assert.ok(names.length >= 8);
-  assert.deepEqual(
-    names.filter((name) => !served.has(name)),
-    [],
-  );
-  const sources = [
-    "chain/chain-metrics.ts",
-    "login/token/token-request.ts",
-    "platform/http/health.ts",
-    "platform/telemetry/metrics.ts",
-  ].map((name) => read(`service/src/${name}`));
-  const values = [...alerts.matchAll(/\b(?:event|outcome|route)=("[^"]+")/g)].map(
-    ([, value = ""]) => value,
-  );
-  assert.ok(values.length >= 2);
-  for (const value of values) assert.ok(sources.join("").includes(value), value);
-});
-
-test("the guide for operators tells what to do about every alert, under the headings that they name", () => {
-  const alerts = read("docs/guides/alerts.yml");
-  const guide = read("docs/guides/operate.md");
-  const rows = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name = ""]) => `| \`${name}\` `);
-  const headings = [...alerts.matchAll(/see "([^"]+)" in operate/g)].map(
-    ([, text = ""]) => `# ${text}\n`,
-  );
-  assert.ok(rows.length > 10 && headings.length > 2);
-  assert.deepEqual(
-    [...rows, ...headings].filter((each) => !guide.includes(each)),
-    [],
-  );
-});
-
 test("the unit for systemd starts what `npm run svc` starts, and waits until it has drained", () => {
   const unit = read("docs/guides/svc.service");
   const valuesOf = (name: string): string[] =>

@@ -47,6 +47,31 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
+/** All outcomes of each counter that counts by outcome. */
+const outcomesOf = {
+  outboundRequests: ["answered", "blocked", "unreachable", "timeout", "too_large"],
+  pushHints: ["taken", "gone", "refused", "unanswered"],
+  webhookAttempts: [
+    "delivered",
+    "refused",
+    "redirect",
+    "blocked",
+    "unreachable",
+    "timeout",
+    "too_large",
+    "error",
+  ],
+  logins: [
+    "finished",
+    "expired",
+    "wrong_number",
+    "declined",
+    "not_started",
+    "other_browser",
+    "restarted",
+  ],
+};
+
 export function createMetrics(): Metrics {
   const registry = Registry.merge([processRegistry()]);
   const registers = [registry];
@@ -59,25 +84,22 @@ export function createMetrics(): Metrics {
       buckets: durationBuckets,
       registers,
     }),
-    outboundRequests: countOutcomes(
-      {
-        name: "outbound_requests_total",
-        help: "Requests to hosts that callers chose, by outcome.",
-        registers,
-      },
-      ["answered", "blocked", "unreachable", "timeout", "too_large"],
-    ),
-    pushHints: countOutcomes(
-      {
-        name: "push_hints_total",
-        help: "Push hints to devices, by what their push services said.",
-        registers,
-      },
-      ["taken", "gone", "refused", "unanswered"],
-    ),
+    outboundRequests: countOutcomes({
+      name: "outbound_requests_total",
+      help: "Requests to hosts that callers chose, by outcome.",
+      outcomes: outcomesOf.outboundRequests,
+      registers,
+    }),
+    pushHints: countOutcomes({
+      name: "push_hints_total",
+      help: "Push hints to devices, by what their push services said.",
+      outcomes: outcomesOf.pushHints,
+      registers,
+    }),
     webhookAttempts: countOutcomes({
       name: "webhook_attempts_total",
       help: "Delivery attempts of webhooks, by outcome.",
+      outcomes: outcomesOf.webhookAttempts,
       registers,
     }),
     webhookBacklog: new Gauge({
@@ -93,6 +115,7 @@ export function createMetrics(): Metrics {
     logins: countOutcomes({
       name: "logins_total",
       help: "Logins that ended, by outcome.",
+      outcomes: outcomesOf.logins,
       registers,
     }),
     refusals: new Counter({
@@ -116,15 +139,20 @@ export function createMetrics(): Metrics {
 }
 
 /**
- * @param fromZero outcomes that alerts watch: Prometheus sees no increase in a series that begins with its first count,
- * and no standstill of one that never began
+ * A counter that has each of its outcomes from zero on: Prometheus sees no increase in a series that begins with its
+ * first count, and no standstill of one that never began.
  */
-function countOutcomes(
-  about: { readonly name: string; readonly help: string; readonly registers: Registry[] },
-  fromZero: readonly string[] = [],
-): Counter<"outcome"> {
+function countOutcomes({
+  outcomes,
+  ...about
+}: {
+  readonly name: string;
+  readonly help: string;
+  readonly outcomes: readonly string[];
+  readonly registers: Registry[];
+}): Counter<"outcome"> {
   const counter = new Counter({ ...about, labelNames: ["outcome"] as const });
-  for (const outcome of fromZero) counter.inc({ outcome }, 0);
+  for (const outcome of outcomes) counter.inc({ outcome }, 0);
   return counter;
 }
 
