@@ -152,6 +152,18 @@ test("a page that its shop does not answer says so, and no more of it once the s
   await page.close();
 });
 
+test("a page whose person the shop no longer knows, as after a restart, asks them to log in", async () => {
+  const page = await browser.newPage({ bypassCSP: true });
+  await ask(page);
+  await page.context().clearCookies();
+  await deliver(statusBody(1, "PENDING"));
+  await page.getByText("Log in again to see where your request stands.").waitFor();
+  await assertSound(page);
+  await press(page, "Log in");
+  await page.getByRole("button", { name: "Verify my age and e-mail" }).waitFor();
+  await page.close();
+});
+
 const isQuestion = (request: Request): boolean => request.url().includes("/verify/changes");
 
 test("a page out of view holds no connection, and catches up when it is seen again", async () => {

@@ -34,6 +34,16 @@ export function verificationPage(view: View): Page {
   return layout({ status: 200, title: "Your age and e-mail - Corner Coffee", content });
 }
 
+/** For somebody whom the shop does not know: it was restarted, or this is not the browser that logged in. */
+export function strangerPage(): Page {
+  const content = html`
+    <h1>Your age and e-mail</h1>
+    <p class="lead">Log in again to see where your request stands.</p>
+    <div class="actions">${button("/login", "Log in")} <a href="/">Back to the shop</a></div>
+  `;
+  return layout({ status: 200, title: "Your age and e-mail - Corner Coffee", content });
+}
+
 /** The wallet holds no verified value for these yet. */
 export function unverifiedPage(user: string, fields: readonly string[]): Page {
   const content = html`

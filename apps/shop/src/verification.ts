@@ -14,7 +14,7 @@ import {
 
 import { currentLogin, type Desk } from "./login.ts";
 import { openOrders, type Orders } from "./orders.ts";
-import { unverifiedPage, verificationPage } from "./verification-page.ts";
+import { strangerPage, unverifiedPage, verificationPage } from "./verification-page.ts";
 import { awaitNews } from "./watches.ts";
 import { page, redirect, type Reply, type Visit } from "./web.ts";
 
@@ -124,7 +124,7 @@ async function forgetDeleted({ kyc, orders }: Verification, user: string): Promi
 export function showVerification(desk: KycDesk, visit: Visit): Reply {
   const { verification, now } = desk;
   const login = currentLogin(desk, visit);
-  if (login === null) return redirect("/");
+  if (login === null) return page(strangerPage());
   const { orders, notes } = verification;
   const view = {
     user: login.user,
