@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { Socket } from "node:net";
+import { Duplex } from "node:stream";
 import { test } from "node:test";
 import type { Hex } from "@svc/protocol";
 import { parseTransaction, serializeTransaction, type TransactionSerializable } from "viem";
@@ -197,8 +199,9 @@ test("transactions that a node would refuse never enter the journal, and one tha
   await settled(node, 2n);
 
   const key: Hex = `0x${"11".repeat(32)}`;
+  const payer = privateKeyToAccount(key).address.toLowerCase();
   const pay = await openPurse(ctx, key);
-  await node.submit([await sign(3, { to: privateKeyToAccount(key).address, value: 10n })]);
+  await node.submit([await sign(3, { to: payer, value: 10n })]);
   await node.submit([await sign(4)]);
   await settled(node, 3n);
   const [read, mined] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -206,15 +209,20 @@ test("transactions that a node would refuse never enter the journal, and one tha
     // The lock prevents new blocks.
     await tx.query(sql`lock table embedded_block in share mode`);
     await node.submit([await pay(0, { value: 6n })]);
-    const query = ctx.db.query.bind(ctx.db);
-    const reading = t.mock.method(ctx.db, "query", (async (statement) => {
-      const rows = await query(statement);
-      if (!statement.text.includes('as "openWei"')) return rows;
-      reading.mock.restore();
-      read.resolve();
-      await mined.promise;
-      return rows;
-    }) as typeof query);
+    type Given = Parameters<Duplex["write"]>;
+    const asking = t.mock.method(
+      Socket.prototype,
+      "write",
+      function (this: Socket, ...given: Given) {
+        const text = String(given[0]);
+        if (!text.includes("eth_getBalance") || !text.includes(payer))
+          return Duplex.prototype.write.apply(this, given);
+        asking.mock.restore();
+        read.resolve();
+        void mined.promise.then(() => this.write(...given));
+        return true;
+      },
+    );
     const raw = await pay(1, { value: 4n });
     const submitted = node.submit([raw]);
     await read.promise;
@@ -224,6 +232,32 @@ test("transactions that a node would refuse never enter the journal, and one tha
   mined.resolve();
   await second.submitted;
   await settled(node, 13n);
+});
+
+test("a transaction that is mined before the journal says so does not count twice", async () => {
+  await using database = await openTestDatabase();
+  await using ctx = await openContextOf(database.url);
+  await using node = await openEmbeddedChain(ctx);
+  const sign = await openPurse(ctx);
+  const key: Hex = `0x${"11".repeat(32)}`;
+  const pay = await openPurse(ctx, key);
+  await node.submit([await sign(0, { to: privateKeyToAccount(key).address, value: 10n })]);
+  await node.submit([await sign(1)]);
+  await settled(node, 1n);
+  // The hash of a mined block has to wait for whoever holds the lock.
+  await ctx.db.query(sql`
+    create function wait_for_lock() returns trigger language plpgsql as
+      'begin perform pg_advisory_xact_lock_shared(7); return new; end'`);
+  await ctx.db.query(sql`
+    create trigger wait before update on embedded_block for each row execute function wait_for_lock()`);
+  await ctx.db.transaction(async (tx) => {
+    await tx.query(sql`select pg_advisory_xact_lock(7)`);
+    await node.submit([await pay(0, { value: 6n })]);
+    await settled(node, 7n);
+    await assert.rejects(node.submit([await pay(1, { value: 5n })]), /insufficient funds/);
+    await node.submit([await pay(1, { value: 4n })]);
+  });
+  await settled(node, 11n);
 });
 
 test("everything that only the owner of the chain may write goes through the connection with the lock", async (t) => {

@@ -1,4 +1,4 @@
-import { type Address, type Hex, type Hex32, parseAddress } from "@svc/protocol";
+import { type Address, type Hex, parseAddress } from "@svc/protocol";
 import { databaseNowMs, isClockRight, watchClock } from "../platform/clock.ts";
 import type { Ctx } from "../platform/context.ts";
 import { placeIn } from "../platform/cryptography/seal.ts";
@@ -74,8 +74,6 @@ function blockTime({ clock }: Pick<Ctx, "clock">): number {
   return Math.floor(databaseNowMs(clock) / 1000);
 }
 
-const noHash: Hex32 = `0x${"0".repeat(64)}`;
-
 class EmbeddedChain implements ChainNode {
   readonly #ctx: Ctx;
   readonly #identity: store.EmbeddedIdentity;
@@ -137,7 +135,7 @@ class EmbeddedChain implements ChainNode {
       const [given] = params;
       const signer = typeof given === "string" ? parseAddress(given) : null;
       if (signer !== null) {
-        const { nextNonce } = await store.readSigner(this.#ctx.db, signer, noHash);
+        const nextNonce = await store.readNextNonce(this.#ctx.db, signer);
         return `0x${nextNonce.toString(16)}`;
       }
     }
@@ -173,32 +171,41 @@ class EmbeddedChain implements ChainNode {
 
   async #admit(raw: string): Promise<void> {
     const transaction = readTransaction(raw, this.#identity.chainId);
+    const { signer, hash } = transaction;
     const { db, clock } = this.#ctx;
-    const known = await store.readSigner(db, transaction.signer, transaction.hash);
-    if (known.isKnown) return;
-    const balanceWei = await this.#balanceOf(transaction.signer);
-    try {
-      checkTurn(transaction, { ...known, balanceWei });
-    } catch (error) {
-      // A transaction that was mined after the journal was read has counted twice: as open, and in the balance.
-      const { openWei } = await store.readSigner(db, transaction.signer, transaction.hash);
-      if (openWei < known.openWei) return this.#admit(raw);
+    const account = await this.#accountOf(signer).catch(async (error: unknown) => {
+      if (await store.isJournaled(db, hash)) return null;
       throw error;
-    }
+    });
+    if (account === null) return;
+    const { balanceWei, minedCount } = account;
+    // Read after the account: what was mined meanwhile counts as open, as it does in the balance.
+    const known = await store.readSigner(db, signer, { hash, minedCount });
+    if (known.isKnown) return;
+    checkTurn(transaction, { ...known, balanceWei });
     if (await store.insertTransaction(db, transaction, clock.now())) return;
     // The nonce was taken since the check, perhaps by these same bytes.
-    const after = await store.readSigner(db, transaction.signer, transaction.hash);
+    const after = await store.readSigner(db, signer, { hash, minedCount });
     if (!after.isKnown) checkTurn(transaction, { ...after, balanceWei });
   }
 
-  /** The balance, from the node that mines: a replaced node still answers for a while with an outdated one. */
-  async #balanceOf(signer: Address): Promise<bigint> {
+  /**
+   * The balance of a signer after so many of its transactions, from the node that mines: a replaced node still answers
+   * for a while with an outdated one.
+   */
+  async #accountOf(signer: Address): Promise<{ balanceWei: bigint; minedCount: number }> {
     for (;;) {
-      const balance = BigInt(String(await this.request("eth_getBalance", [signer, "latest"])));
-      if (this.#owned !== null) return balance;
+      const ipc = await this.#ipc();
+      const ask = async (method: string): Promise<bigint> =>
+        BigInt(String(await ipc.request(method, [signer, "latest"])));
+      const count = await ask("eth_getTransactionCount");
+      const balanceWei = await ask("eth_getBalance");
+      if (count !== (await ask("eth_getTransactionCount"))) continue;
+      const account = { balanceWei, minedCount: Number(count) };
+      if (this.#owned !== null) return account;
       // The path of a new node is stored before it mines.
       const path = await store.findPath(this.#ctx.db);
-      if (this.#elsewhere.leadsTo(path)) return balance;
+      if (this.#elsewhere.leadsTo(path)) return account;
       this.#elsewhere.renew();
     }
   }

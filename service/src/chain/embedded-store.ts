@@ -70,16 +70,17 @@ export interface Admitted {
 /** What the journal knows of a signer, for the admission of a transaction. */
 export interface SignerJournal {
   readonly nextNonce: number;
-  /** The most that its transactions can cost that are not known to be mined. */
+  /** The most that its transactions can cost that the node had not mined. */
   readonly openWei: bigint;
   /** Whether the transaction is in the journal already. */
   readonly isKnown: boolean;
 }
 
+/** @param minedCount how many transactions of the signer the node had mined */
 export async function readSigner(
   db: Queryable,
   signer: Address,
-  hash: Hex32,
+  { hash, minedCount }: { hash: Hex32; minedCount: number },
 ): Promise<SignerJournal> {
   // The seemingly redundant upper bound on `nonce` is for the planner: with a lower bound alone, PostgreSQL expects a
   // third of all nonces and reads them all.
@@ -88,10 +89,7 @@ export async function readSigner(
         select nonce from embedded_transaction where signer = ${signer} order by nonce desc limit 1)
       select coalesce((select nonce from newest), -1) + 1 as "nextNonce",
         (select coalesce(sum(cost_wei), 0)::text from embedded_transaction
-          where signer = ${signer} and nonce <= (select nonce from newest) and nonce > coalesce((
-            select nonce from embedded_transaction mined
-            join embedded_block on number = mined.block_number and embedded_block.hash is not null
-            where mined.signer = ${signer} order by nonce desc limit 1), -1)) as "openWei",
+          where signer = ${signer} and nonce >= ${minedCount} and nonce <= (select nonce from newest)) as "openWei",
         exists (select 1 from embedded_transaction where hash = ${hash}) as "isKnown"`,
   );
   return {
@@ -99,6 +97,18 @@ export async function readSigner(
     openWei: BigInt(row?.openWei ?? 0),
     isKnown: row?.isKnown === true,
   };
+}
+
+export async function readNextNonce(db: Queryable, signer: Address): Promise<number> {
+  const [row] = await db.query<{ next: number }>(
+    sql`select nonce + 1 as next from embedded_transaction where signer = ${signer} order by nonce desc limit 1`,
+  );
+  return row?.next ?? 0;
+}
+
+export async function isJournaled(db: Queryable, hash: Hex32): Promise<boolean> {
+  const rows = await db.query(sql`select from embedded_transaction where hash = ${hash}`);
+  return rows.length === 1;
 }
 
 /** Writes a transaction to the journal. @returns false if its nonce was taken meanwhile */
