@@ -1,4 +1,4 @@
-// `npm run lock`: writes package-lock.json, complete for every platform.
+// `npm run lock`: writes package-lock.json, complete for every platform, and good for the npm of any Node.
 //
 // Tools with native parts list one optional package for each platform. A registry mirror may lack those of platforms it does
 // not serve; npm then leaves them out of the lock file, and `npm ci` refuses a lock file that lacks them. On every other
@@ -7,7 +7,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { addMissing, type Lock, withoutUnpinned } from "./lock-entries.ts";
+import { addMissing, type Lock, withoutEngines, withoutUnpinned } from "./lock-entries.ts";
 
 const path = join(import.meta.dirname, "../package-lock.json");
 
@@ -27,5 +27,5 @@ execFileSync("npm", ["install", "--package-lock-only", "--ignore-scripts", "--no
 });
 const lock = readLock();
 const added = addMissing(lock);
-writeLock(lock);
+writeLock(withoutEngines(lock));
 console.log(`${added.length} entries for other platforms without a hash`);

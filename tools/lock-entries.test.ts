@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addMissing, withoutUnpinned } from "./lock-entries.ts";
+import { addMissing, withoutEngines, withoutUnpinned } from "./lock-entries.ts";
 
 test("npm is asked again for each package without a hash, and for no workspace", () => {
   const kept = {
@@ -12,6 +12,12 @@ test("npm is asked again for each package without a hash, and for no workspace",
   const unpinned = { "packages/wallet/node_modules/bad": { version: "1.0.0" } };
   const lock = { lockfileVersion: 3, packages: { ...kept, ...unpinned } };
   assert.deepEqual(withoutUnpinned(lock), { lockfileVersion: 3, packages: kept });
+});
+
+test("no package is left out for the Node that npm runs on", () => {
+  const tool = { version: "1.0.0", integrity: "sha512-x", optional: true };
+  const lock = { packages: { "node_modules/tool": { ...tool, engines: { node: ">=20" } } } };
+  assert.deepEqual(withoutEngines(lock), { packages: { "node_modules/tool": tool } });
 });
 
 test("each optional package of a platform that the registry lacks gets an entry that only its platform installs", () => {

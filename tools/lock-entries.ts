@@ -1,4 +1,4 @@
-// The entries that a lock file for every platform needs in addition to those that npm writes. Pure.
+// What a lock file for every platform needs in addition to what npm writes, and what it must not have. Pure.
 
 interface Entry {
   version?: string;
@@ -9,6 +9,7 @@ interface Entry {
   os?: string[];
   cpu?: string[];
   libc?: string[];
+  engines?: Record<string, string>;
   optionalDependencies?: Record<string, string>;
 }
 
@@ -66,4 +67,16 @@ export function addMissing(lock: Lock): string[] {
     }
   }
   return added;
+}
+
+/**
+ * Removes what packages say of the versions of Node: npm would compare it with the Node that npm itself runs on, not with
+ * the one that it installs here, and leave out optional packages that need a newer one.
+ */
+export function withoutEngines({ packages, ...lock }: Lock): Lock {
+  const entries = Object.entries(packages).map(([place, { engines: _engines, ...entry }]) => [
+    place,
+    entry,
+  ]);
+  return { ...lock, packages: Object.fromEntries(entries) as Lock["packages"] };
 }

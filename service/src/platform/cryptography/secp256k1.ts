@@ -46,7 +46,7 @@ export function loadPortable(): Secp256k1 {
 
 /**
  * The native build for this machine, again 6 times as fast; null if the package has none. The package's own fallback in
- * plain JavaScript is replaced (`overrides` in package.json) and never loaded.
+ * plain JavaScript is not installed (`service/elliptic` takes its place) and never loaded.
  */
 export function loadNative(): Secp256k1 | null {
   try {
