@@ -87,7 +87,10 @@ test("of a start on a standby it is said that the address has to lead to the pri
   const config = parseConfig({ DATABASE_URL, MASTER_KEY: "11".repeat(32) });
   await assert.rejects(openContext(config), (error) => {
     const said = describeStartFault(error) ?? "";
-    assert.match(said, /^the database takes no changes \(DATABASE_URL\): .*primary.*standby/);
+    assert.match(
+      said,
+      /^the database takes no changes \(DATABASE_URL\): .*primary.*standby.*read-only mode/,
+    );
     return true;
   });
 });

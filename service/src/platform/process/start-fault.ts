@@ -61,7 +61,7 @@ export function describeStartFault(thrown: unknown): string | null {
   if (typeof code === "string" && busyCodes.has(code))
     return `the database was too busy: ${message}`;
   if (isReadOnly(error))
-    return `the database takes no changes (DATABASE_URL): point it at the primary, not at a standby (${message})`;
+    return `the database takes no changes (DATABASE_URL): point it at the primary, not at a standby, or end the read-only mode, in which providers put a database whose disk is nearly full (${message})`;
   // The code is also ENOENT for a directory that cannot be created.
   const isOfFile = syscall !== "connect" && "path" in error;
   if (syscall === "connect" || (!isOfFile && isOutage(error)))
