@@ -5,7 +5,10 @@ import { actsOn } from "../../../test/audited-acts.ts";
 import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import { type Queryable, sql } from "../platform/database/db.ts";
 import { untilBlocked } from "../../../test/lock-waits.ts";
+import { until } from "../../../test/patience.ts";
+import { startJobs } from "../platform/jobs.ts";
 import { sendToRegistry } from "./batches.ts";
+import { credentialJobs } from "./jobs.ts";
 import { deleteValues, listRecordsDue, makeRecordsDue, putBackStanding } from "./company-store.ts";
 import * as issuerStore from "./issuer-store.ts";
 import { createIssuer, createIssuerKey, distrustIssuer } from "./issuers.ts";
@@ -131,6 +134,20 @@ await test("a record that is sent to the chain after the distrust of its issuer 
   await endCompanyRecords(ctx);
   assert.deepEqual(toldOf(business), [true, false]);
   await world.settle();
+});
+
+await test("once an issuer is distrusted, a business that nobody else vouches for does not wait for the next look", async () => {
+  const { issuerId, issue } = await openIssuer("Distrusted now");
+  const business = await someBusiness(world);
+  await issue(business);
+  await world.settle();
+  const job = credentialJobs(ctx).find(({ name }) => name === "company-ending");
+  assert.ok(job);
+  await using _ = startJobs(ctx, [{ ...job, everySeconds: 3600 }]);
+  await distrustIssuer(ctx, { issuerId, from: 1 }, "test");
+  await until("the business is no longer vouched for", async () =>
+    toldOf(business).at(-1) === false ? true : null,
+  );
 });
 
 await test("a record that is looked at while its issuer is being distrusted is looked at again", async () => {

@@ -25,7 +25,7 @@ export interface Caller {
 /** Opens the lookup of one process; it follows the channel `issuer-key`. */
 export async function openIssuerKeys(ctx: Ctx): Promise<IssuerKeys> {
   const cache = await openRowCache(ctx, {
-    channel: "issuer-key",
+    channel: store.issuerChannel,
     load: async (id) => store.findLiveIssuerKey(ctx.db, id),
   });
   const uses = openUseRecord(ctx, async (noted) => store.recordIssuerKeyUses(ctx.db, noted));

@@ -3,6 +3,9 @@ import type { Environment } from "../accounts/index.ts";
 import { columns, type Queryable, sql } from "../platform/database/db.ts";
 import type { BuiltInKind, Issuer } from "./issuer.ts";
 
+/** Tells all processes which key of an issuer was revoked; an empty payload, that issuers changed, as by a distrust. */
+export const issuerChannel = "issuer-key";
+
 const issuerColumns = columns`
   issuer.id, kind, issuer.name, address, environment, issuer.created_at as "createdAt",
   role_granted_at as "roleGrantedAt", distrusted_from as "distrustedFrom"`;
@@ -323,10 +326,10 @@ export async function recordIssuerKeyUses(
 }
 
 async function announceKey(tx: Queryable, id: string): Promise<void> {
-  await tx.query(sql`select pg_notify('issuer-key', ${id})`);
+  await tx.query(sql`select pg_notify(${issuerChannel}, ${id})`);
 }
 
 /** Makes all processes read the keys of all issuers again; that is cheap, because issuers rarely change. */
 async function announceIssuers(tx: Queryable): Promise<void> {
-  await tx.query(sql`select pg_notify('issuer-key', '')`);
+  await tx.query(sql`select pg_notify(${issuerChannel}, '')`);
 }

@@ -5,6 +5,7 @@ import { endCompanyRecords, purgeCompanyValues } from "./company-ending.ts";
 import type { CredentialsContext } from "./credentials-context.ts";
 import { purgeVerifications, sendMessages } from "./email.ts";
 import { announceDistrusted, purgeCredentials } from "./ending.ts";
+import { issuerChannel } from "./issuer-store.ts";
 import { purgeLookups } from "./lookups.ts";
 
 /** The jobs of this slice. */
@@ -21,6 +22,7 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
     {
       name: "credential-distrust",
       everySeconds: 5,
+      wakeOn: issuerChannel,
       run: async () => announceDistrusted(ctx),
     },
     {
@@ -31,6 +33,7 @@ export function credentialJobs(ctx: CredentialsContext): Job[] {
     {
       name: "company-ending",
       everySeconds: 5,
+      wakeOn: issuerChannel,
       run: async () => endCompanyRecords(ctx),
     },
     {
